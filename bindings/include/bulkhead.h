@@ -283,9 +283,6 @@ typedef struct {
     uint8_t reserved[3];
 } bh_tick;
 
-// All codes.
-#define ALL { BH_OK, BH_BUSY, BH_TOO_MANY_OPEN, BH_ENDING, BH_SPENT, BH_OVER, BH_NOT_ATTACHED, BH_ATTACHED, BH_WRONG_VERSION, BH_CANNOT_ATTACH, BH_NULL, BH_BAD_ORDER, BH_NO_MARKET_DATA, BH_DEFECT, }
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus

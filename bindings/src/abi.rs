@@ -250,7 +250,8 @@ mod tests {
             assert_eq!(bh_attach(version), BH_WRONG_VERSION, "{version:x}");
         }
         assert_eq!(bh_attach(BH_VERSION), BH_CANNOT_ATTACH, "no launcher has started the tests");
-        assert!(said(BH_CANNOT_ATTACH).starts_with("BULKHEAD_RUN is not set"), "{}", said(BH_CANNOT_ATTACH));
+        let why = said(BH_CANNOT_ATTACH);
+        assert!(why.starts_with("BULKHEAD_RUN is not set") && why.contains("--strategy exec:"), "{why}");
     }
 
     /// Panics in whatever is called first.

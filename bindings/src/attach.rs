@@ -1,5 +1,4 @@
-//! Attaches a program that the launcher has started: from the environment variables to the open
-//! barrier.
+//! Attaches a program that the launcher has started to its run.
 
 use crate::inbox::Inbox;
 use crate::session::{AttachedSession, AttachedStrategy, RunInfo};
@@ -24,10 +23,8 @@ use thiserror::Error;
 
 /// Maximum time until the launcher has published the PID of the started process.
 const STARTED_WITHIN: Duration = Duration::from_secs(2);
-/// Interval between polls of that PID.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The error that a program cannot be attached to its run.
 #[derive(Debug, Error)]
 pub(crate) enum AttachError {
     #[error("{0} is not set: the launcher starts this program, with --strategy exec:COMMAND")]
@@ -58,11 +55,8 @@ pub(crate) enum AttachError {
 }
 
 /// Attaches the calling thread as the strategy that the environment names, and waits at the start
-/// barrier. Returns `None` if the run was stopped before it began.
-///
-/// # Errors
-/// Any part that is missing or invalid. Once the strategy is known, the error is also published to
-/// the launcher.
+/// barrier; `None`: the run was stopped before it began. Once the strategy is known, an error is
+/// also published to the launcher.
 pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> {
     let variable = |name| std::env::var(name).map_err(|_| AttachError::Unset(name));
     let (address, process) = (variable(RUN_VARIABLE)?, variable(PROCESS_VARIABLE)?);
@@ -81,7 +75,6 @@ pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> 
     result
 }
 
-/// Indices of a strategy's process and thread in a plan.
 struct StrategyProcess {
     process: usize,
     thread: usize,
@@ -129,7 +122,6 @@ impl StrategyProcess {
         techniques::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
     }
 
-    /// Attaches over the technique `T`.
     fn take_over<T: Link>(
         &self,
         plan: &Plan,
@@ -162,8 +154,7 @@ impl StrategyProcess {
     }
 }
 
-/// Boxes the session that `begin` creates, allocated beforehand: nothing is allocated after the
-/// start.
+/// Boxes the session that `begin` creates in memory allocated before: none is after the start.
 fn boxed<L: AttachedSession + 'static>(begin: impl FnOnce() -> L) -> Box<dyn AttachedSession> {
     let memory_slot = Box::<L>::new_uninit();
     Box::<MaybeUninit<L>>::write(memory_slot, begin())
@@ -185,15 +176,5 @@ mod tests {
         for name in ["strategy-0", "engine", "strategy-2", ""] {
             assert!(StrategyProcess::find(&plan, name).is_none(), "{name}");
         }
-    }
-
-    #[test]
-    fn attach_without_launcher_explains_itself() {
-        // No test sets them.
-        let error = attach().err().unwrap().to_string();
-        assert!(
-            error.starts_with("BULKHEAD_RUN is not set") && error.contains("--strategy exec:"),
-            "{error}"
-        );
     }
 }

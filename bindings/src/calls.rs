@@ -1,9 +1,6 @@
-//! The calls of the interface in safe Rust, for the C functions and for language modules written in
-//! Rust.
-//!
-//! A strategy belongs to the thread that attached it, so callers have no handle to misuse: a call
-//! from another thread returns [`BH_NOT_ATTACHED`]. Failures are codes ([`crate::codes`]). A panic
-//! never leaves a call: it becomes [`BH_DEFECT`].
+//! The calls of the interface in safe Rust, for the C functions and for language modules in Rust. A
+//! strategy belongs to the thread that attached it: a call from another one returns
+//! [`BH_NOT_ATTACHED`]. Failures are codes ([`crate::codes`]); a panic becomes [`BH_DEFECT`].
 
 use crate::attach;
 use crate::codes::{
@@ -18,11 +15,8 @@ use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// This thread's strategy.
     static SESSION: RefCell<Option<Box<dyn AttachedSession>>> = const { RefCell::new(None) };
-    /// The error of this thread's last attach.
     static ATTACH_ERROR: RefCell<CString> = RefCell::new(codes::text(BH_CANNOT_ATTACH).to_owned());
-    /// The error of this thread's last invalid order.
     static ORDER_ERROR: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
 }
 
@@ -39,7 +33,6 @@ fn guarded<T>(act: impl FnOnce(&mut Option<Box<dyn AttachedSession>>) -> Result<
     result.unwrap_or_else(|_| Err(defect()))
 }
 
-/// Ends this thread's strategy.
 #[cold]
 fn defect() -> i32 {
     let notified = catch_unwind(|| {
@@ -63,10 +56,6 @@ fn attached<T>(act: impl FnOnce(&mut dyn AttachedSession) -> Result<T, i32>) -> 
 
 /// Attaches the calling thread as a strategy to its run, and waits until the run begins: see
 /// [`bh_attach`](crate::abi::bh_attach).
-///
-/// # Errors
-/// `BH_OVER`: the run was stopped before it began. `BH_WRONG_VERSION`, `BH_ATTACHED`,
-/// `BH_CANNOT_ATTACH`.
 pub fn attach(version: u32) -> Result<(), i32> {
     if version >> 16 != BH_VERSION >> 16 || version > BH_VERSION {
         return Err(BH_WRONG_VERSION);
@@ -91,29 +80,19 @@ pub fn attach(version: u32) -> Result<(), i32> {
 }
 
 /// Returns the identity and the limits of the strategy, and facts about its run.
-///
-/// # Errors
-/// `BH_NOT_ATTACHED`.
 #[inline]
 pub fn context() -> Result<Context, i32> {
     attached(|session| Ok(Context::from_run_info(session.run_info(), session.has_market_data())))
 }
 
-/// Runs one duty cycle of the strategy: passes up to `max` reports to `take`. Each has its index
-/// from 0; returns their number. Without reports it idles as planned, for at most `wait_ns`
-/// nanoseconds.
-///
-/// # Errors
-/// `BH_OVER`: no more reports will come. `BH_NOT_ATTACHED`.
+/// Runs a duty cycle: passes up to `max` reports to `take`, with their indices, and returns their
+/// number. Without reports it idles, for at most `wait_ns`. `BH_OVER`: no more reports will come.
 #[inline]
 pub fn poll(max: usize, wait_ns: u64, mut take: impl FnMut(usize, &Report)) -> Result<usize, i32> {
     poll_wire(max, wait_ns, |index, report| take(index, &Report::from(report)))
 }
 
 /// Runs one duty cycle as [`poll`] does, with reports in wire format, for programs in Rust.
-///
-/// # Errors
-/// `BH_OVER`: no more reports will come. `BH_NOT_ATTACHED`.
 #[inline]
 pub fn poll_wire(
     max: usize,
@@ -127,12 +106,8 @@ pub fn poll_wire(
     })
 }
 
-/// Sends an order of the strategy and returns its sequence. `due_ns` is its intended send time in
-/// nanoseconds since the start of the run, if it has one.
-///
-/// # Errors
-/// Nothing was sent: `BH_BUSY`, `BH_TOO_MANY_OPEN`, `BH_ENDING`, `BH_SPENT`, `BH_BAD_ORDER`,
-/// `BH_NOT_ATTACHED`.
+/// Sends an order and returns its sequence; `due_ns`: its intended send time in nanoseconds since
+/// the start of the run. An error means that nothing was sent.
 #[inline]
 pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| {
@@ -144,19 +119,13 @@ pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     })
 }
 
-/// Sends an order of a program in Rust and returns its sequence.
-///
-/// # Errors
-/// Those of [`send`], except `BH_BAD_ORDER`.
+/// Sends an order of a program in Rust as [`send`] does, which has no `BH_BAD_ORDER`.
 #[inline]
 pub fn send_new(order: strategy::NewOrder, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| session.send(order, due_ns).map(|id| id.sequence()).map_err(codes::from_refused))
 }
 
 /// Returns the next top of book that the strategy has not read yet.
-///
-/// # Errors
-/// `BH_NO_MARKET_DATA`, `BH_NOT_ATTACHED`.
 #[inline]
 pub fn board_read() -> Result<Option<Tick>, i32> {
     attached(|session| {
@@ -170,18 +139,12 @@ pub fn board_read() -> Result<Option<Tick>, i32> {
 }
 
 /// Returns the nanoseconds since the start of the run, by the run's clock.
-///
-/// # Errors
-/// `BH_NOT_ATTACHED`.
 #[inline]
 pub fn now() -> Result<u64, i32> {
     attached(|session| Ok(session.since_start(None)))
 }
 
 /// Publishes a heartbeat of the strategy, so that it does not count as hung.
-///
-/// # Errors
-/// `BH_NOT_ATTACHED`.
 #[inline]
 pub fn heartbeat() -> Result<(), i32> {
     attached(|session| {
@@ -191,9 +154,6 @@ pub fn heartbeat() -> Result<(), i32> {
 }
 
 /// Finishes the strategy: sends no more, waits for its open orders and detaches the thread.
-///
-/// # Errors
-/// `BH_NOT_ATTACHED`.
 pub fn finish() -> Result<(), i32> {
     guarded(|session| match session.take() {
         Some(session) => {

@@ -3,14 +3,11 @@
 use protocol::wire::Report;
 use strategy::{BATCH, Orders, Strategy};
 
-/// The reports of one duty cycle that the program has not taken yet. At most [`BATCH`], and the
-/// work done since the previous cycle.
+/// The reports of one duty cycle that the program has not taken yet, at most [`BATCH`].
 pub(crate) struct Inbox {
     reports: Vec<Report>,
-    /// Number of reports taken.
     taken: usize,
-    /// Orders sent and market data read since the last duty cycle: the next one counts as busy, so
-    /// that counters are published.
+    /// Orders sent and market data read since the last duty cycle, which make the next one busy.
     done: usize,
     finished: bool,
 }

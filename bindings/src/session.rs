@@ -1,9 +1,6 @@
-//! A strategy's session with its run, for a program with its own loop.
-//!
-//! It is the agent of every strategy ([`StrategyAgent`]), driven by the caller instead of by
-//! [`protocol::agent::run`]: a poll is a duty cycle. Technique and clock are known only once the
-//! program has attached, so a call goes through a trait object; inside it everything is compiled
-//! for its types.
+//! A strategy's session with its run, for a program with its own loop: the agent of every strategy
+//! ([`StrategyAgent`]), driven by the caller: a poll is a duty cycle. Technique and clock are known
+//! only after attaching, so a call goes through a trait object, compiled for them.
 
 use crate::inbox::Inbox;
 use protocol::agent::{AgentRunner, CycleOutcome};
@@ -36,21 +33,17 @@ impl RunInfo {
     }
 }
 
-/// The operations of an attached strategy. Nothing but [`AttachedSession::finish`] waits for
-/// longer than requested; nothing allocates.
+/// The operations of an attached strategy: only `finish` waits longer than asked, none allocates.
 pub(crate) trait AttachedSession {
-    /// Takes up to `max` reports; runs a duty cycle first if no report is buffered. Without reports
-    /// it idles as planned, for at most `wait_ns` nanoseconds; 0: not at all.
+    /// Takes up to `max` reports; if none is buffered, after a duty cycle and up to `wait_ns` of
+    /// idling.
     fn poll(&mut self, max: usize, wait_ns: u64) -> Result<&[Report], SessionOver>;
 
-    /// Sends an order, with the time at which it was meant to be sent, if known. `due_ns` is in
-    /// nanoseconds since the start of the run. See [`Orders::send`].
+    /// Sends an order ([`Orders::send`]) due `due_ns` nanoseconds after the start of the run.
     fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
-    /// Returns the next top of book that the strategy has not read yet.
     fn next_tick(&mut self) -> Option<MarketTick>;
 
-    /// Returns `true` if the run has market data.
     fn has_market_data(&self) -> bool;
 
     /// Returns the nanoseconds from the start of the run to a time in ticks; `None`: to now.
@@ -59,13 +52,11 @@ pub(crate) trait AttachedSession {
     /// Publishes a heartbeat, so that the strategy does not count as hung.
     fn heartbeat(&self);
 
-    /// Returns the facts about the strategy's run.
     fn run_info(&self) -> &RunInfo;
 
     /// Finishes the strategy: waits for its open orders, and publishes that it is done.
     fn finish(self: Box<Self>);
 
-    /// Publishes the reason why the strategy cannot continue.
     fn fail(&self, why: &str);
 }
 

@@ -5,12 +5,10 @@ use core::str::FromStr;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use thiserror::Error;
 
-/// Maximum length of a name in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The address of a bridge between two hosts: a name, and the engine's host and port. Both sides
-/// share the name, which separates bridges. The next port is used as well, for frames to the far
-/// host.
+/// The address of a bridge: a name that both sides share, and the engine's host and port. The next
+/// port is used as well, for frames to the far host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BridgeAddress {
     /// Name of the bridge.

@@ -1,5 +1,4 @@
-//! A bridge's directory in `/dev/shm`, for the driver's files and the session history. It is named
-//! like a segment of its run, so that it is removed with the run even after crashes.
+//! A bridge's directory in `/dev/shm`, named like a segment of its run, which removes it.
 
 use launcher::BRIDGE as STEM;
 use launcher::RunId;
@@ -24,9 +23,6 @@ pub struct BridgeDir {
 
 impl BridgeDir {
     /// Opens or creates the directory of the bridge `bridge`, such as `strategy-0`, of a run.
-    ///
-    /// # Errors
-    /// The error of the system call.
     pub fn for_run(plan: &Plan, bridge: &str) -> io::Result<Self> {
         let dir = Self { name: plan.segment_name(&format!("{STEM}-{bridge}")) };
         if !dir.path().is_dir() {
@@ -35,12 +31,7 @@ impl BridgeDir {
         Ok(dir)
     }
 
-    /// Creates a directory that belongs to this process instead of a run, for `join` and tests. It
-    /// is named like a segment of a run with this process as launcher, so that `launcher clean` and
-    /// every start remove it once this process is gone.
-    ///
-    /// # Errors
-    /// The error of the system call.
+    /// Creates a directory for `join` and tests, named as of a run with this process as launcher.
     pub fn for_process(what: &str) -> io::Result<Self> {
         let me = std::process::id();
         let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
@@ -63,11 +54,7 @@ impl BridgeDir {
         directory::path(&self.name)
     }
 
-    /// Creates a directory for the files of Aeron's media driver. Removes those of earlier drivers,
-    /// whose processes have ended.
-    ///
-    /// # Errors
-    /// The error of the system call.
+    /// Creates a directory for the media driver's files, and removes those of ended drivers.
     pub fn driver_dir(&self) -> io::Result<PathBuf> {
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
@@ -84,9 +71,6 @@ impl BridgeDir {
     }
 
     /// Saves the session history for a successor.
-    ///
-    /// # Errors
-    /// The error of the system call.
     pub fn save_history(&self, words: [u64; 3]) -> io::Result<()> {
         let text = words.map(|word| word.to_string()).join(" ");
         let (new, whole) = (self.path().join("past.new"), self.path().join(HISTORY));

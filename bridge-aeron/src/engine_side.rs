@@ -1,12 +1,12 @@
-//! The engine's side of a bridge: orders in, reports out, and exit when the far host is gone.
+//! The engine's side of a bridge: orders in, reports out.
 //!
 //! A session in which an order was taken has the strategy's lifetime: when it ends early, the
-//! strategy process exits with an error. The engine fences it and cancels its open orders, and the
-//! next incarnation opens the next session. The history is saved before, for the next incarnation.
+//! strategy process exits with an error after saving the history. The engine fences it and cancels
+//! its open orders, and the next incarnation opens the next session.
 
 use crate::bridge_dir::BridgeDir;
 use crate::flag::Flag;
-use crate::pump::{BridgeSide, TurnResult};
+use crate::pump::{BridgeSide, TurnResult, hand_over};
 use bridge::frame::Echo;
 use bridge::link::{CloseReason, Event, Link};
 use crossbeam_queue::ArrayQueue;
@@ -19,7 +19,6 @@ const QUEUE_CAPACITY: usize = 4096;
 /// An event of the bridge that its strategy thread must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeEvent {
-    /// A session is open.
     Up,
     /// An order of the far host, with its clock readings.
     Order(Order, Echo),
@@ -32,13 +31,9 @@ pub enum BridgeEvent {
 /// The queues between a bridge's thread and its strategy thread, in one process.
 #[derive(Debug)]
 pub struct EngineQueues {
-    /// Events for the strategy.
     pub events: ArrayQueue<BridgeEvent>,
-    /// Reports for the bridge, with the echo of their orders.
     pub reports: ArrayQueue<(Report, Option<Echo>)>,
-    /// The far host has ended sending.
     pub strategy_side_ends: Flag,
-    /// This side has ended sending.
     pub is_ending: Flag,
 }
 
@@ -61,21 +56,8 @@ pub struct EngineSide<'a> {
 }
 
 impl<'a> EngineSide<'a> {
-    /// Creates the bridge's logic at the engine's host, without a session.
     pub fn new(queues: &'a EngineQueues, dir: &'a BridgeDir) -> Self {
         Self { queues, dir, waiting: VecDeque::with_capacity(QUEUE_CAPACITY), taken: 0, is_gone: false }
-    }
-
-    fn hand_over(&mut self) -> usize {
-        let mut given = 0;
-        while let Some(event) = self.waiting.front() {
-            if self.queues.events.push(*event).is_err() {
-                break;
-            }
-            self.waiting.pop_front();
-            given += 1;
-        }
-        given
     }
 }
 
@@ -106,14 +88,14 @@ impl BridgeSide for EngineSide<'_> {
     }
 
     fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
-        let mut work = self.hand_over();
+        let mut work = hand_over(&mut self.waiting, &self.queues.events);
         if self.is_gone {
             return if self.waiting.is_empty() { TurnResult::Over } else { TurnResult::Busy };
         }
         while link.is_up() && !link.is_full() {
             let Some((report, about)) = self.queues.reports.pop() else { break };
             let message: Message = report.to_message();
-            work += usize::from(link.send(message, about).is_ok());
+            work += usize::from(link.try_send(message, about));
         }
         self.queues.strategy_side_ends.set(link.has_received_end());
         if self.queues.is_ending.is_up() && self.queues.reports.is_empty() {

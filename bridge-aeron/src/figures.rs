@@ -2,7 +2,7 @@
 
 use crate::strategy_side::{MAX_ROUND_TRIPS, Orders, StrategySide};
 use bridge::clock::{ClockAssumptions, Interval, Offset, OffsetError, UncertainNs, quantile};
-use bridge::link::Link;
+use bridge::link::{Link, LinkCounts};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io;
@@ -11,14 +11,11 @@ use std::path::Path;
 /// Name of the file with a bridge's figures in the run's directory.
 pub const FILE: &str = "remote.json";
 
-/// Schema version.
 const VERSION: u32 = 1;
 
-/// Time before the first and after the last order at which the offset is reported too, in
-/// nanoseconds: its bounds widen there.
+/// Time around the orders at which the offset is reported too, with wider bounds, in nanoseconds.
 const OUTSIDE_NS: u64 = 60_000_000_000;
 
-/// The printed quantiles.
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
 /// A time between two hosts in `remote.json`, with its error.
@@ -61,21 +58,6 @@ pub struct Clocks {
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// Frame counters of the link between the hosts, in `remote.json`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frames {
-    /// Sessions that were up.
-    pub sessions: u64,
-    /// Repeated messages.
-    pub doubled: u64,
-    /// Frames of ended sessions.
-    pub stale: u64,
-    /// Datagrams that are not frames of this bridge.
-    pub strange: u64,
-    /// Invalid frames of the peer.
-    pub misconduct: u64,
-}
-
 /// The figures of a bridge, as saved in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
@@ -86,7 +68,7 @@ pub struct Crossing {
     /// Orders by outcome.
     pub orders: Orders,
     /// Frame counters of the link.
-    pub frames: Frames,
+    pub frames: LinkCounts,
     /// Sessions that ended before the run, with their causes.
     pub downs: Vec<(u64, String)>,
     /// Quantiles of the stages of answered orders.
@@ -149,12 +131,11 @@ impl Crossing {
         ];
         let first = side.round_trips.iter().map(|trip| trip.sent).min().unwrap_or(0);
         let last = side.round_trips.iter().map(|trip| trip.back).max().unwrap_or(0);
-        let bridge::link::LinkCounts { strange, stale, doubled, sessions, misconduct } = link.counts;
         Self {
             version: VERSION,
             run: run.into(),
             orders: side.orders,
-            frames: Frames { sessions, doubled, stale, strange, misconduct },
+            frames: link.counts,
             downs: side.downs.iter().map(|(session, why)| (*session, why.to_string())).collect(),
             measured: trips.len() as u64,
             stages: if trips.is_empty() { Vec::new() } else { stages },
@@ -164,9 +145,6 @@ impl Crossing {
     }
 
     /// Writes the figures as `remote.json` into a run's directory.
-    ///
-    /// # Errors
-    /// The error of the system call.
     pub fn save(&self, folder: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self).map_err(io::Error::other)?;
         let new = folder.join(format!("{FILE}.new"));
@@ -174,10 +152,7 @@ impl Crossing {
         std::fs::rename(new, folder.join(FILE))
     }
 
-    /// Reads the figures from `remote.json` in a run's directory.
-    ///
-    /// # Errors
-    /// The error of the system call. what is none of this version.
+    /// Reads the figures from `remote.json` in a run's directory, of this version only.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let text = std::fs::read_to_string(folder.join(FILE))?;
         let crossing: Self = serde_json::from_str(&text).map_err(io::Error::other)?;
@@ -218,7 +193,7 @@ impl Crossing {
         if self.measured < answered.min(MAX_ROUND_TRIPS as u64) && self.clocks.unknown.is_none() {
             line(format!("         {} of them have stages", self.measured));
         }
-        let Frames { sessions, doubled, stale, strange, misconduct } = self.frames;
+        let LinkCounts { sessions, doubled, stale, strange, misconduct } = self.frames;
         line(format!(
             "link     sessions {sessions}, doubled {doubled}, stale {stale}, strange {strange}, misconduct {misconduct}"
         ));

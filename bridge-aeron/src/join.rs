@@ -1,6 +1,5 @@
-//! `join`: connects this host's strategies to an engine on another host. `bulkhead-bridge join
-//! NAME@HOST:PORT …` waits until the engine's side answers, and becomes a run of this host with the
-//! venue `remote`. After the run it prints the latencies between the hosts.
+//! `join`: waits for the engine's side, becomes a run with the venue `remote`, prints its
+//! latencies.
 
 use crate::bridge_address::BridgeAddress;
 use crate::bridge_dir::BridgeDir;
@@ -29,7 +28,6 @@ pub struct JoinFlags {
 /// The flags that a joined run sets itself.
 const FIXED_FLAGS: [&str; 3] = ["--venue", "--venues", "--repeats"];
 
-/// A bridge side that waits until the engine's side answers.
 struct Caller {
     is_answered: bool,
 }
@@ -47,8 +45,7 @@ impl BridgeSide for Caller {
     }
 }
 
-/// Waits for the engine's host, then replaces this process by the launcher of the run. Returns only
-/// on failure.
+/// Waits for the engine's host, then replaces this process by the run's launcher, if it can.
 pub fn join(flags: &JoinFlags) -> ExitCode {
     let name_of = |arg: &String| arg.split('=').next().map(str::to_owned);
     if let Some(flag) =

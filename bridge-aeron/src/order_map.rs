@@ -1,6 +1,4 @@
 //! Maps orders of the far host's strategies to orders of the one strategy at the engine, and back.
-//! On the far host an order belongs to one of many strategies and incarnations; at the engine all
-//! belong to one strategy, numbered as sent.
 
 use bridge::frame::Echo;
 use launcher::protocol::reject::Reject;
@@ -8,7 +6,6 @@ use launcher::protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
 use launcher::strategy::NewOrder;
 use std::collections::HashMap;
 
-/// An order that is open at the engine.
 #[derive(Clone, Copy, Debug)]
 struct OpenOrder {
     id: OrderId,
@@ -36,13 +33,11 @@ impl OrderMap {
         }
     }
 
-    /// Returns the number of open orders in the map.
-    pub fn len(&self) -> usize {
-        self.by_sequence.len()
+    pub fn is_empty(&self) -> bool {
+        self.by_sequence.is_empty()
     }
 
-    /// Converts an order of the other host to one for the engine. Returns `None` if it targets an
-    /// order that is not open: it is refused.
+    /// Converts an order for the engine; `None`: its target is not open, and it is refused.
     pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
         let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
         let target = match operation {
@@ -63,9 +58,8 @@ impl OrderMap {
         self.sequences.insert(order.id, sequence);
     }
 
-    /// Converts a report of the engine to one for the other host. Returns it with the echo of its
-    /// order, or `None` if its order is not open.
-    pub fn to_far(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
+    /// Converts a report for the other host, with its order's echo; `None`: the order is not open.
+    pub fn for_far_host(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
         if report.is_last {
@@ -84,23 +78,9 @@ pub const fn last_report(
     status: OrderStatus,
     reason: Reject,
 ) -> Report {
-    Report {
-        id: order.id,
-        venue: order.venue,
-        instrument: order.instrument,
-        status,
-        reason: reason.code(),
-        side: order.side,
-        price: order.price,
-        filled: 0,
-        leaves: 0,
-        cumulative,
-        number,
-        is_last: true,
-    }
+    Report { status, reason: reason.code(), filled: 0, cumulative, number, ..Report::full_fill(order) }
 }
 
-/// Returns the report that refuses an order of the other host.
 pub const fn refused(order: &Order, reason: Reject) -> Report {
     last_report(order, 0, 0, OrderStatus::Refused, reason)
 }
@@ -125,9 +105,9 @@ mod tests {
         };
         assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
         let there = Order { id: OrderId::new(0, 0, 40), ..order };
-        let (report, about) = desk.to_far(&Report::full_fill(&there)).unwrap();
-        assert_eq!((report.id, about, desk.len()), (order.id, Some(ECHO), 0));
-        assert!(desk.to_far(&Report::full_fill(&there)).is_none(), "once");
+        let (report, about) = desk.for_far_host(&Report::full_fill(&there)).unwrap();
+        assert_eq!((report.id, about, desk.is_empty()), (order.id, Some(ECHO), true));
+        assert!(desk.for_far_host(&Report::full_fill(&there)).is_none(), "once");
         assert!(desk.to_engine(&cancel).is_none(), "nothing is open any more");
     }
 }

@@ -1,19 +1,24 @@
 //! The event loop of a bridge's thread: transport, link and one side's logic in turn.
 
+use crate::bridge_address::BridgeAddress;
 use crate::transport::{Transport, TransportError};
+use bridge::frame::Side;
 use bridge::link::{Event, Link};
+use crossbeam_queue::ArrayQueue;
 use launcher::system::clock::{Clock, Monotonic};
 use launcher::system::process;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// Number of iterations without work after which the thread sleeps between iterations.
 const SPIN_TURNS: u32 = 500;
 
-/// Sleep between iterations without work.
 const IDLE_SLEEP: Duration = Duration::from_micros(20);
 
-/// Time in nanoseconds after the end of a link during which frames are answered: the peer may have
-/// missed the end.
+/// Time (ns) after the end of a link during which a peer that missed the end is answered.
 const LINGER_NS: u64 = 300_000_000;
 
 /// The result of one step of a bridge side: work done, idle or finished.
@@ -41,10 +46,35 @@ pub fn now() -> u64 {
     Monotonic.now()
 }
 
+/// A bridge's thread, which returns why it could not go on.
+pub type BridgeThread = JoinHandle<Result<(), String>>;
+
+/// Starts a bridge's thread, and waits until its transport, with files in `folder`, is open.
+pub fn start(
+    side: Side,
+    address: &BridgeAddress,
+    folder: PathBuf,
+    run: impl FnOnce(Transport) -> Result<(), String> + Send + 'static,
+) -> Result<BridgeThread, String> {
+    let (opened, is_open) = mpsc::channel();
+    let address = address.clone();
+    let work = move || match Transport::open(side, &address, &folder) {
+        Ok(transport) => {
+            drop(opened.send(Ok(())));
+            run(transport)
+        }
+        Err(error) => {
+            drop(opened.send(Err(error.to_string())));
+            Err(error.to_string())
+        }
+    };
+    let bridge =
+        thread::Builder::new().name("bridge".into()).spawn(work).map_err(|error| error.to_string())?;
+    is_open.recv().unwrap_or_else(|_| Err("its thread is gone".into()))?;
+    Ok(bridge)
+}
+
 /// Runs transport, link and bridge side in a loop until the side has finished.
-///
-/// # Errors
-/// The transport failed; the link is returned too.
 pub fn run(
     mut transport: Transport,
     mut link: Link,
@@ -77,9 +107,19 @@ pub fn run(
         work += link.poll(self::now(), |frame| transport.try_offer(frame));
         idle = if work > 0 { 0 } else { idle + 1 };
         if idle > SPIN_TURNS {
-            std::thread::sleep(IDLE_SLEEP);
+            thread::sleep(IDLE_SLEEP);
         }
     }
+}
+
+/// Moves what waits into a queue while it has room. Returns the number moved.
+pub fn hand_over<T: Copy>(waiting: &mut VecDeque<T>, queue: &ArrayQueue<T>) -> usize {
+    let mut given = 0;
+    while waiting.front().is_some_and(|first| queue.push(*first).is_ok()) {
+        waiting.pop_front();
+        given += 1;
+    }
+    given
 }
 
 fn exchange(transport: &mut Transport, link: &mut Link) -> Result<usize, TransportError> {

@@ -6,8 +6,7 @@ use crate::bridge_address::BridgeAddress;
 use crate::bridge_dir::BridgeDir;
 use crate::engine_side::{BridgeEvent, EngineQueues, EngineSide};
 use crate::order_map::{OrderMap, refused};
-use crate::pump;
-use crate::transport::Transport;
+use crate::pump::{self, BridgeThread};
 use bridge::frame::{Echo, Side, run_digest};
 use bridge::link::{CloseReason, Link, SessionHistory, Timing};
 use bulkhead::calls;
@@ -22,17 +21,14 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Maximum time that the first incarnation waits for the far host before the run begins. Less than
-/// the launcher waits for its processes.
+/// Time that the first incarnation waits for the far host; the launcher waits for it longer.
 const WAIT: Duration = Duration::from_secs(20);
 
 /// Maximum idle time of a poll, in nanoseconds: no doorbell rings for orders of the far host.
 const POLL_NS: u64 = 20_000;
 
-/// Maximum number of reports per poll.
 const BATCH: usize = 16;
 
 /// Maximum time to wait for the far host after the run was stopped.
@@ -52,13 +48,9 @@ pub struct ServeFlags {
 /// Counters, printed as a line of JSON at the end.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct ServeCounts {
-    /// Incarnation of the strategy.
     epoch: u16,
-    /// Orders received.
     came: u64,
-    /// Orders sent to the engine.
     sent: u64,
-    /// Orders refused.
     refused: u64,
     /// Orders whose last report was returned.
     answered: u64,
@@ -66,13 +58,9 @@ struct ServeCounts {
     dropped: u64,
 }
 
-/// How the process ends.
 enum ServeEnd {
-    /// Both sides have all messages.
     Whole,
-    /// The far host is gone.
     Gone(CloseReason),
-    /// The run was stopped.
     Stopped,
 }
 
@@ -120,9 +108,17 @@ fn own_strategy() -> Result<(Plan, u16, u16), String> {
 fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {
     let (plan, index, epoch) = own_strategy()?;
     let dir = BridgeDir::for_run(&plan, &format!("strategy-{index}")).map_err(|error| error.to_string())?;
-    let queues = Arc::new(EngineQueues::default());
-    let mut server =
-        Server { queues, order_map: OrderMap::new(flags.to_venue, 1 << 12), ..Server::new(epoch) };
+    let mut server = Server {
+        queues: Arc::default(),
+        order_map: OrderMap::new(flags.to_venue, 1 << 12),
+        waiting: VecDeque::new(),
+        back: VecDeque::new(),
+        counts: ServeCounts { epoch, ..ServeCounts::default() },
+        is_spent: false,
+        over_since: None,
+        max_orders: u64::MAX,
+        ended: None,
+    };
     let bridge = start_bridge(&flags.address, dir, epoch, Arc::clone(&server.queues))?;
     if epoch == 0 {
         server.wait_for_strategy_side(&bridge);
@@ -143,8 +139,8 @@ fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {
     let ended = server.run(&bridge);
     println!("{}", serde_json::to_string(&server.counts).unwrap_or_default());
     let ended = ended?;
-    // The bridge still answers the far host for a moment; after the end of its strategy a process
-    // must exit soon.
+    // The bridge still answers the far host; after the end of its strategy a process must exit
+    // soon.
     while matches!(ended, ServeEnd::Whole) && !bridge.is_finished() {
         calls::heartbeat().map_err(error_text)?;
         std::thread::sleep(Duration::from_millis(1));
@@ -155,40 +151,23 @@ fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {
     Ok(ended)
 }
 
-/// Starts the bridge thread and waits until its transport is open.
 fn start_bridge(
     address: &BridgeAddress,
     dir: BridgeDir,
     epoch: u16,
     queues: Arc<EngineQueues>,
-) -> Result<JoinHandle<Result<(), String>>, String> {
+) -> Result<BridgeThread, String> {
     let history = dir.history().and_then(SessionHistory::from_words).unwrap_or_default();
     let folder = dir.driver_dir().map_err(|error| error.to_string())?;
-    let address = address.clone();
-    let (opened, is_open) = std::sync::mpsc::channel();
-    let work = move || -> Result<(), String> {
-        let transport = Transport::open(Side::Engine, &address, &folder).map_err(|error| error.to_string());
-        let transport = match transport {
-            Ok(transport) => transport,
-            Err(error) => {
-                drop(opened.send(Err(error.clone())));
-                return Err(error);
-            }
-        };
-        drop(opened.send(Ok(())));
-        let link =
-            Link::engine_side(run_digest(&address.name), epoch, Timing::default()).with_history(history);
+    let link = Link::engine_side(run_digest(&address.name), epoch, Timing::default()).with_history(history);
+    pump::start(Side::Engine, address, folder, move |transport| {
         let mut side = EngineSide::new(&queues, &dir);
         let (link, result) = pump::run(transport, link, &mut side);
         if link.is_over() {
             dir.remove();
         }
         result.map_err(|error| error.to_string())
-    };
-    let thread =
-        std::thread::Builder::new().name("bridge".into()).spawn(work).map_err(|error| error.to_string())?;
-    is_open.recv().unwrap_or_else(|_| Err("its thread is gone".into()))?;
-    Ok(thread)
+    })
 }
 
 /// The strategy process: passes orders to the engine and reports back.
@@ -202,32 +181,15 @@ struct Server {
     counts: ServeCounts,
     /// The run accepts no more orders of this strategy.
     is_spent: bool,
-    /// Since when no more reports come: all orders of the plan are answered, or the run was
-    /// stopped. The link continues until the far host has everything; the strategy finishes only
-    /// then, because a finished process must exit soon.
+    /// Since when no more reports come; the strategy finishes once the far host has everything.
     over_since: Option<Instant>,
-    /// Maximum number of orders of the plan.
     max_orders: u64,
     ended: Option<ServeEnd>,
 }
 
 impl Server {
-    fn new(epoch: u16) -> Self {
-        Self {
-            queues: Arc::default(),
-            order_map: OrderMap::new(0, 0),
-            waiting: VecDeque::new(),
-            back: VecDeque::new(),
-            counts: ServeCounts { epoch, ..ServeCounts::default() },
-            is_spent: false,
-            over_since: None,
-            max_orders: u64::MAX,
-            ended: None,
-        }
-    }
-
     /// Waits until the far host has called: the run begins once all processes are ready.
-    fn wait_for_strategy_side(&mut self, bridge: &JoinHandle<Result<(), String>>) {
+    fn wait_for_strategy_side(&mut self, bridge: &BridgeThread) {
         let since = Instant::now();
         while since.elapsed() < WAIT && !bridge.is_finished() {
             match self.queues.events.pop() {
@@ -288,27 +250,17 @@ impl Server {
         Ok(())
     }
 
-    /// Refuses the next order.
     fn refuse(&mut self, order: &Order, reason: Reject) {
         self.waiting.pop_front();
         self.counts.refused += 1;
         self.back.push_back((refused(order, reason), None));
     }
 
-    fn return_reports(&mut self) {
-        while let Some(report) = self.back.front() {
-            if self.queues.reports.push(*report).is_err() {
-                break;
-            }
-            self.back.pop_front();
-        }
-    }
-
     fn poll(&mut self) -> Result<(), String> {
         let is_idle = self.waiting.is_empty() && self.back.is_empty();
         let Self { order_map, back, counts, .. } = self;
         let polled = calls::poll_wire(BATCH, if is_idle { POLL_NS } else { 0 }, |_, report| {
-            if let Some((report, about)) = order_map.to_far(report) {
+            if let Some((report, about)) = order_map.for_far_host(report) {
                 counts.answered += u64::from(report.is_last);
                 back.push_back((report, about));
             }
@@ -324,7 +276,7 @@ impl Server {
     }
 
     /// Runs until both sides have all messages, or the far host or the run is gone.
-    fn run(&mut self, bridge: &JoinHandle<Result<(), String>>) -> Result<ServeEnd, String> {
+    fn run(&mut self, bridge: &BridgeThread) -> Result<ServeEnd, String> {
         loop {
             self.poll_events();
             self.send()?;
@@ -334,13 +286,13 @@ impl Server {
             } else {
                 self.poll()?;
             }
-            self.return_reports();
+            pump::hand_over(&mut self.back, &self.queues.reports);
             if let Some(ended) = self.ended.take() {
                 self.counts.dropped = self.waiting.len() as u64;
                 return Ok(ended);
             }
             let is_stopped = self.over_since.filter(|_| self.counts.sent < self.max_orders);
-            let has_everything = self.order_map.len() == 0 && self.waiting.is_empty() && self.back.is_empty();
+            let has_everything = self.order_map.is_empty() && self.waiting.is_empty() && self.back.is_empty();
             if is_stopped.is_some() || (has_everything && self.queues.strategy_side_ends.is_up()) {
                 self.queues.is_ending.set(true);
             }

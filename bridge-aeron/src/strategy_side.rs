@@ -13,7 +13,7 @@
 
 use crate::flag::Flag;
 use crate::order_map::{last_report, refused};
-use crate::pump::{BridgeSide, TurnResult};
+use crate::pump::{BridgeSide, TurnResult, hand_over};
 use bridge::clock::RoundTrip;
 use bridge::link::{CloseReason, Delivery, DeliveryOutcome, Event, Link};
 use crossbeam_queue::ArrayQueue;
@@ -36,25 +36,18 @@ const QUEUE_CAPACITY: usize = 4096;
 /// Maximum number of orders whose round trips between the hosts are recorded, at 32 bytes each.
 pub const MAX_ROUND_TRIPS: usize = 4_000_000;
 
-/// A request of the venue `remote` to its bridge.
 #[derive(Clone, Copy, Debug)]
 pub enum BridgeRequest {
-    /// Send an order.
     Order(Order),
-    /// Cancel the open orders of a scope.
     Cancel(CancelScope),
 }
 
 /// The queues between the thread of the venue `remote` and the bridge's thread.
 #[derive(Debug)]
 pub struct StrategyQueues {
-    /// Requests for the bridge.
     pub requests: ArrayQueue<BridgeRequest>,
-    /// Reports for the venue.
     pub reports: ArrayQueue<Report>,
-    /// Orders are accepted now.
     pub accepts_orders: Flag,
-    /// The run has ended.
     pub is_ending: Flag,
 }
 
@@ -65,8 +58,7 @@ impl Default for StrategyQueues {
     }
 }
 
-/// Numbers of orders by outcome; each order that the venue sent is in exactly one of the first
-/// five.
+/// Numbers of orders by outcome; each order of the venue is in exactly one of the first five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Orders {
     /// Orders whose last report came from the engine or its bridge.
@@ -122,9 +114,7 @@ pub struct StrategySide<'a> {
     down_since: Option<u64>,
     ends_since: Option<u64>,
     has_given_up: bool,
-    /// Orders by outcome.
     pub orders: Orders,
-    /// Ended sessions with their causes.
     pub downs: Vec<(u64, CloseReason)>,
     /// Round trips of orders to their first reports.
     pub round_trips: Vec<RoundTrip>,
@@ -132,7 +122,6 @@ pub struct StrategySide<'a> {
 }
 
 impl<'a> StrategySide<'a> {
-    /// Creates the bridge's logic at the strategies' host, without a session.
     pub fn new(queues: &'a StrategyQueues) -> Self {
         Self {
             queues,
@@ -150,7 +139,6 @@ impl<'a> StrategySide<'a> {
         }
     }
 
-    /// Handles a report of the engine.
     fn on_report(&mut self, message: Message, delivery: Delivery) {
         let Ok(report) = Report::from_message(message) else { return };
         let Some(open) = self.open.get_mut(&report.id).filter(|open| open.next_number == report.number)
@@ -183,8 +171,7 @@ impl<'a> StrategySide<'a> {
         self.waiting.push_back(Report { venue, status, ..report });
     }
 
-    /// Sends the last report of an order that gets none from the engine. Returns `false` if it is
-    /// not an open order of the run.
+    /// Closes an order that gets no report from the engine; `false`: it is none of the run.
     fn try_close(&mut self, id: OrderId, status: OrderStatus, reason: Reject) -> bool {
         let Some(SentOrder { order, next_number, filled, is_cleanup, .. }) = self.open.remove(&id) else {
             return false;
@@ -195,8 +182,7 @@ impl<'a> StrategySide<'a> {
         !is_cleanup
     }
 
-    /// Closes the unanswered orders of earlier sessions: the strategy at the engine is another
-    /// incarnation.
+    /// Closes unanswered orders of earlier sessions, which were another incarnation's.
     fn close_earlier(&mut self, session: u64) {
         let earlier = |open: &&SentOrder| open.session < session;
         let mut cut: Vec<(OrderId, bool)> =
@@ -226,7 +212,6 @@ impl<'a> StrategySide<'a> {
         }
     }
 
-    /// Sends an order of the venue.
     fn send(&mut self, order: &Order, link: &mut Link) {
         let about = |sequence| OrderId::new(order.id.strategy(), order.id.epoch(), sequence).word();
         let out = match order.operation {
@@ -236,9 +221,10 @@ impl<'a> StrategySide<'a> {
             // At the engine it would cover all strategies of this host.
             Operation::MassCancel => return self.refuse(order, Reject::VenueRefuses),
         };
-        match link.send(out.to_message(), None) {
-            Ok(()) => self.record_sent(order, false),
-            Err(_) => self.refuse(order, Reject::VenueDown),
+        if link.try_send(out.to_message(), None) {
+            self.record_sent(order, false);
+        } else {
+            self.refuse(order, Reject::VenueDown);
         }
     }
 
@@ -272,7 +258,7 @@ impl<'a> StrategySide<'a> {
             target: target.word(),
             ..Order::new(id, venue)
         };
-        if link.send(cancel.to_message(), None).is_err() {
+        if !link.try_send(cancel.to_message(), None) {
             return false;
         }
         self.orders.cancels += 1;
@@ -298,7 +284,7 @@ impl<'a> StrategySide<'a> {
                 BridgeRequest::Order(order) => self.send(&order, link),
                 BridgeRequest::Cancel(scope) => {
                     let of = |open: &&SentOrder| {
-                        !open.is_cleanup && scope.concerns(open.order.id, open.order.instrument)
+                        !open.is_cleanup && scope.contains(open.order.id, open.order.instrument)
                     };
                     self.cancels.extend(self.open.values().filter(of).map(|open| open.order.id));
                     self.cancels.make_contiguous().sort_unstable();
@@ -306,18 +292,6 @@ impl<'a> StrategySide<'a> {
             }
         }
         taken
-    }
-
-    fn hand_over(&mut self) -> usize {
-        let mut given = 0;
-        while let Some(report) = self.waiting.front() {
-            if self.queues.reports.push(*report).is_err() {
-                break;
-            }
-            self.waiting.pop_front();
-            given += 1;
-        }
-        given
     }
 
     /// Gives up the link to the engine's host and closes all orders.
@@ -331,8 +305,7 @@ impl<'a> StrategySide<'a> {
         self.has_given_up = true;
     }
 
-    /// Refuses all requests of the venue until the end of the run, because the transport has
-    /// failed.
+    /// Refuses all requests until the end of the run, because the transport has failed.
     pub fn refuse_all(&mut self) {
         while !self.queues.is_ending.is_up() {
             while let Some(request) = self.queues.requests.pop() {
@@ -341,7 +314,7 @@ impl<'a> StrategySide<'a> {
                 }
             }
             self.queues.accepts_orders.set(true);
-            self.hand_over();
+            hand_over(&mut self.waiting, &self.queues.reports);
             std::thread::sleep(core::time::Duration::from_micros(100));
         }
     }
@@ -393,7 +366,7 @@ impl BridgeSide for StrategySide<'_> {
                 self.give_up(link);
             }
         }
-        let work = self.take_requests(link) + self.hand_over();
+        let work = self.take_requests(link) + hand_over(&mut self.waiting, &self.queues.reports);
         self.queues.accepts_orders.set(link.is_up() || self.has_given_up);
         if self.queues.is_ending.is_up() && self.queues.requests.is_empty() && self.waiting.is_empty() {
             let since = *self.ends_since.get_or_insert(now);

@@ -25,14 +25,11 @@ use thiserror::Error;
 /// Stream ids of the strategy's side and the engine's side.
 const STREAMS: [i32; 2] = [1001, 1002];
 
-/// Timeout of a stream's set-up.
 const SET_UP: Duration = Duration::from_secs(5);
 
-/// A stream has three terms of this length: two thousand frames each way at most, before the sender
-/// waits. Small, since they count as this process's memory.
+/// A stream has three terms of this length, which count as this process's memory.
 const TERM: &str = "term-length=256k";
 
-/// Maximum number of frames per poll.
 const BATCH: usize = 64;
 
 /// The reason why the transport cannot be opened or has failed.
@@ -73,9 +70,6 @@ pub struct Transport {
 
 impl Transport {
     /// Opens the streams of one side, with a media driver whose files are in `folder`.
-    ///
-    /// # Errors
-    /// See [`TransportError`]: for example a port in use, or an address of another host.
     pub fn open(side: Side, address: &BridgeAddress, folder: &Path) -> Result<Self, TransportError> {
         let folder = CString::new(folder.to_string_lossy().into_owned())?;
         let context = AeronDriverContext::new().map_err(aeron_error("a driver's settings"))?;
@@ -128,8 +122,6 @@ impl Transport {
     }
 
     /// Runs Aeron's driver and client once, and returns the amount of work done.
-    ///
-    /// # Errors The driver or the client cannot continue.
     pub fn turn(&mut self) -> Result<usize, TransportError> {
         if self.is_broken || self.client.is_closed() {
             return Err(TransportError::Aeron { what: "a stream", text: "it is closed".into() });
@@ -140,8 +132,6 @@ impl Transport {
     }
 
     /// Passes received frames to `take`, and returns their number.
-    ///
-    /// # Errors The client cannot continue.
     pub fn poll(&mut self, mut take: impl FnMut(&[u8])) -> Result<usize, TransportError> {
         let taken = self
             .subscription
@@ -180,7 +170,6 @@ fn uris(side: Side, address: &BridgeAddress) -> (String, String) {
     }
 }
 
-/// Turns both until the stream is there.
 fn wait<T>(
     uri: String,
     turn: impl Fn() -> Result<(), TransportError>,

@@ -1,10 +1,9 @@
-//! The venue `remote`: passes the far host's orders to a bridge thread and returns its reports. The
-//! gateway's thread makes no system call.
+//! The venue `remote`: passes the far host's orders to a bridge thread and returns its reports.
 
 use crate::bridge_address::BridgeAddress;
 use crate::bridge_dir::BridgeDir;
 use crate::figures::Crossing;
-use crate::pump;
+use crate::pump::{self, BridgeThread};
 use crate::strategy_side::{BridgeRequest, StrategyQueues, StrategySide};
 use crate::transport::Transport;
 use bridge::frame::{Side, run_digest};
@@ -16,18 +15,14 @@ use launcher::protocol::segments;
 use launcher::protocol::wire::Order;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-/// Name of the environment variable with the bridge address, for the processes of a run that `join`
-/// starts.
+/// Environment variable with the bridge address, for the processes of a run that `join` starts.
 pub const ADDRESS_VARIABLE: &str = "BULKHEAD_MEETING";
 
-/// Average number of reports per order: as at an exchange.
 const REPORTS_PER_ORDER: u8 = 4;
 
-/// Interval at which a parked gateway polls for reports while orders are open, in nanoseconds: no
-/// doorbell rings for them.
+/// Interval (ns) of a parked gateway's polls while orders are open: no doorbell rings for them.
 const POLL_NS: u64 = 10_000;
 
 /// Interval of polls while no order is open, in nanoseconds.
@@ -36,7 +31,7 @@ const IDLE_POLL_NS: u64 = 1_000_000;
 /// The venue `remote`, which stands for an engine on another host.
 pub struct Remote {
     queues: Arc<StrategyQueues>,
-    bridge: Option<JoinHandle<()>>,
+    bridge: Option<BridgeThread>,
     /// Orders whose last report has not come.
     open: u64,
     /// When to poll for reports next, in ticks.
@@ -44,10 +39,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Creates the venue for the bridge address in the environment.
-    ///
-    /// # Panics
-    /// If address, run or transport are missing: the run cannot start.
+    /// Creates the venue for the bridge address in the environment. Panics if it cannot start.
     pub fn new(context: &VenueContext) -> Self {
         let queues = Arc::new(StrategyQueues::default());
         let bridge = match start_bridge(context, Arc::clone(&queues)) {
@@ -58,7 +50,6 @@ impl Remote {
     }
 }
 
-/// Returns the plan of this process's run.
 fn plan() -> Result<Plan, String> {
     let cli = Cli::read_from(std::env::args_os()).map_err(|error| error.to_string())?;
     let Command::Role(flags) = cli.command else { return Err("this process is no role of a run".into()) };
@@ -66,8 +57,7 @@ fn plan() -> Result<Plan, String> {
     Ok(plan)
 }
 
-/// Starts the bridge thread and waits until its transport is open.
-fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<JoinHandle<()>, String> {
+fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<BridgeThread, String> {
     let address = std::env::var(ADDRESS_VARIABLE)
         .map_err(|_| "the other host is not named: start the run by `bulkhead-bridge join`")?;
     let address: BridgeAddress = address.parse().map_err(|error| format!("{error}"))?;
@@ -76,37 +66,24 @@ fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<J
     }
     let plan = plan()?;
     let dir = BridgeDir::for_run(&plan, "venue-0").map_err(|error| error.to_string())?;
-    let (opened, is_open) = std::sync::mpsc::channel();
-    let work = move || {
-        let folder = dir.driver_dir().map_err(|error| error.to_string());
-        let transport = folder.and_then(|folder| {
-            Transport::open(Side::Strategy, &address, &folder).map_err(|error| error.to_string())
-        });
-        match transport {
-            Ok(transport) => {
-                drop(opened.send(Ok(())));
-                run_bridge(transport, &address, &queues, &plan);
-            }
-            Err(error) => drop(opened.send(Err(error))),
-        }
+    let folder = dir.driver_dir().map_err(|error| error.to_string())?;
+    let run = run_digest(&address.name);
+    pump::start(Side::Strategy, &address, folder, move |transport| {
+        run_bridge(transport, run, &queues, &plan);
         dir.remove();
-    };
-    let thread =
-        std::thread::Builder::new().name("bridge".into()).spawn(work).map_err(|error| error.to_string())?;
-    is_open.recv().unwrap_or_else(|_| Err("its thread is gone".into()))?;
-    Ok(thread)
+        Ok(())
+    })
 }
 
-/// Returns the number of this process's first attempt to connect, larger than those of earlier
-/// processes.
+/// Returns the number of this process's first attempt, larger than those of earlier processes.
 pub fn first_attempt() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2))
 }
 
 /// Runs a bridge until the end of its run, and saves its figures.
-fn run_bridge(transport: Transport, address: &BridgeAddress, queues: &StrategyQueues, plan: &Plan) {
-    let link = Link::strategy_side(run_digest(&address.name), first_attempt(), Timing::default());
+fn run_bridge(transport: Transport, run: u32, queues: &StrategyQueues, plan: &Plan) {
+    let link = Link::strategy_side(run, first_attempt(), Timing::default());
     let mut side = StrategySide::new(queues);
     let (mut link, result) = pump::run(transport, link, &mut side);
     let error = result.err().map(|error| error.to_string());

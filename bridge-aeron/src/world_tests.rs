@@ -1,6 +1,5 @@
-//! Both sides of a bridge over a network with partitions, with crashing processes, on a virtual
-//! clock and without Aeron: every order of the far host has one outcome, and the engine's side
-//! received those reported as taken.
+//! Both sides of a bridge over a network with partitions and crashes, on a virtual clock: every
+//! order of the far host has one outcome, and the engine's side received those reported as taken.
 
 use crate::bridge_dir::BridgeDir;
 use crate::engine_side::{BridgeEvent, EngineQueues, EngineSide};
@@ -16,7 +15,6 @@ const TIMING: Timing = Timing { heartbeat_ns: 1_000_000, silence_ns: 40_000_000,
 const STEP_NS: u64 = 250_000;
 const TRANSIT_NS: u64 = 600_000;
 const ORDERS: u64 = 400;
-/// Maximum number of steps of a simulated world.
 const MAX_STEPS: u64 = 200_000;
 
 /// Failures, each per ten thousand steps.

@@ -1,5 +1,4 @@
-//! Two links over Aeron on this host: everything once, in order, both ways; and two clocks that are
-//! one.
+//! Two links over Aeron on this host: everything once and in order, both ways.
 
 use bridge::clock::ClockAssumptions;
 use bridge::frame::{Side, run_digest};
@@ -39,7 +38,7 @@ impl BridgeSide for Side1 {
     }
 
     fn turn(&mut self, link: &mut Link, _: u64) -> TurnResult {
-        while self.sent < MESSAGES && link.send(message(self.side, self.sent), None).is_ok() {
+        while self.sent < MESSAGES && link.try_send(message(self.side, self.sent), None) {
             self.sent += 1;
         }
         if self.sent == MESSAGES && self.taken == MESSAGES {
@@ -49,8 +48,7 @@ impl BridgeSide for Side1 {
     }
 }
 
-/// A port of that address that nobody has, whose neighbour nobody has either; `None`: this host
-/// does not have the address.
+/// Returns two free consecutive ports' first; `None`: this host does not have the address.
 fn free_port(host: IpAddr) -> Option<u16> {
     loop {
         let one = UdpSocket::bind((host, 0)).ok()?;

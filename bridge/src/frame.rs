@@ -19,7 +19,6 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;
-use thiserror::Error;
 
 /// Size in bytes of a frame between two bridges.
 pub const FRAME: usize = 128;
@@ -51,14 +50,13 @@ impl Side {
 
 /// The kind of a frame between two bridges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameKind {
+pub(crate) enum FrameKind {
     /// The strategy's side asks for a session.
     Hello,
     /// The engine's side opens one.
     Welcome,
     /// A heartbeat with the numbers of messages sent and taken.
     Heartbeat,
-    /// An order or a report.
     Data,
     /// This side has ended sending and has all messages.
     End,
@@ -78,13 +76,12 @@ pub struct Echo {
 
 /// The fields of a control frame, which carries no message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ControlFields {
+pub(crate) struct ControlFields {
     /// The earlier session about which the sender asks how many messages were taken; 0: none.
     pub ask: u64,
     /// The session about which the receiver asked; 0: none.
     pub of: u64,
-    /// The number of messages taken in that session; `None`: unknown, because the process that took
-    /// them is gone.
+    /// Messages taken in that session; `None`: unknown, as the process that took them is gone.
     pub taken: Option<u64>,
     /// Incarnation of the strategy at the engine; 0 from the strategy's side.
     pub epoch: u16,
@@ -92,44 +89,19 @@ pub struct ControlFields {
     pub received_end: bool,
 }
 
-/// A decoded frame of the wire format between two bridges. Its numbers are unverified: the link
-/// checks them.
+/// A decoded frame between two bridges, whose numbers the link still has to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
-    /// Kind of the frame.
+pub(crate) struct Frame {
     pub kind: FrameKind,
-    /// Side of the sender.
     pub from: Side,
-    /// Digest of the run: see [`run_digest`].
     pub run: u32,
-    /// Number of the session; 0 in a Hello.
     pub session: u64,
-    /// Number of the strategy side's attempt to open a session.
     pub attempt: u64,
-    /// Number of a Data frame, from 1; otherwise the number of Data frames sent in the session.
     pub sequence: u64,
-    /// Number of the peer's Data frames taken in the session.
     pub taken: u64,
-    /// Time at which the frame was sent, in nanoseconds of the sender's clock.
     pub sent: u64,
-    /// Echo of a frame of the peer.
     pub echo: Option<Echo>,
-    /// The message of a Data frame, otherwise the words of [`ControlFields`].
     pub words: Message,
-}
-
-/// The error that bytes are not a valid frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum FrameError {
-    /// The bytes are not [`FRAME`] in number.
-    #[error("not as long as a frame")]
-    Length,
-    /// The bytes are not a frame, are of another version, or corrupted.
-    #[error("no frame of this version, or a changed one")]
-    Check,
-    /// A field has an invalid value.
-    #[error("a field that no sender writes")]
-    Field,
 }
 
 /// Returns the digest that identifies a run in frames: CRC-32C of its id.
@@ -138,32 +110,23 @@ pub fn run_digest(run: &str) -> u32 {
 }
 
 impl ControlFields {
-    /// Encodes the fields of a control frame as words.
-    pub fn to_words(&self) -> Message {
+    pub fn to_words(self) -> Message {
         let (taken, is_known) = (self.taken.unwrap_or(0), self.taken.is_some());
         [self.ask, self.of, taken, is_known.into(), self.epoch.into(), self.received_end.into(), 0]
     }
 
-    /// Decodes the fields of a control frame.
-    ///
-    /// # Errors
-    /// [`FrameError::Field`].
-    pub fn from_words(words: &Message) -> Result<Self, FrameError> {
-        let [ask, of, taken, is_known, epoch, received_end @ 0..=1, 0] = *words else {
-            return Err(FrameError::Field);
-        };
+    pub fn from_words(words: &Message) -> Option<Self> {
+        let [ask, of, taken, is_known, epoch, received_end @ 0..=1, 0] = *words else { return None };
         let taken = match is_known {
             0 if taken == 0 => None,
             1 => Some(taken),
-            _ => return Err(FrameError::Field),
+            _ => return None,
         };
-        let epoch = epoch.try_into().map_err(|_| FrameError::Field)?;
-        Ok(Self { ask, of, taken, epoch, received_end: received_end == 1 })
+        Some(Self { ask, of, taken, epoch: epoch.try_into().ok()?, received_end: received_end == 1 })
     }
 }
 
 impl Frame {
-    /// Encodes the frame as bytes with a checksum.
     pub fn encode(&self) -> [u8; FRAME] {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default();
         let echo = self.echo.unwrap_or(Echo { sent: 0, seen: 0 });
@@ -191,14 +154,11 @@ impl Frame {
     }
 
     /// Verifies the checksum of received bytes and decodes the frame.
-    ///
-    /// # Errors
-    /// See [`FrameError`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, FrameError> {
-        let bytes: &[u8; FRAME] = bytes.try_into().map_err(|_| FrameError::Length)?;
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; FRAME] = bytes.try_into().ok()?;
         let mut words = [0; WORDS];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(chunk.try_into().map_err(|_| FrameError::Length)?);
+            *word = u64::from_le_bytes(chunk.try_into().ok()?);
         }
         let (check, first) = ((words[15] >> 32) as u32, words[0]);
         if check != crc32c(&bytes[..CHECKED])
@@ -206,13 +166,13 @@ impl Frame {
             || (first >> 32) as u8 != VERSION
             || first >> 56 != 0
         {
-            return Err(FrameError::Check);
+            return None;
         }
-        let kind = KINDS.get(usize::from((first >> 40) as u8)).ok_or(FrameError::Field)?;
+        let kind = KINDS.get(usize::from((first >> 40) as u8))?;
         let from = match (first >> 48) as u8 {
             0 => Side::Strategy,
             1 => Side::Engine,
-            _ => return Err(FrameError::Field),
+            _ => return None,
         };
         let echo = Some(Echo { sent: words[6], seen: words[7] }).filter(|echo| (echo.sent | echo.seen) != 0);
         let frame = Self {
@@ -230,7 +190,7 @@ impl Frame {
         if frame.kind != FrameKind::Data {
             ControlFields::from_words(&frame.words)?;
         }
-        Ok(frame)
+        Some(frame)
     }
 
     /// Returns the fields of a control frame; defaults for a frame with a message.
@@ -313,23 +273,23 @@ mod tests {
     proptest! {
         #[test]
         fn a_frame_comes_out_as_it_went_in(frame in frames()) {
-            prop_assert_eq!(Frame::decode(&frame.encode()), Ok(frame));
+            prop_assert_eq!(Frame::decode(&frame.encode()), Some(frame));
         }
 
         #[test]
         fn a_changed_frame_is_none(frame in frames(), bit in 0..FRAME * 8, more in 0..FRAME * 8) {
             let mut bytes = frame.encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(Frame::decode(&bytes).is_err(), "one bit");
+            prop_assert!(Frame::decode(&bytes).is_none(), "one bit");
             if more != bit {
                 bytes[more / 8] ^= 1 << (more % 8);
-                prop_assert!(Frame::decode(&bytes).is_err(), "two bits");
+                prop_assert!(Frame::decode(&bytes).is_none(), "two bits");
             }
         }
 
         #[test]
         fn a_cut_frame_is_none(frame in frames(), kept in 0..FRAME) {
-            prop_assert_eq!(Frame::decode(&frame.encode()[..kept]), Err(FrameError::Length));
+            prop_assert_eq!(Frame::decode(&frame.encode()[..kept]), None);
         }
 
         #[test]
@@ -340,7 +300,7 @@ mod tests {
                 let check = crc32c(&bytes[..CHECKED]);
                 bytes[CHECKED..].copy_from_slice(&check.to_le_bytes());
             }
-            if let Ok(frame) = Frame::decode(&bytes) {
+            if let Some(frame) = Frame::decode(&bytes) {
                 prop_assert_eq!(&frame.encode()[..], &bytes[..], "what is believed is what was there");
             }
         }

@@ -10,12 +10,6 @@
 //!           ◀──────          ◀─      ◀─────────      ◀─         ◀──────
 //! ```
 //!
-//! | module | content |
-//! |---|---|
-//! | [`frame`] | the wire format: checksummed frames of one size |
-//! | [`link`] | sessions: exactly-once delivery in order, or a reported outcome |
-//! | [`clock`] | bounds on the offset between the two clocks, from the frames |
-//!
 //! No frame is resent: retransmission and order are the transport's task (Aeron's, for example). If
 //! a transport loses a frame the session ends, the peer is asked what it took, and the outcome of
 //! each message is reported to its sender.

@@ -1,12 +1,9 @@
-//! A soak test: random operations through the engine and a naive one.
-//! `cargo run --release -p bulkhead-exchange --example soak -- --operations 10m --seed 1`.
+//! A soak test: random operations through the engine and a naive one. `cargo run --release -p
+//! bulkhead-exchange --example soak -- --operations 10m --seed 1`.
 //!
-//! Nine tenths run in crowded books, where all features interact, next to the naive engine: events,
-//! best prices and the number of open orders are compared after each operation, the whole books and
-//! `check()` as often as in the table below. The last tenth runs in one book of up to 100,000
-//! orders, whose events must add up after each operation, with `check()` and the sum of all open
-//! quantities now and then. A failure names its seed and prints the shortest list of commands that
-//! shows it.
+//! Nine tenths run in crowded books next to the naive engine, compared after each operation. The
+//! last tenth runs in one book of up to 100,000 orders, whose events must add up. A failure names
+//! its seed and prints the shortest list of commands that shows it.
 
 #[path = "../tests/all/deep.rs"]
 mod deep;
@@ -21,7 +18,7 @@ mod pair;
 
 use drawn::{Drawer, Seeded, Setting};
 use exchange::{Command, Exchange};
-use pair::{Every, Pair, run, shrink};
+use pair::{Every, Pair, failure};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -89,13 +86,8 @@ fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
         let mut pair = Pair::<Exchange>::new(&setting, EVERY);
         for command in &commands {
             pair.apply(*command).map_err(|difference| {
-                let shortest = shrink::<Exchange>(&setting, &commands);
-                let difference = run::<Exchange>(&setting, &shortest).err().unwrap_or(difference);
-                let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
-                format!(
-                    "seed {seed}, history {history}: {difference}\nfails after these:\n{}",
-                    lines.join("\n")
-                )
+                let why = failure(&setting, &commands, difference);
+                format!("seed {seed}, history {history}: {why}")
             })?;
         }
         trades += pair.trades();

@@ -1,5 +1,4 @@
-//! Validation of commands before they change anything: the reject table of
-//! [`Command`](crate::Command).
+//! Validation of commands before they change anything ([`Command`](crate::Command)).
 
 use crate::arena::{BookPart, Node};
 use crate::book::{Book, Phase};
@@ -87,8 +86,7 @@ pub(crate) fn new_order(
     Ok(())
 }
 
-/// Checks a replacement of an order against all reasons to reject it, before it changes anything.
-/// Returns `true` if it would trade.
+/// Checks a replacement against all reasons to reject it. Returns `true` if it would trade.
 #[inline]
 pub(crate) fn replace(
     book: &Book,
@@ -128,7 +126,6 @@ fn is_notional_overflow(price: i64, quantity: u64) -> bool {
     price.unsigned_abs().checked_mul(quantity).is_none()
 }
 
-/// Returns `true` if the order's attributes are valid together.
 fn is_valid_combination(order: &NewOrder) -> bool {
     let iceberg = order.display > 0;
     let minimum = order.minimum > 0;

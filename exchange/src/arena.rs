@@ -1,13 +1,10 @@
-//! The arena of orders and queues: nodes of one cache line each, allocated at the start and linked
-//! by index.
+//! The arena of orders and queues: nodes of one cache line each, linked by index.
 //!
 //! A queue is a circular list through a node of its own (a sentinel), so that its first and its
-//! last order have neighbors like any other and are unlinked without a branch. Whether an order is
-//! at an end of its queue is unpredictable.
+//! last order are unlinked like any other, without an unpredictable branch.
 
 use crate::command::{OrderType, SelfTrade, Side, TimeInForce};
 
-/// The index that refers to no node of the arena.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The list of an order book that an order is in: bids, offers, stop orders of a side, or none.
@@ -18,8 +15,7 @@ pub(crate) enum BookPart {
     Offers = 1,
     BuyStops = 2,
     SellStops = 3,
-    /// The order is in no list: it was triggered and is about to act, is trading now, or the node
-    /// is free.
+    /// In no list: triggered and about to act, trading now, or a free node.
     Unlisted = 4,
 }
 
@@ -27,7 +23,6 @@ impl BookPart {
     pub(crate) const ALL: [BookPart; 4] =
         [BookPart::Bids, BookPart::Offers, BookPart::BuyStops, BookPart::SellStops];
 
-    /// Returns the list in which orders of a side rest.
     #[inline]
     pub(crate) fn for_side(side: Side) -> BookPart {
         // A table, as a side cannot be predicted.
@@ -35,7 +30,6 @@ impl BookPart {
         PARTS[side as usize]
     }
 
-    /// Returns the list in which stop orders of a side wait.
     pub(crate) fn stops_for_side(side: Side) -> BookPart {
         match side {
             Side::Buy => BookPart::BuyStops,
@@ -43,9 +37,8 @@ impl BookPart {
         }
     }
 
-    /// Returns -1 for lists whose best price is the highest, 0 for the others. After an exclusive
-    /// or with it, the better of two prices is the lower number. Books keep the masks in memory:
-    /// compilers branch on a constant, and no CPU can predict a side.
+    /// Returns -1 for lists whose best price is the highest, otherwise 0. After an exclusive or
+    /// with it, the better of two prices is the lower number, without a branch on the side.
     pub(crate) fn price_mask(self) -> i64 {
         if matches!(self, BookPart::Bids | BookPart::SellStops) { -1 } else { 0 }
     }
@@ -141,8 +134,7 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Creates an arena for `capacity` orders and `queues` queues. The caller manages the queues'
-    /// nodes.
+    /// Creates an arena for orders and for queues, whose nodes the caller manages.
     pub(crate) fn new(capacity: usize, queues: usize) -> Self {
         let mut nodes = vec![Node::FREE; capacity + queues];
         let last = capacity - 1;
@@ -197,7 +189,6 @@ impl Arena {
         self.nodes.get(slot as usize)
     }
 
-    /// Returns the order at an index, if there is one.
     #[inline]
     pub(crate) fn order(&self, slot: u32) -> Option<&Node> {
         if (slot as usize) < self.capacity() { self.nodes.get(slot as usize) } else { None }
@@ -218,7 +209,6 @@ impl Arena {
         &mut self.details[slot as usize]
     }
 
-    /// Iterates over the free nodes of the arena.
     pub(crate) fn free_slots(&self) -> impl Iterator<Item = u32> {
         std::iter::successors((self.free != NONE).then_some(self.free), |&slot| {
             self.nodes.get(slot as usize).map(|node| node.next).filter(|&next| next != NONE)

@@ -63,9 +63,8 @@ impl Book {
         node.shown = shown;
     }
 
-    /// Returns the best price, if anything crosses. Bid and offered quantities change only at
-    /// prices with orders, so only those between the best offer and the best bid are considered,
-    /// and one price between each two.
+    /// Returns the best price, if anything crosses. Quantities change only at prices with orders,
+    /// so only those between best offer and best bid are considered, and one between each two.
     fn auction_price(&self, store: &OrderStore) -> Option<PricePriority> {
         let (high, low) = (self.best(BookPart::Bids)?, self.best(BookPart::Offers)?);
         if low > high {

@@ -1,5 +1,4 @@
-//! Batches of commands: memory for all of them is fetched first, so that their cache misses overlap
-//! instead of adding up.
+//! Batches of commands: their memory is fetched first, so that their cache misses overlap.
 
 use crate::arena::NONE;
 use crate::command::Command;
@@ -26,8 +25,7 @@ impl Exchange {
         }
     }
 
-    /// Reads the memory that these commands will need. The reads of a loop depend on the previous
-    /// loop's, not on each other, so the CPU overlaps them.
+    /// Reads the memory that these commands will need; the reads of one loop overlap in the CPU.
     fn prefetch(&self, group: &[Command]) {
         let store = &self.store;
         let mut ids = [None; BATCH];
@@ -54,7 +52,6 @@ impl Exchange {
     }
 }
 
-/// Returns the id of the order that a command names.
 fn order_id(command: &Command) -> Option<u64> {
     match *command {
         Command::New(ref order) => Some(order.id),

@@ -1,5 +1,4 @@
-//! The order book of one instrument: its price levels, its best prices, and how orders enter and
-//! leave them.
+//! The order book of one instrument: its price levels, its best prices, and its orders.
 
 use crate::arena::{BookPart, NONE};
 use crate::command::{OrderType, Side};
@@ -7,7 +6,6 @@ use crate::instrument::Instrument;
 use crate::levels::PriceLevels;
 use crate::store::OrderStore;
 
-/// The trading phase of an instrument: continuous trading or a call auction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Orders that cross trade at once.
@@ -16,7 +14,6 @@ pub(crate) enum Phase {
     Auction,
 }
 
-/// The order book of one instrument.
 #[derive(Debug)]
 pub(crate) struct Book {
     pub number: u16,
@@ -103,7 +100,6 @@ impl Book {
         store.arena.append(queue, slot, rank);
     }
 
-    /// Adds an empty queue at a price.
     fn add_queue(&mut self, store: &mut OrderStore, part: BookPart, key: u64, price: i64) -> u32 {
         let queue = store.queues.allocate(&mut store.arena, key, price);
         store.arena.node_mut(queue).owner = self.lists[part as usize].insert(&mut store.pool, key, queue);
@@ -130,7 +126,6 @@ impl Book {
         }
     }
 
-    /// Removes the empty queue of a price from the price levels.
     pub(crate) fn drop_queue(&mut self, store: &mut OrderStore, part: BookPart, queue: u32) {
         let (key, leaf) = (store.arena.node(queue).key(), store.arena.node(queue).leaf());
         let list = &mut self.lists[part as usize];
@@ -144,7 +139,6 @@ impl Book {
         }
     }
 
-    /// Removes an order from the book and frees its node.
     #[inline]
     pub(crate) fn remove(&mut self, store: &mut OrderStore, slot: u32) {
         self.leave(store, slot);

@@ -93,7 +93,6 @@ pub fn opening_book(
     Ok(orders)
 }
 
-/// The columns of an opening book.
 const COLUMNS: &str = "order_id,side,price,quantity";
 
 /// One line of the file, split at its commas.

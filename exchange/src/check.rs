@@ -90,7 +90,6 @@ pub enum Inconsistency {
     },
 }
 
-/// What the check of the books counted.
 #[derive(Default)]
 struct CheckCounts {
     nodes: usize,
@@ -254,3 +253,6 @@ fn is_in_matching_part(node: &Node) -> bool {
         OrderType::Market => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

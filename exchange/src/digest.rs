@@ -2,7 +2,7 @@
 
 use crate::arena::BookPart;
 use crate::book::Phase;
-use crate::command::{SelfTrade, TimeInForce};
+use crate::command::TimeInForce;
 use crate::exchange::Exchange;
 
 /// Mixes 64-bit words into one.
@@ -35,19 +35,7 @@ impl Exchange {
                     while let Some(node) = store.arena.order(slot) {
                         let words = [node.id, node.leaves, node.shown, u64::from(node.owner)];
                         words.iter().for_each(|&word| mixer.word(word));
-                        let self_trade = match node.self_trade {
-                            SelfTrade::Allow => 0,
-                            SelfTrade::CancelNewest => 1,
-                            SelfTrade::CancelOldest => 2,
-                            SelfTrade::CancelBoth => 3,
-                            SelfTrade::Decrement => 4,
-                        };
-                        let time = match node.time_in_force {
-                            TimeInForce::GoodTillCancel => 0,
-                            TimeInForce::ImmediateOrCancel => 1,
-                            TimeInForce::FillOrKill => 2,
-                            TimeInForce::GoodTillTime => 3,
-                        };
+                        let (self_trade, time) = (node.self_trade as u64, node.time_in_force as u64);
                         let is_stop = node.order_type.is_stop();
                         mixer.word(
                             self_trade | time << 8 | u64::from(node.flags) << 16 | u64::from(is_stop) << 24,

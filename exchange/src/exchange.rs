@@ -310,7 +310,6 @@ impl Book {
         }
     }
 
-    /// Cancels every order of an owner in one part of the book.
     fn cancel_all(&mut self, store: &mut OrderStore, part: BookPart, owner: u32, out: &mut impl Events) {
         let mut queue = self.first[part as usize];
         while queue != NONE {

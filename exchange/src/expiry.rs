@@ -1,5 +1,4 @@
-//! Expires orders at their time: an indexed binary heap, so that an order that leaves earlier is
-//! removed at once.
+//! Expires orders at their time: an indexed binary heap, from which any order can be removed.
 
 use crate::arena::{Arena, NONE};
 

@@ -1,16 +1,13 @@
-//! Finds an order's place by its id: a hash table whose buckets are half a cache line, allocated at
-//! the start.
+//! Finds an order's place by its id: a hash table whose buckets are half a cache line.
 //!
 //! A bucket holds four ids. An id whose bucket is full goes to the next one with a free slot, and
-//! every bucket that it passes counts it: a search ends at a bucket with a count of 0. A removal
-//! therefore leaves no gap to close and moves nothing, and no branch depends on how full the
-//! neighborhood is. Two consecutive ids share a bucket, so that a stream of new ids touches few.
+//! every bucket that it passes counts it: a search ends at a bucket with a count of 0, and a
+//! removal leaves no gap to close. Two consecutive ids share a bucket, so a stream of new ids
+//! touches few.
 //!
-//! The memory in use follows the number of ids: the index has tables of 64 buckets and of each
-//! double up to the capacity. When a table is half full the next larger one takes over, and each
-//! insertion moves one more of the old table's buckets to it.
+//! The memory in use follows the number of ids: when a table is half full one of double the size
+//! takes over, and each insertion moves one more of the old table's buckets to it.
 
-/// Ids in a bucket.
 const BUCKET_SLOTS: usize = 4;
 /// Minimum slots per id: buckets are at most half full on average, and few overflow.
 const SLOTS_PER_ID: usize = 2;
@@ -53,15 +50,14 @@ impl Iterator for SlotSet {
 }
 
 impl Bucket {
-    /// Returns the slots with a tag, and possibly others if there is one: see "Determine if a word
-    /// has a byte equal to n" in "Bit Twiddling Hacks".
+    /// Returns the slots with a tag, and possibly others: "Determine if a word has a byte equal to
+    /// n".
     #[inline]
     fn matches(&self, tag: u64) -> SlotSet {
         let zero_where_equal = self.tags ^ tag.wrapping_mul(LOW);
         SlotSet(zero_where_equal.wrapping_sub(LOW) & !zero_where_equal & HIGH)
     }
 
-    /// Returns the slots in use.
     #[inline]
     fn used(&self) -> SlotSet {
         SlotSet(self.tags & HIGH)
@@ -73,7 +69,6 @@ impl Bucket {
         self.matches(tag).find(|&position| is(self.slots[position % BUCKET_SLOTS]))
     }
 
-    /// Inserts an entry. Returns `false` if the bucket is full.
     #[inline]
     fn try_insert(&mut self, tag: u64, slot: u32) -> bool {
         let Some(position) = SlotSet(!self.tags & HIGH).next() else { return false };
@@ -91,8 +86,7 @@ pub(crate) struct Home {
     tag: u64,
 }
 
-/// The position of an order id in the hash table: its first bucket, and the bucket and slot that
-/// hold it.
+/// The position of an order id: its first bucket, and the bucket and slot that hold it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     home: u32,
@@ -107,7 +101,6 @@ impl Entry {
     }
 }
 
-/// A hash table: some of the index's buckets.
 #[derive(Clone, Copy, Debug)]
 struct Table {
     start: usize,
@@ -115,7 +108,6 @@ struct Table {
 }
 
 impl Table {
-    /// Returns where an id is sought.
     #[inline]
     fn home(self, id: u64) -> Home {
         let product = u128::from(id >> NEIGHBOR_BITS) * 0x9e37_79b9_7f4a_7c15;
@@ -136,27 +128,22 @@ impl Table {
     }
 }
 
-/// Buckets of the smallest table.
 const SMALLEST_TABLE: usize = 64;
 
-/// A hash table from order ids to nodes of the arena.
 #[derive(Debug)]
 pub(crate) struct Index {
     buckets: Vec<Bucket>,
-    /// The table of new ids.
     table: Table,
     /// The previous table, from which ids are moved; empty if it has none.
     old: Table,
     /// Number of the old table's buckets that were not moved yet: the first ones.
     unmoved: usize,
-    /// Number of ids.
     used: usize,
     /// Maximum number of ids without growth: 0 while the old table is moved.
     grows_above: usize,
 }
 
 impl Index {
-    /// Creates a hash table for `capacity` order ids.
     pub(crate) fn new(capacity: usize) -> Self {
         let largest = (SLOTS_PER_ID * capacity).div_ceil(BUCKET_SLOTS).next_power_of_two();
         let table = Table { start: 0, len: largest.min(SMALLEST_TABLE) };
@@ -176,8 +163,7 @@ impl Index {
         self.table.home(id)
     }
 
-    /// Finds an order id in the hash table, beginning at its first bucket. `is` returns `true` for
-    /// the node that has it.
+    /// Finds an order id. `is` returns `true` for the node that has it.
     #[inline(always)]
     pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let here = &self.buckets[home.bucket];
@@ -211,22 +197,19 @@ impl Index {
         None
     }
 
-    /// Returns the node of the arena that an entry refers to.
     #[inline]
     pub(crate) fn slot(&self, entry: Entry) -> u32 {
         self.buckets[entry.bucket as usize].slots[entry.position as usize % BUCKET_SLOTS]
     }
 
-    /// Reads the bucket of an order id to bring it into the cache. The returned value has no
-    /// meaning.
+    /// Reads the bucket of an order id to cache it. The returned value has no meaning.
     #[inline]
     pub(crate) fn prefetch(&self, id: u64) -> u32 {
         self.buckets[self.home(id).bucket].overflowed
     }
 
-    /// Adds an order id that is not in the table, whose first bucket was computed after the last
-    /// insertion. `id_of` returns the order id of an open node. There is always a free slot: at
-    /// most half are used.
+    /// Adds an order id whose first bucket was computed after the last insertion. `id_of` returns
+    /// the order id of an open node. There is always a free slot: at most half are used.
     #[inline]
     pub(crate) fn insert(&mut self, home: Home, slot: u32, id_of: impl Fn(u32) -> u64) {
         self.insert_in_table(home, slot);

@@ -2,19 +2,13 @@
 //! best end of the price band, in ticks.
 //!
 //! Each node has a bitmap and 64 children; six bits of the key select the child, so a leaf is a
-//! ladder of 64 ticks. Nothing is moved or rebalanced. The worst case is therefore close to the
-//! usual one: at most 11 nodes from the root to a leaf, and the next level by counting zeros. A
-//! direct-mapped cache of leaves makes most lookups one step.
+//! ladder of 64 ticks. At most 11 nodes lead to a leaf, and nothing is rebalanced. A direct-mapped
+//! cache of leaves makes most lookups one step. A leaf that loses its last level loses its bit at
+//! once, and its node only after many other leaves did, as the next orders come nearby.
 //!
-//! A bit means that there is a level below, a child that there is a node. A leaf that loses its
-//! last level loses its bit at once, and its node only after many other leaves did: most orders
-//! leave soon after they came, often alone at their price, and the next ones come nearby.
-//!
-//! **Why not a sorted vector or a sliding window of ticks?** Both were measured. A sorted vector
-//! takes 842 ns a command with 10,000 orders over ±20,000 ticks, the trie 133. A window of 4,096
-//! ticks is up to 15 % faster as long as all orders are inside, but must be moved when the best
-//! price leaves it: 520 µs for a single order far away, which anyone may send. The trie has no such
-//! case, and needs no estimate of a market's width.
+//! **Why not a sorted vector or a sliding window of ticks?** A sorted vector takes 842 ns a command
+//! with 10,000 orders over ±20,000 ticks, the trie 133. A window of 4,096 ticks is up to 15 %
+//! faster, but must be moved when the best price leaves it: 520 µs for a single order far away.
 
 const NONE: u32 = u32::MAX;
 
@@ -27,9 +21,7 @@ struct LevelNode {
     prefix: u64,
     /// The node above, or `NONE`.
     parent: u32,
-    /// Number of children of a node that is not a leaf.
     children_count: u32,
-    /// The list of a leaf.
     list: u32,
     /// The leaf is among [`LevelNodes::emptied`].
     is_listed: bool,
@@ -50,26 +42,20 @@ const EMPTY: LevelNode = LevelNode {
 /// Nodes that are initialized when the exchange starts. Most of them are leaves of 64 ticks.
 const INITIALIZED_NODES: usize = 4096;
 
-/// The nodes of the tries that hold the price levels of all books.
 #[derive(Debug)]
 pub(crate) struct LevelNodes {
     nodes: Vec<LevelNode>,
     free: u32,
-    /// A direct-mapped cache of leaves by list and key.
     cache: [u32; CACHED_LEAVES],
-    /// The leaves that lost their last level most recently, a ring: `NONE`, or a leaf, which may
-    /// have levels again.
+    /// The leaves that lost their last level most recently, a ring; they may have levels again.
     emptied: [u32; EMPTIED_LEAVES],
-    /// Index of the oldest of them.
     oldest: usize,
 }
 
 /// Entries of the cache of leaves; a leaf covers 64 ticks.
 const CACHED_LEAVES: usize = 4096;
-/// Leaves without a level that are kept.
 const EMPTIED_LEAVES: usize = 2048;
 
-/// Returns the entry of the cache for a leaf.
 #[inline]
 fn cache_index(list: u32, prefix: u64) -> usize {
     (prefix as usize).wrapping_add(list as usize * 401) % CACHED_LEAVES
@@ -78,8 +64,8 @@ fn cache_index(list: u32, prefix: u64) -> usize {
 impl LevelNodes {
     /// Reserves nodes for `levels` price levels with keys below `keys`, in `lists` lists together.
     pub(crate) fn new(lists: usize, levels: usize, keys: u64) -> Self {
-        // Each depth has at most one node per level and emptied leaf, and at most as many as it can
-        // distinguish.
+        // Each depth has at most one node per level and emptied leaf, and as many as it
+        // distinguishes.
         let leaves = levels + EMPTIED_LEAVES + lists;
         let mut total = 0usize;
         let mut widest = lists;
@@ -92,8 +78,7 @@ impl LevelNodes {
             widest = widest.saturating_mul(64);
             shift -= 6;
         }
-        // Levels as far apart as possible would need gigabytes. That space is reserved, but only a
-        // usual part of it is written, so that an exchange starts and ends within milliseconds.
+        // Levels as far apart as possible would need gigabytes: reserved, but only in part written.
         let ready = total.min(INITIALIZED_NODES);
         let mut nodes = Vec::with_capacity(total);
         nodes.resize(ready, EMPTY);
@@ -142,16 +127,12 @@ impl LevelNodes {
     }
 }
 
-/// The occupied price levels of one side of a book, or of its stop orders, as a trie.
-///
-/// A key is the number of ticks from the best end of the price band, so the best level has the
-/// lowest key.
+/// The occupied price levels of one side of a book, or of its stop orders; the best key is lowest.
 #[derive(Debug)]
 pub(crate) struct PriceLevels {
     root: u32,
     /// Bits that a key is shifted right by for the root's digit.
     top: u32,
-    /// Number of this list among all.
     list: u32,
 }
 
@@ -165,7 +146,6 @@ impl PriceLevels {
         PriceLevels { root: NONE, top: top(keys), list }
     }
 
-    /// Returns the leaf of a key if it is cached.
     #[inline]
     fn cached_leaf(&self, pool: &LevelNodes, key: u64) -> Option<u32> {
         let leaf = pool.cache[cache_index(self.list, key >> 6)];
@@ -173,8 +153,7 @@ impl PriceLevels {
         (node.prefix == key >> 6 && node.list == self.list).then_some(leaf)
     }
 
-    /// Returns the lowest node on the way to a key, and its shift: the leaf if there is one. There
-    /// is a root.
+    /// Returns the lowest node on the way to a key, and its shift. There is a root.
     #[inline]
     fn lowest_node(&self, pool: &LevelNodes, key: u64) -> (u32, u32) {
         self.cached_leaf(pool, key).map_or_else(|| self.walk(pool, key), |leaf| (leaf, 0))
@@ -224,8 +203,7 @@ impl PriceLevels {
         }
     }
 
-    /// Removes the queue of a leaf's key. Returns the lowest node on the way to it that still
-    /// has levels, or the root, and its shift, for [`PriceLevels::next_from`].
+    /// Removes the queue of a leaf's key. Returns the start of [`PriceLevels::next_from`].
     #[inline]
     pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {
         let (mut node, mut shift) = (leaf, 0);
@@ -252,8 +230,7 @@ impl PriceLevels {
         self.next_from(pool, (node, shift), key)
     }
 
-    /// Returns the queue of the first occupied price at or after a key, given a trie node on the
-    /// way. It is the lowest node on the way to the key, with its shift.
+    /// Returns the first queue at or after a key, given the lowest node on the way and its shift.
     #[inline]
     pub(crate) fn next_from(
         &self,
@@ -325,8 +302,7 @@ impl PriceLevels {
 }
 
 impl LevelNodes {
-    /// Lists a leaf as emptied, in place of the oldest of those, which is freed unless it has
-    /// levels again.
+    /// Lists a leaf as emptied, in place of the oldest, which is freed unless it has levels.
     #[inline]
     fn list_emptied(&mut self, leaf: u32) {
         if std::mem::replace(&mut self.nodes[leaf as usize].is_listed, true) {

@@ -7,8 +7,6 @@ mod auction;
 mod batch;
 mod book;
 pub mod book_file;
-#[cfg(test)]
-mod cases;
 mod check;
 pub mod command;
 mod digest;
@@ -25,6 +23,8 @@ mod queue;
 mod state;
 mod stops;
 mod store;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use check::Inconsistency;

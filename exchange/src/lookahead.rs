@@ -1,5 +1,4 @@
-//! The quantity that an order could trade, computed before it trades: for fill or kill and minimum
-//! quantity.
+//! The quantity that an order could trade: for fill or kill and minimum quantity.
 
 use crate::arena::{NONE, Node};
 use crate::book::Book;
@@ -7,7 +6,6 @@ use crate::command::SelfTrade;
 use crate::matching::Taker;
 use crate::store::OrderStore;
 
-/// The quantity that one price level would fill.
 enum LevelFill {
     /// The quantity; the order would continue at the next level.
     Continues(u64),
@@ -68,8 +66,7 @@ impl OrderStore {
                         hidden += node.leaves - node.shown;
                     }
                 }
-                // Its own orders are done, or the aggressor is; further parts of other icebergs
-                // follow.
+                // Its own orders are done, or the aggressor is; further parts of icebergs follow.
                 let rest = taker.leaves.min(hidden);
                 taker.leaves -= rest;
                 LevelFill::Continues(traded + rest)

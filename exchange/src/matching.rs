@@ -45,7 +45,6 @@ impl Taker {
         if self.limit == any_price(self.side) { 0 } else { self.limit }
     }
 
-    /// Returns the list of the book with which the incoming order trades.
     #[inline]
     pub(crate) fn opposite(&self) -> BookPart {
         BookPart::for_side(self.side.opposite())
@@ -58,18 +57,15 @@ impl Taker {
     }
 }
 
-/// The way in which the matching of an incoming order ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatchEnd {
     /// The taker is filled, or no quantity is left that it accepts.
     Done,
-    /// Self-trade prevention cancelled the taker.
     Prevented,
 }
 
 impl Book {
-    /// Trades an incoming order until it is filled, finds no acceptable price, or is cancelled as a
-    /// self-trade.
+    /// Trades an order until it is filled, finds no price, or is cancelled as a self-trade.
     pub(crate) fn trade(
         &mut self,
         store: &mut OrderStore,

@@ -1,38 +1,30 @@
-//! The FIFO queue of the orders at one price: a circular list through their nodes and the queue's
-//! own.
+//! The FIFO queue of one price: a circular list through orders' nodes and the queue's own.
 
 use crate::arena::{Arena, NONE, Node};
 
-/// The fields of a node that is a queue.
 impl Node {
-    /// Returns the key of the queue's price.
     pub(crate) fn key(&self) -> u64 {
         self.id
     }
 
-    /// Returns the number of orders in the price's queue.
     pub(crate) fn orders(&self) -> u32 {
         self.rank as u32
     }
 
-    /// Returns the index of the first order in the queue.
     pub(crate) fn head(&self) -> u32 {
         self.next
     }
 
-    /// Returns the queue's leaf in its price levels.
     pub(crate) fn leaf(&self) -> u32 {
         self.owner
     }
 
-    /// Returns the last order in the queue.
     pub(crate) fn tail(&self) -> u32 {
         self.prev
     }
 }
 
-/// The free list of the queues that hold the orders of a price. Their nodes are in the arena, after
-/// those of the orders.
+/// The free list of the prices' queues, whose nodes are in the arena after the orders'.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// First free queue, linked through `next`.
@@ -86,7 +78,6 @@ impl Queues {
 }
 
 impl Arena {
-    /// Appends an order to the queue of its price.
     #[inline]
     pub(crate) fn append(&mut self, number: u32, slot: u32, rank: u64) {
         let tail = self.node(number).prev;

@@ -16,14 +16,11 @@ use thiserror::Error;
 pub struct State {
     /// Time of the last [`Command::Time`](crate::Command::Time).
     now: u64,
-    /// Number of arrivals so far.
     sequence: u64,
-    /// Number of trades so far.
     trades: u64,
     books: Vec<BookState>,
 }
 
-/// One instrument's book.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct BookState {
     auction: bool,
@@ -32,7 +29,6 @@ struct BookState {
     lists: [Vec<OrderState>; 4],
 }
 
-/// An open order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OrderState {
     id: u64,
@@ -41,8 +37,7 @@ struct OrderState {
     price: i64,
     leaves: u64,
     shown: u64,
-    /// Bits 0 and 1: type; 2 to 4: self-trade prevention; 5 and 6: time in force; 7: post-only; 8:
-    /// iceberg.
+    /// Bits 0–1: type; 2–4: self-trade prevention; 5–6: time in force; 7: post-only; 8: iceberg.
     kind: u16,
     display: u64,
     limit: i64,

@@ -14,8 +14,7 @@ impl Book {
         }
     }
 
-    /// Moves all stop orders that a trade at `price` triggers to the triggered ones. Buy stops from
-    /// the lowest, then sell stops from the highest.
+    /// Triggers the stops that a trade at `price` reaches: buys from the lowest, then sells.
     #[cold]
     pub(crate) fn trigger(&mut self, store: &mut OrderStore, price: i64) {
         for part in [BookPart::BuyStops, BookPart::SellStops] {

@@ -1,5 +1,5 @@
 //! Agents and their runner. A role is one method that does the work available now and returns its
-//! amount (Agrona's `Agent`); the runner owns a thread and passes the amount to an idle strategy.
+//! amount (Agrona's `Agent`); the runner owns a thread and idles after cycles without work.
 
 mod group;
 
@@ -29,8 +29,7 @@ pub struct Cycle<C> {
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Stamps a point of an order's path: logs the order and the current time, and returns the
-    /// time.
+    /// Stamps a point of an order's path: logs the order and the time, which it returns.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -46,8 +45,7 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps an inner point of an order's path, with a detail; does nothing if the run
-    /// stamps only the ends.
+    /// Stamps an inner point of an order's path, unless the run stamps only the ends.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {
@@ -58,13 +56,11 @@ impl<C: Clock> Cycle<C> {
 
 /// A unit of work that a thread calls in a loop, such as a strategy, the orchestrator or a gateway.
 pub trait Agent<C: Clock> {
-    /// Does the work available now, in bounded time, and returns the amount of work. 0 lets the
-    /// thread idle.
+    /// Does the work available now, in bounded time. Returns its amount; 0 lets the thread idle.
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize;
 
     /// Returns the tick at which the agent has work without a message; `u64::MAX` if it only reacts
-    /// to messages. A parked thread sleeps no longer than that, so a deadline at which the agent
-    /// has no work wastes its core.
+    /// to messages. A parked thread sleeps no longer than that.
     fn next_deadline(&self, draining: bool) -> u64 {
         let _ = draining;
         u64::MAX
@@ -76,28 +72,24 @@ pub trait Agent<C: Clock> {
         false
     }
 
-    /// Returns the reason why the agent cannot continue, if there is one. Called only after a cycle
-    /// without work.
+    /// Returns why the agent cannot continue, if so. Called only after a cycle without work.
     fn failure(&self) -> Option<&str> {
         None
     }
 
-    /// Appends the agent's final records, such as checksums, to the stamp log at the end of the
-    /// run. Called once, after the last duty cycle.
+    /// Appends the agent's final records, such as checksums. Called once, after the last cycle.
     fn seal(&self, log: &mut StampLog) {
         let _ = log;
     }
 
-    /// Prefetches the memory that the next message will need, and changes nothing. Called after
-    /// some idle cycles, because unused lines are evicted from the caches, on a shared machine
-    /// within a millisecond. `round` counts the calls: an agent with many peers prefetches for one
-    /// of them per call, so that no call takes long.
+    /// Prefetches the memory that the next message will need: unused lines are evicted within a
+    /// millisecond on a shared machine. `round` counts the calls: an agent with many peers
+    /// prefetches for one of them per call.
     fn prefetch_hot(&self, round: usize) {
         let _ = round;
     }
 
-    /// Publishes the agent's counters in its part of the thread's shared segment. Called after each
-    /// duty cycle with work.
+    /// Publishes the agent's counters in the thread's segment, after each duty cycle with work.
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
         let _ = slots.next_agent();
     }
@@ -105,12 +97,10 @@ pub trait Agent<C: Clock> {
 
 /// The run's state is polled after this many cycles with work, and after every cycle without work.
 const BUSY_POLL_INTERVAL: u64 = 256;
-/// A thread that still finds work ends after this many polls that find the run stopped: messages in
-/// flight are handed over first, and the launcher waits for seconds.
+/// Maximum polls with work of a thread whose run is stopped: messages in flight are handed over.
 const MAX_STOPPED_POLLS: u32 = 64;
 
-/// One idle cycle in this many prefetches the memory for the next message: every two to six
-/// microseconds where threads spin.
+/// Idle cycles per prefetch: one every two to six microseconds where threads spin.
 const PREFETCH_INTERVAL: u64 = 128;
 
 /// The outcome of one duty cycle: work, no work, or the end.
@@ -118,18 +108,14 @@ const PREFETCH_INTERVAL: u64 = 128;
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.
     Busy,
-    /// There was no work; the agent needs its next cycle within this many nanoseconds (0: at once,
-    /// `u64::MAX`: when a message arrives).
+    /// No work; the next cycle is due within this time in nanoseconds (`u64::MAX`: with a message).
     Idle(u64),
     /// The agent has finished, or the run is stopped.
     Finished,
 }
 
-/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it
-/// in any order.
-///
-/// Each cycle reads the clock once (unordered), for the heartbeat, the longest gap and the
-/// utilization. A busy cycle reads it twice.
+/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it.
+/// Each cycle reads the clock once (unordered), a busy one twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
@@ -141,8 +127,7 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Starts the agent: publishes its counters and then the state `Running`. A restarted agent's
-    /// counters do not start at zero.
+    /// Publishes the agent's counters, which after a restart do not start at zero, and its state.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -221,8 +206,7 @@ impl DutyCycle {
         self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Appends the agent's final records to the stamp log and stores its final counters. The caller
-    /// sets [`ThreadState::Done`], after its own final values.
+    /// Appends the final records and stores the final counters. The caller sets `Done` after.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -249,8 +233,7 @@ impl DutyCycle {
     }
 }
 
-/// Logs the times at which the thread did not run. Checks after each cycle, and reads the kernel's
-/// counters only for a gap that is kept.
+/// Logs times without a duty cycle; reads the kernel's counters only for a gap that is kept.
 struct GapDetector {
     min_ticks: [u64; gaps::LEVELS],
     last: u64,
@@ -274,8 +257,7 @@ impl GapDetector {
         }
     }
 
-    /// Excludes a sleep that ended at `woke`: the thread gave its core away, which is not a gap.
-    /// Returns the length of the sleep in ticks.
+    /// Excludes a sleep that ended at `woke`, which is not a gap. Returns its length in ticks.
     fn skip_sleep(&mut self, woke: u64) -> u64 {
         woke.saturating_sub(core::mem::replace(&mut self.last, woke))
     }
@@ -299,13 +281,11 @@ impl GapDetector {
     }
 }
 
-/// An agent on its thread, from the start barrier to its end. [`run`] drives it; a program with a
-/// loop of its own calls it cycle by cycle.
+/// An agent on its thread, from the start barrier to its end, driven by [`run`] or by its owner.
 pub struct AgentRunner {
     duty_cycle: DutyCycle,
     gaps: GapDetector,
-    /// When the idle strategy before the last cycle returned, and for how long it had given the
-    /// core away (ticks); 0: it had not.
+    /// When the idle strategy returned, and for how long it had yielded the core (ticks; 0: not).
     slept: (u64, u64),
     usage_before: ThreadUsage,
     /// `None` if this program's allocator does not count.
@@ -350,8 +330,7 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a duty cycle that did work. If the thread had slept before
-    /// that cycle, a message may have waited, so the sleep is logged.
+    /// Resets the idle strategy after a cycle with work; a sleep before it is logged.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {
@@ -363,16 +342,14 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Appends the final records, stores the final counters, and publishes that the thread is done
-    /// or why it failed.
+    /// Stores final records and counters, and publishes that the thread is done or why it failed.
     pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);
         self.duty_cycle.end(agent, cycle, status);
         store_end(usage, agent.failure(), status);
     }
 
-    /// What the thread has used, before anything of its end allocates or faults. Stores the
-    /// allocations.
+    /// Returns what the thread has used before its end allocates or faults; stores allocations.
     #[inline(never)]
     fn used(&self, status: &StatusWriter) -> ThreadUsage {
         if let Some(before) = self.allocations_before {
@@ -382,8 +359,7 @@ impl AgentRunner {
     }
 }
 
-/// Stores a thread's resource usage, and that it is done or why it failed. Compiled once for all
-/// agents.
+/// Stores resource usage, and that the thread is done or why it failed. Compiled once.
 #[inline(never)]
 fn store_end(usage: ThreadUsage, failure: Option<&str>, status: &StatusWriter) {
     for (field, value) in [

@@ -1,5 +1,5 @@
-//! The start barrier: threads report that they are ready, and wait until the launcher opens it.
-//! Sets a thread's core, priority and idle strategy first.
+//! The start barrier: threads set their core, priority and idle strategy, and wait for the
+//! launcher.
 
 use crate::agent::Cycle;
 use crate::control::{Control, RunState};
@@ -16,14 +16,7 @@ use system::pin::{self, PinError};
 use system::{priority, process};
 use thiserror::Error;
 
-/// Returns the idle strategy of a thread of the plan; a parking one sleeps on the thread's own
-/// doorbell.
-///
-/// # Errors
-/// A doorbell that is missing or invalid.
-///
-/// # Panics
-/// If the plan has no such thread.
+/// Returns the idle strategy of a thread; a parking one sleeps on the thread's own doorbell.
 pub fn idle_strategy(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -55,11 +48,7 @@ pub struct ArrivedThread {
 }
 
 impl ArrivedThread {
-    /// Pins the calling thread and sets its priority by the plan, and publishes its roles and ids.
-    /// `log` is the thread's stamp log ([`segments::stamp_log`]).
-    ///
-    /// # Errors
-    /// [`ArriveError`] if the core or the priority is refused.
+    /// Pins the calling thread, sets its priority by the plan, and publishes its roles and ids.
     pub fn new(
         plan: &Plan,
         thread: &ThreadPlan,
@@ -81,8 +70,7 @@ impl ArrivedThread {
         Ok(Self { status, log })
     }
 
-    /// Publishes that the thread is ready and sleeps until the barrier opens. Returns `None` if the
-    /// run was stopped before that.
+    /// Publishes that the thread is ready and waits for the barrier; `None`: stopped before it.
     pub fn wait<C: Clock>(
         self,
         clock: C,

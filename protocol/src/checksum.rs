@@ -1,19 +1,12 @@
-//! Checksums of hand-offs: compare the messages that were pushed with those that were received,
-//! word for word.
-//!
-//! Each end of a link adds the digest of every message to a running sum and writes the sum into its
-//! stamp log when the run ends. The sum does not depend on the order, so the two ends can be
-//! compared afterwards: a lost, duplicated, invented or torn message makes the two sums differ.
-//! Reordering is detected from the stamps.
-//!
-//! Each message is hashed before it is added: a plain sum of the words would not detect that halves
-//! of two messages were exchanged.
+//! Checksums of hand-offs: each end of a link sums the digests of its messages and logs the sum
+//! when the run ends. A lost, duplicated, invented or torn message makes the two sums differ,
+//! whatever the order; reordering is detected from the stamps. Each message is hashed before it is
+//! added: a plain sum would not detect that halves of two messages were exchanged.
 
 use serde::{Deserialize, Serialize};
 use shm::ring::{MESSAGE_WORDS, Message};
 
-/// An odd constant with pseudo-random bits (from splitmix64's finaliser): its product carries each
-/// bit upwards.
+/// An odd constant with pseudo-random bits, from splitmix64's finaliser.
 const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
@@ -21,13 +14,11 @@ const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 /// Returns the digest of one message, for a checksum. About twenty instructions, no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
-    // Each word is rotated by nine bits more than the next one. The rotations and the two halves
-    // are independent, because the stamp that follows waits for the result.
+    // Each word is rotated by nine bits more than the next one; the rotations are independent.
     let [a, b, c, d, e, f, g] = *message;
     let front = (a.rotate_left(54) ^ b.rotate_left(45)) ^ (c.rotate_left(36) ^ d.rotate_left(27));
     let mixed = front ^ ((e.rotate_left(18) ^ f.rotate_left(9)) ^ g);
-    // Every input bit reaches the high half; it is folded into the low half, which depends on low
-    // bits only.
+    // The high half has every input bit; it is folded into the low half.
     let spread = mixed.wrapping_mul(SPREAD);
     spread ^ (spread >> 32)
 }

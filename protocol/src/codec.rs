@@ -36,17 +36,11 @@ pub enum CodecError {
 }
 
 /// Encodes a value with bincode.
-///
-/// # Errors
-/// [`CodecError::Encode`].
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, CodecError> {
     Ok(bincode::serde::encode_to_vec(value, bincode::config::standard())?)
 }
 
 /// Decodes a value with bincode; all bytes must be used.
-///
-/// # Errors
-/// [`CodecError::Decode`].
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let config = bincode::config::standard().with_limit::<LIMIT>();
     let (value, used) = bincode::serde::decode_from_slice(bytes, config)?;

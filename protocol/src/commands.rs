@@ -62,8 +62,7 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 pub enum Command {
     /// Refuse new orders from now on, and cancel open ones at their venues.
     Kill(Scope),
-    /// Accept new orders again. Reverts a kill of the same scope, whether by an operator, a limit
-    /// or a death.
+    /// Accept new orders again: reverts a kill of this scope, by an operator, a limit or a death.
     Revive(Scope),
     /// Set a limit to another value from now on.
     SetLimit {
@@ -142,9 +141,6 @@ fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
 }
 
 /// Returns all operators' commands that were appended so far.
-///
-/// # Panics
-/// If the segment is shorter than [`COMMANDS_WORDS`].
 pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
     let desk = desk.slice(0, COMMANDS_WORDS);
     // Acquire: pairs with the Release in `append`.
@@ -152,15 +148,11 @@ pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use
     (0..count).map(move |number| entry(&desk, number))
 }
 
-/// The operators' end of the command channel. A caller that appends must hold the lock on the
-/// segment's file: see the module's documentation.
+/// The operators' end. A caller that appends must hold the lock on the segment's file.
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
-    /// Creates the operators' end of the command channel over its segment of commands.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`COMMANDS_WORDS`].
+    /// Creates the operators' end over the segment of commands.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, COMMANDS_WORDS))
     }
@@ -200,6 +192,13 @@ named_enum! {
     }
 }
 
+impl CommandStatus {
+    fn from_code(code: u64) -> Self {
+        let status = usize::try_from(code).ok().and_then(|code| Self::ALL.get(code));
+        status.copied().unwrap_or(Self::Unknown)
+    }
+}
+
 /// The engine's answer to an operator's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnswer {
@@ -217,29 +216,23 @@ pub struct CommandAnswer {
 pub struct CommandChannel {
     desk: ReadOnlyWords,
     answers: AtomicWords,
-    /// Number of commands taken so far.
     taken: u64,
 }
 
 impl CommandChannel {
-    /// Creates the engine's end of the command channel over its segments of commands and answers.
-    ///
-    /// # Panics
-    /// If one of them is shorter than [`COMMANDS_WORDS`] or [`ANSWERS_WORDS`].
+    /// Creates the engine's end over the segments of commands and answers.
     pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
         Self { desk: desk.slice(0, COMMANDS_WORDS), answers: answers.slice(0, ANSWERS_WORDS), taken: 0 }
     }
 
-    /// Returns `true` if an operator's command waits to be taken: one load of a cache line that
-    /// rarely changes.
+    /// Returns `true` if a command waits: one load of a cache line that rarely changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
         // Acquire: pairs with the Release in `append`.
         self.desk.load(COUNT, Ordering::Acquire) > self.taken
     }
 
-    /// Takes the next operator's command, each once and in the order of their numbers. The caller
-    /// answers it.
+    /// Takes the next command, each once and in the order of their numbers, to be answered.
     #[cold]
     pub fn next_command(&mut self) -> Option<CommandEntry> {
         if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
@@ -257,8 +250,7 @@ impl CommandChannel {
         self.taken = self.taken.max(taken.min(MAX_COMMANDS as u64));
     }
 
-    /// Reports that a command is in force, and how many open orders are cancelled for it. With none
-    /// the command is done. Does nothing if the command is already answered.
+    /// Answers that a command is in force, and done once that many open orders are cancelled.
     pub fn mark_seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { CommandStatus::Done } else { CommandStatus::Seen };
         self.answer(number, CommandAnswer { status, seen_ticks: ticks, done_ticks: ticks, orders });
@@ -310,11 +302,7 @@ impl CommandChannel {
     /// Returns the published status, possibly by a dead predecessor.
     fn status(&self, place: usize) -> CommandStatus {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
-        let code = self.answers[place + STATUS].load(Ordering::Relaxed);
-        CommandStatus::ALL
-            .get(usize::try_from(code).unwrap_or(usize::MAX))
-            .copied()
-            .unwrap_or(CommandStatus::Unknown)
+        CommandStatus::from_code(self.answers[place + STATUS].load(Ordering::Relaxed))
     }
 
     fn set_status(&self, place: usize, status: CommandStatus) {
@@ -338,9 +326,6 @@ pub struct CommandAnswers(ReadOnlyWords);
 
 impl CommandAnswers {
     /// Creates the operators' view over the segment with the engine's answers.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`ANSWERS_WORDS`].
     pub fn new(segment: &ReadOnlyWords) -> Self {
         Self(segment.slice(0, ANSWERS_WORDS))
     }
@@ -351,10 +336,9 @@ impl CommandAnswers {
         let Some(place) = answer_offset(number) else { return nothing };
         // Acquire: pairs with the Release in `set_status`.
         let code = self.0.load(place + STATUS, Ordering::Acquire);
-        let status = CommandStatus::ALL.get(usize::try_from(code).unwrap_or(usize::MAX)).copied();
         let at = |word| self.0.load(place + word, Ordering::Relaxed);
         CommandAnswer {
-            status: status.unwrap_or(CommandStatus::Unknown),
+            status: CommandStatus::from_code(code),
             seen_ticks: at(SEEN),
             done_ticks: at(DONE),
             orders: at(ORDERS),

@@ -31,16 +31,13 @@ use system::process;
 pub const STATE: usize = HEADER_WORDS;
 /// Offset of the start ticks (words).
 pub const START: usize = HEADER_WORDS + 1;
-/// Offset (words) of a counter that rises whenever a strategy or gateway is declared dead or is
-/// restarted.
+/// Offset (words) of a counter of deaths and restarts of strategies and gateways.
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Offset (words) of one word for each strategy: its current incarnation and whether that is dead.
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset of the process ids (words), one word for each process. The process id is in the lower
-/// half, the lower half of its start time (clock ticks since boot) in the upper half; 0 while the
-/// process is not started.
+/// Offset (words) of a word a process: its id, above it the lower half of its start time; 0: none.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -100,10 +97,7 @@ pub struct ControlWriter {
 }
 
 impl Control {
-    /// Creates the read-only view over the words of a control segment.
-    ///
-    /// # Panics
-    /// If there are not more words than [`PLAN`]; the header is checked before this.
+    /// Creates the read-only view over a control segment, whose header was checked before.
     pub fn new(words: impl Into<ReadOnlyWords>) -> Self {
         let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
@@ -141,8 +135,7 @@ impl Control {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// Returns the process id of a process of the plan; `None` if it is not started. Or if its end
-    /// was already handled.
+    /// Returns a process's id; `None` if it is not started or its end was already handled.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
@@ -152,14 +145,13 @@ impl Control {
         Some(pid).filter(|pid| *pid != 0)
     }
 
-    /// Returns a pidfd of a process of the plan while it runs. It is the process that the launcher
-    /// started, not a later one with the same id.
+    /// Returns a pidfd of the process that was started, while it runs; never of a later one.
     #[cfg(not(loom))]
     pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
         let pid = self.pid(process)?;
         let pidfd = process::pidfd_open(pid).ok()?;
         // The pidfd was opened first: if the process with that id is the right one now, it was
-        // then. Only the lower halves of the start times are compared, modulo 2^32.
+        // then. Only the lower halves of the start times are compared.
         let started = (self.words.load(PROCESSES + process, Ordering::Relaxed) >> 32) as u32;
         let had_started = |now: &u64| started.wrapping_sub(*now as u32) <= u32::MAX / 2;
         start_time(pid).filter(had_started).map(|_| pidfd)
@@ -181,9 +173,6 @@ impl Control {
 
 impl ControlWriter {
     /// Creates the launcher's end over the words of a control segment.
-    ///
-    /// # Panics
-    /// If there are not more words than [`PLAN`].
     pub fn new(words: AtomicWords) -> Self {
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
         Self { words }
@@ -199,23 +188,14 @@ impl ControlWriter {
         Control::new(self.words.clone())
     }
 
-    /// Publishes the process id of a started process of the plan. The caller has not waited for the
-    /// process yet, so the id cannot belong to another one.
-    ///
-    /// # Panics
-    /// If `index` is not below [`MAX_PROCESSES`].
+    /// Publishes the id of a started process, for which the caller has not waited yet.
     #[cfg(not(loom))]
     pub fn record_start(&self, index: usize, pid: u32) {
         let since = start_time(pid).unwrap_or(0);
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes the process that `command` starts publish its process id before `exec`, as process
-    /// `index` of the plan. So the process is found even if the launcher dies before it calls
-    /// [`ControlWriter::record_start`].
-    ///
-    /// # Panics
-    /// If `index` is not below [`MAX_PROCESSES`].
+    /// Makes process `index` publish its id before `exec`: it is found even if the launcher dies.
     #[cfg(not(loom))]
     pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
@@ -228,10 +208,7 @@ impl ControlWriter {
         self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
-    /// Removes the process id of a process that has ended and whose messages are all received.
-    ///
-    /// # Panics
-    /// If `index` is not below [`MAX_PROCESSES`].
+    /// Removes the id of a process that has ended and whose messages are all received.
     pub fn record_end(&self, index: usize) {
         self.set_process(index, 0);
     }
@@ -269,9 +246,6 @@ mod plan_bytes {
         }
 
         /// Writes the plan into the control segment, before the children that read it are started.
-        ///
-        /// # Errors
-        /// [`CodecError`] if it cannot be encoded or does not fit.
         pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
             let bytes = codec::encode(plan)?;
             let room = plan_capacity(self.words.len());
@@ -291,9 +265,6 @@ mod plan_bytes {
 
     impl Control {
         /// Copies the plan from the control segment, decodes and validates it.
-        ///
-        /// # Errors
-        /// [`CodecError`] if the segment holds no valid plan.
         pub fn read_plan(&self) -> Result<Plan, CodecError> {
             // Acquire: pairs with the Release in `write_plan`.
             let len = usize::try_from(self.words.load(PLAN, Ordering::Acquire)).unwrap_or(usize::MAX);

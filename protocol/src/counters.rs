@@ -27,8 +27,7 @@ pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Words of the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
-/// Returns the word that identifies the role of an agent (kind and index) in a log. It is for
-/// readers that have a log and no plan. 0 stands for no agent.
+/// Returns the word for an agent's role in a log, for readers without a plan; 0: no agent.
 pub(crate) fn tag(role: Role) -> u64 {
     let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
     kind << 16 | u64::from(role.index())
@@ -45,10 +44,6 @@ pub(crate) fn role_of(tag: u64) -> Option<Role> {
     (self::tag(role) == tag).then_some(role)
 }
 
-/// Stores the roles of a thread's agents next to their counters.
-///
-/// # Panics
-/// If there are more than [`MAX_AGENTS`] roles.
 pub(crate) fn announce(words: &AtomicWords, roles: &[Role]) {
     assert!(roles.len() <= MAX_AGENTS, "a thread runs {MAX_AGENTS} agents at most");
     for (agent, role) in roles.iter().enumerate() {
@@ -67,11 +62,7 @@ impl<'a> CounterSlots<'a> {
         Self { words, next: 0 }
     }
 
-    /// Returns the writing end of the next agent's counters. Every agent takes its slot, even if it
-    /// counts nothing.
-    ///
-    /// # Panics
-    /// If called more than [`MAX_AGENTS`] times; a valid plan has no such thread.
+    /// Returns the next agent's slot, which every agent takes, even if it counts nothing.
     #[inline(always)]
     pub fn next_agent(&mut self) -> AgentSlot<'a> {
         let slot = &self.words[self.next * AGENT_WORDS..][..AGENT_WORDS];
@@ -130,8 +121,7 @@ impl ThreadCounters {
         values.fold(0, u64::saturating_add)
     }
 
-    /// Returns each agent's counters, with the roles that the thread itself published. It is for
-    /// readers without a plan.
+    /// Returns each agent's counters with the roles that the thread itself published.
     pub fn announced(&self) -> impl Iterator<Item = AgentCounters> + '_ {
         let tags = self.0.iter().step_by(AGENT_WORDS).enumerate();
         tags.filter_map(|(place, tag)| Some(self.agent(place, role_of(*tag)?)))

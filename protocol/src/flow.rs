@@ -57,12 +57,12 @@ pub struct StageInfo {
 macro_rules! stages {
     (
         $(#[$of:meta])* $list:ident
-        $($(#[$doc:meta])* $stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $location:ident, $meaning:literal;)+
+        $($stage:ident = $name:literal: $from:ident to $to:ident, $scope:ident, $location:ident, $meaning:literal;)+
     ) => {
         $(#[$of])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(usize)]
-        pub enum $list { $($(#[$doc])* $stage,)+ }
+        pub enum $list { $(#[doc = $meaning] $stage,)+ }
 
         impl $list {
             /// All stages, in the order of an order's path.
@@ -93,31 +93,20 @@ macro_rules! stages {
 stages! {
     /// A stage of an order's path through the run.
     Stage
-    /// Through the submit hand-off.
     Submit = "submit": StrategySend to OrchRecvSubmit, Order, HandOff, "strategy → orchestrator";
-    /// Risk checks, and the configured extra work.
     OrchPreDispatch = "orch_pre_dispatch": OrchRecvSubmit to OrchDispatch, Order, Engine, "risk checks and work";
-    /// Through the gateway's inbox.
     Dispatch = "dispatch": OrchDispatch to GatewayRecv, Order, HandOff, "orchestrator → gateway";
-    /// At the venue.
     VenueService = "venue_service": GatewayRecv to GatewayDone, Order, Venue, "at the venue";
-    /// Through the completion hand-off.
     Completion = "completion": GatewayDone to OrchRecvCompletion, Report, HandOff, "gateway → orchestrator";
-    /// Position keeping.
     OrchPostProcess = "orch_post_process": OrchRecvCompletion to OrchReturn, Report, Engine, "positions";
-    /// Through the return ring.
     Return = "return": OrchReturn to StrategyRecv, Report, HandOff, "orchestrator → strategy";
 }
 
 stages! {
-    /// A part of the time at an exchange: the parts of an order sum up to its
-    /// [`Stage::VenueService`], to the tick.
+    /// A part of the time at an exchange; they sum up to [`Stage::VenueService`], to the tick.
     ExchangeStage
-    /// Through the session to the exchange.
     SessionOut = "session_out": GatewayRecv to ExchangeRecv, Order, Venue, "gateway → exchange";
-    /// In the matching engine, up to the order's first report.
     Match = "match": ExchangeRecv to ExchangeDone, Order, Venue, "the matching engine";
-    /// Through the session back.
     SessionBack = "session_back": ExchangeDone to GatewayDone, Order, Venue, "exchange → gateway";
 }
 

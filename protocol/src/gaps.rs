@@ -1,17 +1,12 @@
-//! Gaps: times at which a thread did not run, and the rule by which its log keeps them: at first
-//! all, then only longer ones, so that long gaps always find space.
+//! Gaps: times at which a thread did not run, and the rule by which its log keeps them.
 //!
-//! The capacity is used in four levels. Each level keeps only gaps of at least its minimum length;
-//! shorter ones are counted with their time. The first level keeps every recorded gap: a neighbor
-//! of a virtual machine was seen to take a core away for 11 µs ten thousand times a second, and the
-//! level has space for six seconds of that. At the last level, a thread that is away for 1.5 ms at
-//! a time fills the space only after three seconds of standing still. A kept gap is never moved or
-//! overwritten, so a killed thread leaves all it had, and the log itself shows when each level
-//! began.
+//! The capacity is used in four levels, each of which keeps only gaps of at least its minimum
+//! length and counts shorter ones: space remains for long gaps. The first level has space for
+//! six seconds of a core taken away ten thousand times a second. A kept gap is never moved or
+//! overwritten, so a killed thread leaves all it had.
 //!
-//! *Sleeps*, times at which the thread's idle strategy gave the core away, are not gaps. Sleeps
-//! that ended with work are kept by the same rule in a capacity of their own, which the plan has
-//! for threads that do not spin. So they never displace a gap.
+//! *Sleeps*, times at which the thread's idle strategy gave the core away, are not gaps. Those that
+//! ended with work are kept by the same rule in a capacity of their own.
 
 use crate::record::{Point, Record};
 use crate::wire::ID_WIDTH;
@@ -24,9 +19,8 @@ pub const LEVELS: usize = 4;
 pub const MAX_GAPS: u64 = 1 << 16;
 /// Maximum number of sleeps that a plan may reserve space for in a thread's log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// Minimum length, in nanoseconds, of a gap that a log keeps at each of its fill levels. The first
-/// is longer than any duty cycle that finds all its rings in the cache; each further one is eight
-/// times as long.
+/// Minimum length (ns) of a kept gap at each fill level. The first is longer than any duty cycle
+/// that finds its rings in the cache; each further one is eight times as long.
 pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
 /// Number and total length of the gaps that a full log did not keep.
@@ -38,8 +32,7 @@ pub struct DroppedGaps {
     pub ticks: u64,
 }
 
-/// Returns for each level how many gaps a log has kept when it ends: the first level has nine
-/// tenths of the capacity.
+/// Returns how many gaps are kept when each level ends; the first has nine tenths of the capacity.
 pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     const SIXTY_FOURTHS: [u64; LEVELS] = [58, 60, 62, 64];
     let mut ends = [0; LEVELS];
@@ -51,14 +44,12 @@ pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     ends
 }
 
-/// Returns the capacity (gaps) at which a log keeps `gaps` gaps without raising their minimum
-/// length.
+/// Returns the capacity at which a log keeps `gaps` gaps without raising their minimum.
 pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the level that decides which gaps are still kept, after `kept` of them; [`LEVELS`] if
-/// the log is full.
+/// Returns the level that applies after `kept` gaps; [`LEVELS`] if the log is full.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -68,9 +59,8 @@ pub const fn level(kept: u64, capacity: u64) -> usize {
     level
 }
 
-/// Returns when a filling log raised the minimum length of the gaps that it keeps. That is the time
-/// (ticks) and the new minimum (nanoseconds; `None`: no more gaps are kept). `kept` are its gaps in
-/// the order of the log, out of that capacity.
+/// Returns the times (ticks) at which a log raised the minimum length of its gaps, and the new
+/// minimum (ns; `None`: no more are kept). `kept` are its gaps in the order of the log.
 pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
     level_ends(capacity).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
@@ -78,8 +68,7 @@ pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u
     })
 }
 
-/// The quota of gaps (or sleeps) in a thread's log, with the numbers kept and dropped. Both counts
-/// are also in the thread's status block, for all its incarnations.
+/// The quota of gaps (or sleeps) in a thread's log; its counts are in the status block, too.
 pub(crate) struct GapQuota {
     capacity: u64,
     /// Number kept so far.
@@ -91,11 +80,9 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Creates a quota that counts on from earlier incarnations of the thread: from the number in
-    /// the status block, or else from `count`.
+    /// Counts on from earlier incarnations: from the status block's number, or else `count`.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
-        // Relaxed: the store of a predecessor whose death is certain. A wrong value only wastes
-        // capacity.
+        // Relaxed: the store of a dead predecessor. A wrong value only wastes capacity.
         let kept = match counted[0].load(Ordering::Relaxed) {
             0 => count(),
             kept => kept - 1,
@@ -103,8 +90,7 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets how many pauses of its thread a log may record. Publishes the count unless the capacity
-    /// is 0.
+    /// Sets how many pauses the log may record. Publishes the count unless the capacity is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {
@@ -113,8 +99,7 @@ impl GapQuota {
         Self { capacity, ..self }
     }
 
-    /// Returns `true` if the log keeps a gap of `ticks` ticks; counts the gap as dropped if not.
-    /// `min_ticks` is [`MIN_NS`] in ticks.
+    /// Returns `true` if the log keeps a gap of `ticks`; counts it as dropped if not.
     pub fn try_admit(&mut self, ticks: u64, least: &[u64; LEVELS]) -> bool {
         let is_kept = least.get(level(self.kept, self.capacity)).is_some_and(|least| ticks >= *least);
         if !is_kept && self.capacity > 0 {
@@ -131,16 +116,15 @@ impl GapQuota {
         let is_kept = self.kept < self.capacity;
         if is_kept {
             self.kept += 1;
-            // Before the record: a death between the two wastes one place and never exceeds the
-            // capacity. Relaxed: only this thread writes the word.
+            // Before the record: a death between the two wastes one place. Relaxed: the only
+            // writer.
             self.counted[0].store(self.kept + 1, Ordering::Relaxed);
         }
         is_kept
     }
 }
 
-/// A time in which a thread ran no duty cycle, because of other work or another thread on its core.
-/// Or a *sleep*.
+/// A time in which a thread ran no duty cycle: other work, another thread on its core, a *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.
@@ -193,8 +177,7 @@ impl Gap {
     /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
-    /// Encodes the gap as a stamp-log record of [`Point::Gap`] or [`Point::Slept`]. The length is
-    /// in the bits of an order's strategy, epoch and sequence.
+    /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`], its length in the id.
     pub(crate) const fn words(self, point: Point) -> [u64; 2] {
         let ticks = if self.ticks < Self::MAX_TICKS { self.ticks } else { Self::MAX_TICKS };
         let (low, high) = (ticks & 0xFFFF_FFFF, ticks >> 32);

@@ -6,16 +6,13 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity, chosen so that sums and products cannot overflow. They fit 128 bits,
-/// and open quantities fit 64.
+/// Maximum price and quantity: products fit 128 bits, and open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
-    /// The source of an instrument's reference price, which collars, market orders and exposure
-    /// use.
+    /// What an instrument's reference price is, for collars, market orders and exposure.
     ReferenceKind {
-        /// The price of the last trade that was reported to the engine; the given price before the
-        /// first trade.
+        /// The price of the last trade reported to the engine; before it, the given price.
         LastTrade = "last-trade",
         /// Always the given price.
         Given = "given",
@@ -84,9 +81,6 @@ pub enum InstrumentError {
 
 impl Instrument {
     /// Checks that the fields of the instrument are consistent.
-    ///
-    /// # Errors
-    /// The first invalid field, in the order of the fields.
     pub fn check(&self) -> Result<(), InstrumentError> {
         let band = self.price_low..=self.price_high;
         match () {
@@ -106,10 +100,9 @@ impl Instrument {
     }
 }
 
-/// A divisor prepared to test for multiples without a division, for tick and lot sizes. A multiple
-/// of an odd number d, times the inverse of d modulo 2^64, is the quotient; any other number
-/// becomes larger than every quotient. Powers of two are rotated to the top, where they are large
-/// as well.
+/// A divisor prepared to test for multiples without a division. A multiple of an odd number d,
+/// times the inverse of d modulo 2^64, is the quotient; any other number becomes larger than every
+/// quotient. Powers of two are rotated to the top.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Multiple {
     inverse: u64,

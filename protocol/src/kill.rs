@@ -105,8 +105,7 @@ impl KillCause {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KillSwitch {
-    /// The number of the operator's command; for changes by the engine a number of its own, from 0.
-    /// 24 bits.
+    /// The operator's command; for changes by the engine a number of its own, from 0. 24 bits.
     pub number: u32,
     /// The scope of the switch.
     pub scope: Scope,

@@ -1,9 +1,5 @@
-//! Watches for the death of the launcher: the process then stops sending, completes its log,
-//! reports why, and exits.
-//!
-//! A dedicated thread sleeps on the launcher's pidfd, which costs nothing while the launcher runs.
-//! The agents see the end of the run in their next idle cycle. A thread that hangs is ended with
-//! the process, after a timeout.
+//! Watches for the death of the launcher: a thread sleeps on its pidfd. The process then stops
+//! sending, completes its log, reports why, and exits, with threads that hang after a timeout.
 
 use crate::control::Control;
 use crate::plan::{Handle, Plan, ProcessPlan};
@@ -17,7 +13,6 @@ use system::process;
 
 /// Time that agents have to end by themselves after the launcher's death.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// Name of the watching thread.
 const NAME: &str = "watch";
 
 /// Returns the message about the launcher's death.
@@ -28,9 +23,7 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The name of the inherited handle with the launcher's pidfd. It is for processes in containers,
-/// which cannot open it themselves. It cannot be used to send signals from a PID namespace without
-/// the launcher.
+/// The inherited handle with the launcher's pidfd, for containers, which cannot open it.
 pub const LAUNCHER: &str = "launcher";
 
 /// Watches whether the launcher's process is alive.
@@ -39,10 +32,7 @@ pub struct LauncherWatch {
 }
 
 impl LauncherWatch {
-    /// Opens a watch on the launcher's process, for the process `me` of the plan.
-    ///
-    /// # Errors
-    /// The launcher is already dead; in a container: its pidfd was not handed over.
+    /// Opens a watch on the launcher, which must be alive; a container has inherited its pidfd.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if plan.is_contained(me) {
             let is_it = |handle: &&Handle| handle.name == LAUNCHER;
@@ -53,11 +43,7 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for the launcher's death on a new thread. Call it after the sandbox was set up,
-    /// because the sandbox binds only later threads.
-    ///
-    /// # Errors
-    /// The system refuses to start a thread.
+    /// Waits for the launcher's death on a new thread. Call it within the sandbox.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
         let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);
@@ -76,8 +62,8 @@ impl LauncherWatch {
             }
         };
         thread::Builder::new().name(NAME.into()).stack_size(64 << 10).spawn(watching)?;
-        // A new thread needs system calls that the sandbox later refuses to all threads: wait until
-        // it has made them.
+        // A new thread needs system calls that the sandbox later refuses: wait until it has made
+        // them.
         has_begun.recv().map_err(io::Error::other)
     }
 }

@@ -1,6 +1,5 @@
 //! The formats that processes of a run share: ids and messages, stamps and status, plan, control
-//! segment, supervision. Every format that two processes share is here, in `shm` or in
-//! `techniques`.
+//! segment, supervision.
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]

@@ -1,5 +1,4 @@
-//! The pre-trade risk controls as data, and the settings of their limits. The checks themselves are
-//! in `orchestrator::risk`.
+//! The pre-trade risk controls as data, and their limits; `orchestrator::risk` checks them.
 
 use crate::kill::Scope;
 use crate::reject::Reject;
@@ -10,54 +9,35 @@ use thiserror::Error;
 /// The value of a limit that is switched off.
 pub const OFF: u64 = u64::MAX;
 
-/// The unit of a limit's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitUnit {
-    /// Orders.
-    Orders,
-    /// Quantity, in 1e-8 units.
-    Quantity,
-    /// Money: price times quantity, in cents.
-    Cents,
-    /// Hundredths of a percent.
-    BasisPoints,
-    /// Ticks of the instrument.
-    Ticks,
-    /// Messages a second.
-    PerSecond,
-    /// Messages.
-    Messages,
-    /// Executions.
-    Executions,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Rejections.
-    Rejections,
-    /// A switch: 1 is on.
-    Switch,
-}
-
-impl LimitUnit {
-    /// Returns the unit's name as it is printed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LimitUnit::Orders => "orders",
-            LimitUnit::Quantity => "1e-8 units",
-            LimitUnit::Cents => "cents",
-            LimitUnit::BasisPoints => "basis points",
-            LimitUnit::Ticks => "ticks",
-            LimitUnit::PerSecond => "a second",
-            LimitUnit::Messages => "messages",
-            LimitUnit::Executions => "executions",
-            LimitUnit::Nanoseconds => "ns",
-            LimitUnit::Rejections => "rejections",
-            LimitUnit::Switch => "on",
-        }
+system::named_enum! {
+    /// The unit of a limit's value.
+    LimitUnit {
+        /// Orders.
+        Orders = "orders",
+        /// Quantity, in 1e-8 units.
+        Quantity = "1e-8 units",
+        /// Money: price times quantity, in cents.
+        Cents = "cents",
+        /// Hundredths of a percent.
+        BasisPoints = "basis points",
+        /// Ticks of the instrument.
+        Ticks = "ticks",
+        /// Messages a second.
+        PerSecond = "a second",
+        /// Messages.
+        Messages = "messages",
+        /// Executions.
+        Executions = "executions",
+        /// Nanoseconds.
+        Nanoseconds = "ns",
+        /// Rejections.
+        Rejections = "rejections",
+        /// A switch: 1 is on.
+        Switch = "on",
     }
 }
 
-/// The kind of entity that has a limit of its own, such as each strategy or each instrument.
-/// [`Scope::All`] sets the limit of every member.
+/// What has a limit of its own, such as each strategy; [`Scope::All`] sets it for every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has its own.
@@ -66,8 +46,7 @@ pub enum LimitDomain {
     Run,
     /// Each instrument has its own.
     Instrument,
-    /// Each account (a strategy in an instrument) has its own; set for a strategy, for an
-    /// instrument, or for all.
+    /// Each account (a strategy in an instrument); set for a strategy, an instrument, or all.
     Account,
 }
 
@@ -104,8 +83,7 @@ pub struct RiskControlInfo {
     pub min: u64,
     /// The largest valid value; [`OFF`] is valid too.
     pub max: u64,
-    /// The reason of a rejection; `None` if the control rejects no order, but uses a kill switch or
-    /// belongs to another control.
+    /// The reason of a rejection; `None` if the control itself rejects no order.
     pub reason: Option<Reject>,
     /// The regulation that requires the risk control.
     pub regulation: &'static str,
@@ -114,10 +92,10 @@ pub struct RiskControlInfo {
 }
 
 macro_rules! controls {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal: $domain:ident, $unit:ident, $min:literal to $max:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
+    ($($variant:ident = $code:literal, $name:literal: $domain:ident, $unit:ident, $min:literal to $max:expr, $reason:expr, $regulation:literal, $meaning:literal;)+) => {
         system::named_enum! {
             /// A pre-trade risk control, or a parameter of one.
-            RiskControl { $($(#[$doc])* $variant = $name,)+ }
+            RiskControl { $(#[doc = $meaning] $variant = $name,)+ }
         }
 
         impl RiskControl {
@@ -146,7 +124,6 @@ macro_rules! controls {
 
 /// The largest money limit, in cents: sums and products fit 128 bits.
 const MONEY: u64 = 1 << 62;
-/// The largest quantity.
 const QUANTITY: u64 = crate::instrument::MAX_VALUE;
 /// The longest window, in nanoseconds: an hour.
 const WINDOW: u64 = 3_600_000_000_000;
@@ -154,58 +131,40 @@ const MANY: u64 = u32::MAX as u64;
 
 // The codes 7 and 8 belonged to limits of version 0.2 and are not given again.
 controls! {
-    /// Maximum number of open orders of a strategy.
     MaxOpenOrders = 0, "max-open-orders": Strategy, Orders, 0 to MANY, Some(Reject::TooManyOpen),
         "", "orders that a strategy may have at its venues; never more than the plan has room for";
-    /// The largest quantity of an order.
     MaxOrderVolume = 1, "max-order-volume": Account, Quantity, 0 to QUANTITY, Some(Reject::TooLarge),
         "RTS 6 Art. 15(1)(c)", "the largest quantity of an order";
-    /// The largest value of an order.
     MaxOrderValue = 2, "max-order-value": Account, Cents, 0 to MONEY, Some(Reject::OrderValue),
         "RTS 6 Art. 15(1)(b)", "the largest price times quantity; a market order counts at the reference price";
-    /// The price collar, relative.
     PriceCollar = 3, "price-collar": Instrument, BasisPoints, 0 to 1_000_000, Some(Reject::PriceCollar),
         "RTS 6 Art. 15(1)(a)", "how far a price may be from the reference price, in basis points of it";
-    /// The price collar, absolute.
     PriceCollarTicks = 4, "price-collar-ticks": Instrument, Ticks, 0 to 1_000_000_000, Some(Reject::PriceCollar),
         "RTS 6 Art. 15(1)(a)", "the same in ticks; with both the narrower one counts";
-    /// Messages a second of a strategy.
     MessageRate = 5, "message-rate": Strategy, PerSecond, 1 to 1_000_000_000, Some(Reject::MessageRate),
         "RTS 6 Art. 15(1)(d)", "messages a second of a strategy in the long run";
-    /// The burst of a strategy.
     MessageBurst = 6, "message-burst": Strategy, Messages, 1 to 1_000_000, None,
         "", "messages that a strategy may send at once; off: a tenth of a second's";
-    /// The repeated-execution throttle.
     MaxExecutions = 9, "max-executions": Account, Executions, 0 to MANY, Some(Reject::ExecutionThrottle),
         "RTS 6 Art. 15(3)", "executions after which an account is off until somebody revives its strategy, its instrument or all";
-    /// The window of the duplicate check.
     DuplicateWindow = 10, "duplicate-window": Strategy, Nanoseconds, 1 to WINDOW, Some(Reject::Duplicate),
         "SEC 15c3-5(c)(1)(ii)", "how long the same instrument, side, price and quantity counts as a duplicate of one of the strategy's last eight orders";
-    /// The largest position.
     MaxPosition = 11, "max-position": Account, Quantity, 0 to QUANTITY, Some(Reject::Position),
         "SEC 15c3-5(c)(1)(i)", "the largest position, long or short, with all that is open on one side filled";
-    /// The largest gross exposure of the run.
     GrossExposure = 12, "max-gross-exposure": Run, Cents, 0 to MONEY, Some(Reject::GrossExposure),
         "SEC 15c3-5(c)(1)(i)", "the sum over the instruments of the largest position that can come of what is open, at reference prices";
-    /// The largest net exposure of the run.
     NetExposure = 13, "max-net-exposure": Run, Cents, 0 to MONEY, Some(Reject::NetExposure),
         "SEC 15c3-5(c)(1)(i)", "the same with long and short instruments set off against each other";
-    /// A restricted instrument.
     Restricted = 14, "restricted": Account, Switch, 1 to 1, Some(Reject::Restricted),
         "SEC 15c3-5(c)(2)(ii)", "no new orders in the instrument, or none of the strategy";
-    /// The loss above which a strategy is killed.
     MaxLoss = 15, "max-loss": Strategy, Cents, 0 to MONEY, None,
         "RTS 6 Art. 12 and 15(4)", "a loss, realised and not, at reference prices: above it the strategy's kill switch is turned on";
-    /// The message rate above which a strategy is killed.
     KillMessageRate = 16, "kill-message-rate": Strategy, PerSecond, 1 to 1_000_000_000, None,
         "RTS 6 Art. 12", "messages a second, refused ones too, above which the strategy's kill switch is turned on";
-    /// The number of rejections above which a strategy is killed.
     MaxRejections = 17, "max-rejections": Strategy, Rejections, 0 to MANY, None,
         "RTS 6 Art. 12", "rejections within a window, above which the strategy's kill switch is turned on";
-    /// The window in which rejections are counted.
     RejectionWindow = 18, "rejection-window": Strategy, Nanoseconds, 1 to WINDOW, None,
         "", "the window in which rejections are counted, from the first of them on; off: a second";
-    /// Whether the death of a strategy turns its kill switch on.
     KillOnDeath = 19, "kill-on-death": Strategy, Switch, 1 to 1, None,
         "RTS 6 Art. 12", "the death of the strategy turns its kill switch on: the next incarnation is refused until it is revived";
 }
@@ -217,8 +176,7 @@ impl RiskControl {
     }
 }
 
-/// A limit with its scope, as set in a configuration or by an operator. A later setting overrides
-/// an earlier one where both apply.
+/// A limit with its scope. A later setting overrides an earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
@@ -253,9 +211,6 @@ pub enum LimitError {
 
 impl LimitSetting {
     /// Checks the scope and the range of the setting.
-    ///
-    /// # Errors
-    /// [`LimitError`] if the control has no such scope, or the value is out of its range.
     pub fn check(&self) -> Result<(), LimitError> {
         let Self { scope, control, value } = *self;
         let record = control.info();

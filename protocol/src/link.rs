@@ -1,5 +1,4 @@
-//! Which role sends to which: the writers and readers of each link, and the technique that carries
-//! it.
+//! Links: which roles write and read, and the technique that carries the messages.
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
@@ -42,8 +41,7 @@ named_enum! {
     }
 }
 
-/// A link of a run: a ring or hand-off that carries messages of one size from its writers to its
-/// readers.
+/// A ring or hand-off that carries messages of one size from its writers to its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
     /// The link's name, unique in the run; the names of its segments begin with it.
@@ -111,7 +109,6 @@ impl LinkPlan {
         }
     }
 
-    /// Returns an error about this link, with a reason.
     pub(crate) fn error(&self, why: &'static str) -> LinkError {
         LinkError { link: self.name.clone(), why }
     }

@@ -14,7 +14,6 @@ const POINTS: usize = 1 << (64 - ID_WIDTH);
 /// Number and last order of a stamp log's records for each stamp point, up to some position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTotals {
-    /// The next record to scan.
     next: usize,
     counts: [u64; POINTS],
     /// The last key of each point; 0 for none.
@@ -23,7 +22,6 @@ pub struct LogTotals {
 }
 
 impl Default for LogTotals {
-    /// Totals at the beginning of a log without top-of-book records.
     fn default() -> Self {
         Self::new(0)
     }
@@ -81,9 +79,8 @@ impl LogTotals {
     }
 }
 
-/// Searches a log backwards for record keys ([`stamps::key_with`]) until `is_over` returns `true`.
-/// Returns the keys found and the number of records read. `is_over` is called once before the first
-/// record (`None`), and after each record with its key, the newest first.
+/// Searches a log backwards for record keys ([`stamps::key_with`]) until `is_over`, called with
+/// `None` and then with each key, returns `true`. Returns the keys and the number of records read.
 pub fn keys_from_end(
     log: &ReadOnlyWords,
     wanted: &HashSet<u64>,

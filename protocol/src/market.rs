@@ -29,10 +29,7 @@ pub fn market_segment(venue: u16) -> String {
     format!("market-{venue}")
 }
 
-/// Returns the dimensions of a market-data board for a number of instruments.
-///
-/// # Errors
-/// If `instruments` is 0.
+/// Returns the dimensions of a market-data board for at least one instrument.
 pub fn shape(instruments: usize) -> Result<BoardShape, BoardError> {
     BoardShape::with_cells(instruments, TOP_OF_BOOK_WORDS)
 }
@@ -110,11 +107,9 @@ pub struct MarketTick {
     pub top: TopOfBook,
 }
 
-/// Maximum number of cells polled per duty cycle; with more instruments the next cycle continues
-/// where this one stopped.
+/// Maximum number of cells polled per duty cycle; the next one continues there.
 const MAX_POLLS: usize = 16;
 
-/// A cell of a board that is polled.
 struct BoardCell {
     board: usize,
     venue: u16,
@@ -122,13 +117,11 @@ struct BoardCell {
     seen: u64,
 }
 
-/// The market-data boards of a run's exchanges, as one strategy reads them. Reading leaves no trace
-/// in shared memory.
+/// The boards of a run's exchanges, as one strategy reads them; reading leaves no trace.
 #[derive(Default)]
 pub struct Market {
     boards: Vec<Reader>,
     cells: Vec<BoardCell>,
-    /// The next cell to poll.
     next: usize,
     /// Number of cells that this duty cycle has still to poll.
     left: usize,
@@ -139,9 +132,6 @@ pub struct Market {
 
 impl Market {
     /// Adds the market-data board of a venue.
-    ///
-    /// # Errors
-    /// Memory that does not have the size of a board for that number of instruments.
     pub fn follow(&mut self, venue: u16, view: &ReadOnlyWords, instruments: usize) -> Result<(), BoardError> {
         let reader = Reader::attach_as(shape(instruments)?, view)?;
         let board = self.boards.len();
@@ -152,9 +142,7 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share of
-    /// instruments. The next call then starts a new one. An unchanged cell costs one load, without
-    /// system calls and allocations.
+    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {

@@ -1,17 +1,13 @@
-//! Records of a stamp log: stamps, checksums, positions, top-of-book updates.
-//!
-//! The layout of a record's two words is drawn in [`crate::stamps`].
+//! Records of a stamp log, of two words ([`crate::stamps`]).
 
 use crate::wire::{ID_WIDTH, OrderId};
 
 system::named_enum! {
-    /// Which points of an order's path are stamped. A stamp costs a clock read on the measured
-    /// path.
+    /// Which points of an order's path are stamped; a stamp costs a clock read there.
     Stamps {
         /// All: every stage of the path is measured.
         All = "all",
-        /// Only t1, t4, t5 and t8, which give rt_venue. The difference to `all` is the cost of
-        /// observation.
+        /// Only t1, t4, t5 and t8, which give rt_venue: the difference is the cost of observation.
         Ends = "ends",
     }
 }
@@ -43,8 +39,7 @@ macro_rules! points {
                 }
             }
 
-            /// Returns the name that tools print: `t1` to `t8`, `due`, `release`, `rejected`,
-            /// `cancelled`, `checksum`, `gap`, and others.
+            /// Returns the name that tools print, such as `t1`, `due` or `rejected`.
             pub const fn name(self) -> &'static str {
                 match self { $($list::$point => $name,)+ }
             }
@@ -58,8 +53,7 @@ macro_rules! points {
 }
 
 points! {
-    /// The kind of a record: the point of an order's path, or another event. The first eight are
-    /// the stamps t1 to t8 of the round trip.
+    /// The kind of a record: one of the stamps t1 to t8 of the round trip, or another event.
     Point
     /// t1: the strategy is about to push the order for the first time (ticks).
     StrategySend = 1, "t1", "strategy_send";
@@ -83,24 +77,19 @@ points! {
     Release = 10, "release", "venue delay ends";
     /// The orchestrator rejected the order; the value is the reason's code, not a time.
     Rejected = 11, "rejected", "refused by the orchestrator";
-    /// The gateway cancelled the order, because its strategy's incarnation is dead (ticks). Its t5
-    /// follows immediately.
+    /// Cancelled by the gateway, as the strategy's incarnation is dead (ticks). Its t5 follows.
     Cancelled = 12, "cancelled", "cancelled: its strategy died";
-    /// The checksum of one end of a link ([`LinkEnd`] instead of an order). Written once, after all
-    /// stamps.
+    /// The checksum of one end of a link ([`LinkEnd`] instead of an order), after all stamps.
     Checksum = 13, "checksum", "checksum of a link's messages";
-    /// A gap of the thread (`gaps::Gap` instead of an order). The value is the end of the gap
-    /// (ticks).
+    /// A gap of the thread (`gaps::Gap` instead of an order); the value is its end (ticks).
     Gap = 14, "gap", "away from its duty cycles";
     /// The index of the order's instrument. Absent: instrument 0.
     Instrument = 15, "instrument", "what it trades";
-    /// The quantity filled with a report, in 1e-8 units; positive for buys, negative for sells
-    /// (two's complement). Absent without a fill.
+    /// The quantity filled with a report, in 1e-8 units; negative for sells. Absent without one.
     FillQuantity = 16, "fill-quantity", "quantity filled with the report";
     /// The price of the fill, in cents (two's complement). Follows the quantity of the same report.
     FillPrice = 17, "fill-price", "at which price";
-    /// A figure of an account's final position ([`PositionField`]); the id is the account, a
-    /// strategy in an instrument.
+    /// A figure ([`PositionField`]) of the final position of an account, which the id names.
     Position = 18, "position", "a figure of a final position";
     /// A kill switch that the orchestrator has seen (ticks); the id is the switch.
     KillSeen = 19, "kill-seen", "kill switch seen";
@@ -110,14 +99,11 @@ points! {
     ExchangeRecv = 21, "exchange-recv", "the exchange has taken it";
     /// The exchange is about to push a report into that session (ticks): before its t5.
     ExchangeDone = 22, "exchange-done", "the exchange has answered";
-    /// The version of the top of book that triggered the order, as the order itself states it;
-    /// logged by the exchange. Absent: none.
+    /// The top-of-book version that triggered the order; logged by the exchange. Absent: none.
     Trigger = 23, "trigger", "the version of the touch that triggered it";
-    /// A top-of-book version that the exchange has written to its board ([`TopOfBookWritten`]
-    /// instead of an order). The value is the time of the write (ticks).
+    /// A version written to the board ([`TopOfBookWritten`] instead of an order), at that time.
     TopOfBook = 24, "touch", "a touch written to its board";
-    /// A sleep of the thread that was followed by work (`gaps::Gap` instead of an order). The value
-    /// is the end of the sleep (ticks).
+    /// A sleep that work ended (`gaps::Gap` instead of an order); the value is its end (ticks).
     Slept = 25, "slept", "gave its core away until it had work";
 }
 
@@ -153,10 +139,7 @@ impl Point {
         )
     }
 
-    /// Returns `true` if records of this kind are timed when they are appended. Then these times
-    /// never decrease within a log. `false` for times that are appended later: a schedule
-    /// ([`Point::Due`]), the end of a delay ([`Point::Release`]), the end of a gap or a sleep, and
-    /// the write of a top of book.
+    /// Returns `true` if records of this kind are timed when appended, so times never decrease.
     pub const fn is_stamped_when_logged(self) -> bool {
         self.is_time()
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
@@ -170,21 +153,18 @@ impl Point {
     }
 }
 
-/// A field of a strategy's position as the engine logs it; its code is the detail of a
-/// [`Point::Position`] record. The order id is the account: the strategy, and the instrument as its
-/// sequence.
+/// A field of a final position, the detail of a [`Point::Position`] record. The record's id is the
+/// account: the strategy, and the instrument as its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
     /// Bought minus sold, in 1e-8 units (two's complement).
     Net = 0,
-    /// The amount paid minus the amount received, price times quantity of every fill: the lower 64
-    /// bits (two's complement, 128 bits).
+    /// Paid minus received, over all fills: the lower 64 of 128 bits (two's complement).
     CostLow = 1,
     /// The higher 64 bits of the previous figure.
     CostHigh = 2,
-    /// Realised profit, in the units of price times quantity: the lower 64 bits (two's complement,
-    /// 128 bits).
+    /// Realised profit, in price times quantity: the lower 64 of 128 bits (two's complement).
     RealisedLow = 3,
     /// The higher 64 bits of the previous figure.
     RealisedHigh = 4,
@@ -222,27 +202,18 @@ pub struct LinkEnd {
     pub is_receiver: bool,
 }
 
-/// One of the four hand-offs on an order's path: submit, inbox, completion, return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum HandOff {
-    /// Strategy to orchestrator, one checksum for each strategy.
-    Submit = 0,
-    /// Orchestrator to gateway, one checksum for each venue.
-    Inbox = 1,
-    /// Gateways to orchestrator, one checksum for all.
-    Completion = 2,
-    /// Orchestrator to strategy, one checksum for each strategy.
-    Return = 3,
-}
-
-impl HandOff {
-    /// All hand-offs, in the order of an order's path.
-    pub const ALL: [HandOff; 4] = [HandOff::Submit, HandOff::Inbox, HandOff::Completion, HandOff::Return];
-
-    /// Returns the name of the hand-off: `submit`, `inbox`, `completion` or `return`.
-    pub const fn name(self) -> &'static str {
-        ["submit", "inbox", "completion", "return"][self as usize]
+system::named_enum! {
+    /// One of the four hand-offs on an order's path, in the order of the codes.
+    #[derive(PartialOrd, Ord, Hash)]
+    HandOff {
+        /// Strategy to orchestrator, one checksum for each strategy.
+        Submit = "submit",
+        /// Orchestrator to gateway, one checksum for each venue.
+        Inbox = "inbox",
+        /// Gateways to orchestrator, one checksum for all.
+        Completion = "completion",
+        /// Orchestrator to strategy, one checksum for each strategy.
+        Return = "return",
     }
 }
 
@@ -267,8 +238,7 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// Encodes the link's end as the order id of its stamp-log record. Peer and epoch are strategy
-    /// and epoch, hand-off and end the sequence.
+    /// Encodes the end as an order id: peer and epoch, and hand-off and end as the sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
@@ -298,8 +268,7 @@ pub struct TopOfBookWritten {
 }
 
 impl TopOfBookWritten {
-    /// Encodes the written version as a stamp-log record. The venue is the strategy, the instrument
-    /// in epoch and detail, the version the sequence.
+    /// Encodes the version as a record: venue as strategy, instrument in epoch and detail.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
@@ -351,16 +320,14 @@ pub struct Record {
     pub point: Point,
     /// The order, or for other points their own id, such as a [`LinkEnd`].
     pub id: OrderId,
-    /// The venue for t4, the number of the report for t5 to t8 and fills, the field of a position,
-    /// else 0. For a top of book, a part of its instrument.
+    /// The venue for t4, the report's number for t5 to t8 and fills, the field of a position.
     pub detail: u8,
     /// Ticks, or for [`Point::Rejected`] the reason's code, for [`Point::Checksum`] the sum.
     pub value: u64,
 }
 
 impl Record {
-    /// Decodes a stamp-log record from its two words; `None` if the code is unknown. A key of zero
-    /// ends a log.
+    /// Decodes a record from its two words; `None` for an unknown code, as at the end of a log.
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match point_of(key) {

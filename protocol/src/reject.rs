@@ -1,11 +1,11 @@
 //! The reasons for rejecting orders before they reach a venue.
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $fix:literal, $name:literal, $text:literal;)+) => {
+    ($($variant:ident = $code:literal, $fix:literal, $name:literal, $text:literal;)+) => {
         /// The reason for rejecting an order; its code is in the report and in the stamp log.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
-        pub enum Reject { $($(#[$doc])* $variant = $code,)+ }
+        pub enum Reject { $(#[doc = $text] $variant = $code,)+ }
 
         impl Reject {
             /// All reasons for rejecting orders, in the order of their codes.
@@ -39,65 +39,38 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The venue does not exist.
     UnknownVenue = 1, 99, "unknown-venue", "there is no such venue";
-    /// The strategy has as many orders open as it may.
     TooManyOpen = 2, 3, "too-many-open", "the strategy has as many orders open as it may";
-    /// The order's quantity is over the limit: maximum order volume.
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
-    /// The price is negative.
     BadPrice = 4, 99, "bad-price", "the price is negative";
-    /// A kill switch is on for the strategy, the venue, the instrument or all orders.
     Killed = 5, 21, "killed", "a kill switch is on";
-    /// The incarnation of the strategy that sent it is dead.
     Gone = 6, 99, "gone", "the strategy that sent it is dead";
-    /// The strategy has already sent all orders that the plan has for that venue.
     NotPlanned = 7, 3, "not-planned", "the plan has no more orders of the strategy for that venue";
-    /// Last used by version 0.2: too many orders were open at the venue's gateway.
+    // Last used by version 0.2: too many orders were open at the venue's gateway.
     VenueBusy = 8, 99, "venue-busy", "the venue's gateway takes no orders, and as many as may wait already";
-    /// Last used by version 0.2: the gateway had reached the venue's message limit.
+    // Last used by version 0.2: the gateway had reached the venue's message limit.
     Throttled = 9, 99, "throttled", "the gateway has sent as many messages as the venue allows";
-    /// The venue has not answered in time.
     VenueSilent = 10, 99, "venue-silent", "the venue has not answered in time";
-    /// The venue is disconnected, or its gateway is dead. The order was not sent to the venue.
     VenueDown = 11, 2, "venue-down", "the venue is disconnected";
-    /// The venue refuses the order.
     VenueRefuses = 12, 0, "venue-refuses", "the venue refuses it";
-    /// The instrument does not exist.
     UnknownInstrument = 13, 1, "unknown-instrument", "there is no such instrument";
-    /// The instrument is restricted for all strategies, or for this one.
     Restricted = 14, 0, "restricted", "the instrument is restricted";
-    /// The price is not a multiple of the instrument's tick.
     OddTick = 15, 18, "odd-tick", "the price is no multiple of the tick";
-    /// The quantity is not a multiple of the instrument's lot, or is 0.
     OddLot = 16, 13, "odd-lot", "the quantity is no multiple of the lot";
-    /// The price is outside of the instrument's price band.
     PriceBand = 17, 16, "price-band", "the price is outside of the instrument's band";
-    /// The price is further from the reference price than the collar allows.
     PriceCollar = 18, 16, "price-collar", "the price is too far from the reference price";
-    /// A control needs a reference price, and there is none.
     NoReference = 19, 19, "no-reference", "there is no reference price yet";
-    /// Price times quantity is over the limit: maximum order value.
     OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
-    /// The strategy sends faster than it may.
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
-    /// Last used by version 0.2: the strategies of a credential together sent too fast.
+    // Last used by version 0.2: the strategies of a credential together sent too fast.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
-    /// The maximum number of executions is reached: off until re-enabled.
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
-    /// The same order was sent a moment ago.
     Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";
-    /// If all open orders were filled, the position would exceed its limit.
     Position = 25, 3, "position", "the position could exceed its limit";
-    /// If all open orders were filled, the run's gross exposure would exceed its limit.
     GrossExposure = 26, 25, "gross-exposure", "the gross exposure could exceed its limit";
-    /// If all open orders were filled, the run's net exposure would exceed its limit.
     NetExposure = 27, 25, "net-exposure", "the net exposure could exceed its limit";
-    /// Price, quantity or the open quantity are too large to be added.
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
-    /// A replace with another instrument than that of its target.
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
-    /// The order's gateway died. The order may have reached the venue; its state there is unknown.
     VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
 }
 

@@ -3,8 +3,7 @@
 use crate::plan::{ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role};
 
 impl Plan {
-    /// Returns `true` if exchanges are restarted after a crash: each has a journal and a process of
-    /// its own.
+    /// Returns `true` if exchanges are restarted: each has a journal and a process of its own.
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
@@ -14,8 +13,8 @@ impl Plan {
     }
 
     /// Returns `true` if the engine is restarted after a crash. This requires restartable
-    /// exchanges, and that its state at the venues is in rings that survive it, each with one
-    /// writer and one reader: the counts then show how far a crashed engine had come.
+    /// exchanges, and rings of one writer and one reader, whose counts show how far the engine had
+    /// come.
     pub fn engine_is_restartable(&self) -> bool {
         let trading = self.trading();
         let record = self.technique.info();
@@ -40,9 +39,8 @@ impl Plan {
         self.processes.iter().any(|process| self.can_lose_process(process))
     }
 
-    /// Returns `true` if a process of gateways is restarted after its death. A gateway that
-    /// validates an exchange is not: its state of the session dies with it, and the exchange keeps
-    /// running.
+    /// Returns `true` if a process of gateways is restarted after its death; not one that validates
+    /// an exchange, as its state of the session dies with it.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
         let is_checked_book =
             |role: Role| self.trading().is_book(role.index()) && self.validates_venue(role.index());
@@ -57,8 +55,7 @@ impl Plan {
         restarted.flat_map(|process| self.roles_of(process))
     }
 
-    /// Returns `true` if a restarted gateway resumes its session with an exchange. Then no order
-    /// there is lost with the gateway.
+    /// Returns `true` if a restarted gateway resumes its session with an exchange, losing no order.
     pub fn can_resume_gateway(&self, gateway: u16) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
@@ -66,8 +63,7 @@ impl Plan {
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }
 
-    /// Returns `true` if a process writes the journal of an exchange. It then keeps opening files,
-    /// and has threads for them.
+    /// Returns `true` if a process writes an exchange's journal, for which it opens files.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)

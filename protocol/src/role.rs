@@ -1,5 +1,4 @@
-//! The roles of a run, with the static information about each kind. How a role is built is in the
-//! launcher and in the crates that implement the roles.
+//! The roles of a run, with the static information about each kind.
 
 use crate::labels::{
     Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
@@ -85,8 +84,7 @@ pub struct RoleInfo {
     pub records_per_report: u64,
     /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
-    /// The sandbox profile of its process under isolation `sandbox`; memory is limited at every
-    /// level. `None` for the engine, which is trusted.
+    /// The sandbox profile of its process, if sandboxed; `None` for the engine, which is trusted.
     #[cfg(not(loom))]
     pub sandbox: Option<&'static SandboxProfile>,
     /// The labels of its counters.
@@ -159,19 +157,6 @@ impl RoleKind {
     }
 }
 
-impl RoleInfo {
-    /// Returns a bit mask of the stamp points that a role's log may contain; the lowest bit is for
-    /// code 1.
-    pub const fn points_mask(&self) -> u64 {
-        let (mut mask, mut index) = (0, 0);
-        while index < self.points.len() {
-            mask |= 1 << (self.points[index] as u64 - 1);
-            index += 1;
-        }
-        mask
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,11 +165,7 @@ mod tests {
     fn every_point_is_stamped_by_one_kind_of_role() {
         for point in Point::ALL.into_iter().filter(|point| point.is_of_order()) {
             let by = RoleKind::ALL.iter().filter(|kind| kind.info().points.contains(&point)).count();
-            // Records that are not about an order may be written by every role.
-            let wanted = usize::from(point.is_of_order());
-            assert_eq!(by, wanted, "{point:?}");
-            let masks: u64 = RoleKind::ALL.iter().map(|kind| kind.info().points_mask()).sum();
-            assert_eq!((masks >> (point as u64 - 1)) & 1, wanted as u64);
+            assert_eq!(by, 1, "{point:?}");
         }
     }
 

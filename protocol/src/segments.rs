@@ -28,29 +28,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Returns the submit hand-off of a trading plan: strategies to orchestrator.
-///
-/// # Panics
-/// If the plan has no such link.
 pub fn submit_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(SUBMIT).expect("a trading plan has it").spec()
 }
 
 /// Returns the completion hand-off of a trading plan: gateways to orchestrator.
-///
-/// # Panics
-/// If the plan has no such link.
 pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(COMPLETION).expect("a trading plan has it").spec()
 }
 
-/// Words of a page.
 const PAGE_WORDS: usize = 512;
 
-/// Returns the header that a thread's segment had when it was created. Used by the log saver: the
-/// thread may have overwritten its own header.
-///
-/// # Panics
-/// If the plan has no such thread.
+/// Returns a thread's original header, for the log saver: the thread may have overwritten it.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
@@ -71,11 +60,7 @@ pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     write_header(plan, spec, words);
 }
 
-/// Creates a segment of a run in `/dev/shm`. Returns its words, with the header written, if it is
-/// memory.
-///
-/// # Errors
-/// See [`Region::create`], [`fifo::create`], [`directory::create`].
+/// Creates a segment in `/dev/shm`. Returns its words, with the header, if it is memory.
 pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, RegionError> {
     let name = plan.segment_name(&spec.name);
     let words = match spec.place {
@@ -90,9 +75,6 @@ pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, Re
 }
 
 /// Creates a segment with its header on the heap, for tests and benches ([`Attached::adopt`]).
-///
-/// # Panics
-/// If the segment is not memory.
 pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     assert!(
         matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve),
@@ -105,9 +87,6 @@ pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
 }
 
 /// Creates a segment without a name, as sealed memory that is handed over to processes.
-///
-/// # Errors
-/// See [`Shared::create`].
 pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, AtomicWords), RegionError> {
     let spec = &segment.spec;
     let create = if segment.is_read_only_after_start() { Shared::create_read_only } else { Shared::create };
@@ -117,11 +96,7 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
     Ok((shared, words))
 }
 
-/// Returns the size in words of the control segment of a run with these segments. The plan still
-/// fits when it lists both file descriptors of each segment that is handed over.
-///
-/// # Errors
-/// [`CodecError`] if the plan cannot be encoded.
+/// Returns the size (words) of a run's control segment, with space for descriptors in the plan.
 pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
     let names = segments.iter().map(|segment| segment.spec.name.as_str()).chain([CONTROL]);
     // The longest encoding of a file descriptor.
@@ -131,10 +106,7 @@ pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, Code
     Ok((control::PLAN + 1 + bytes.div_ceil(8)).next_multiple_of(PAGE_WORDS))
 }
 
-/// Creates the control segment of a run, by which a run is found, and writes the plan into it.
-///
-/// # Errors
-/// See [`Region::create_control`]; a plan that cannot be encoded.
+/// Creates the control segment, by which a run is found, and writes the plan into it.
 pub fn create_control(plan: &Plan, segments: &[RunSegment]) -> Result<ControlWriter, RegionError> {
     let name = plan.segment_name(CONTROL);
     let unwritable = |error: CodecError| RegionError::Os {
@@ -150,7 +122,6 @@ pub fn create_control(plan: &Plan, segments: &[RunSegment]) -> Result<ControlWri
     Ok(control)
 }
 
-/// Returns the header with which a segment of a run is created.
 fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
     let header = Header {
         kind: spec.kind,
@@ -177,54 +148,33 @@ fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
 }
 
 /// Opens the control segment of a run, given the run's id, and copies its plan.
-///
-/// # Errors
-/// No such run, or a control segment of another build.
 pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
     let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
     let view = Region::open_read_only(&name)?;
     read_control(name, view)
 }
 
-/// Opens the control segment of a run, given an inherited read-only descriptor, and copies its
-/// plan.
-///
-/// # Errors
-/// A control segment of another build, or one without a valid plan.
-pub fn inherit_control(fd: i32) -> Result<(Control, Plan), RegionError> {
-    let handle = Handle { name: CONTROL.into(), fd, writable: false };
-    let os = |source| RegionError::Os { name: CONTROL.into(), what: "take the descriptor of it", source };
-    let view = Region::map_read_only(CONTROL, &sealed::take(&handle).map_err(os)?)?;
-    read_control(CONTROL.into(), view)
-}
-
 /// The prefix of the address of a control segment that is handed over.
 const HANDLE_PREFIX: &str = "fd:";
 
-/// Returns the address by which a child process finds its run: the run's id, or an inherited
-/// descriptor as `fd:N`.
+/// Returns the address at which a child finds its run: the run's id, or a descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
 }
 
 /// Opens the control segment at an [`address`] and copies its plan.
-///
-/// # Errors
-/// As [`open_control`]; an invalid descriptor.
 pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
-    inherit_control(fd.parse().map_err(|_| RegionError::Os {
-        name: address.into(),
-        what: "take the descriptor of it",
-        source: std::io::Error::other("it is no number"),
-    })?)
+    let os =
+        |name: &str, source| RegionError::Os { name: name.into(), what: "take the descriptor of it", source };
+    let fd = fd.parse().map_err(|_| os(address, std::io::Error::other("it is no number")))?;
+    let handle = Handle { name: CONTROL.into(), fd, writable: false };
+    let fd = sealed::take(&handle).map_err(|error| os(CONTROL, error))?;
+    read_control(CONTROL.into(), Region::map_read_only(CONTROL, &fd)?)
 }
 
 /// Checks a mapped control segment and copies its plan.
-///
-/// # Errors
-/// A control segment of another build, or one without a valid plan.
 pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan), RegionError> {
     let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), topology::CONTROL_KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
@@ -324,14 +274,12 @@ impl Source for RunSegments<'_> {
     }
 }
 
-/// Prepares to attach segments with the rights of a process of the plan. `None` is the launcher,
-/// which has all rights.
+/// Prepares to attach segments with a process's rights; `None`: the launcher's, which are all.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// Prepares to attach segments as [`attach`] does, for links whose other ends are in other
-/// processes. It uses the process ids in the control segment.
+/// Prepares to attach as [`attach`] does, also links whose other ends are in other processes.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }
@@ -342,11 +290,7 @@ pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
     Attached::new(RunSegments::new(plan, SegmentUser::Other(logs.collect()), None))
 }
 
-/// Attaches the segment with a strategy's schedule, read-only. Returns it and its number of
-/// entries.
-///
-/// # Errors
-/// As [`Attached::region`].
+/// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
 pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyWords, usize), RegionError> {
     let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
@@ -354,17 +298,11 @@ pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyW
 }
 
 /// Maps a thread's own segment, which holds its status block and stamp log, for writing.
-///
-/// # Errors
-/// As [`Attached::region`].
 pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
     Ok(attached.region(&thread_segment(name), status::KIND)?.words())
 }
 
 /// Attaches a thread's segment read-only, to save its log.
-///
-/// # Errors
-/// As [`Attached::region`].
 pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
     attached.view(&thread_segment(name), status::KIND)
 }
@@ -375,9 +313,6 @@ pub fn stamp_log(plan: &Plan, thread: &ThreadPlan, segment: &AtomicWords) -> Sta
 }
 
 /// Attaches the engine's end of the operators' command channel.
-///
-/// # Errors
-/// As [`Attached::region`].
 pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
     let desk = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
     let answers = attached.region(commands::ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
@@ -385,9 +320,6 @@ pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, Re
 }
 
 /// Attaches the writing end of a venue's market-data board, for its exchange.
-///
-/// # Errors
-/// As [`Attached::region`]; memory that is not a valid board.
 pub fn market_writer(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -400,9 +332,6 @@ pub fn market_writer(
 }
 
 /// Attaches the market-data boards of all exchanges for a strategy; `None` if there are none.
-///
-/// # Errors
-/// As [`Attached::view`]; memory that is not a valid board of the plan's instruments.
 pub fn market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>, RegionError> {
     let mut market = None;
     for venue in plan.trading().boards() {

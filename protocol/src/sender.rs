@@ -1,7 +1,4 @@
-//! Sends to a ring and queues while it is full: the ring, the receiver's doorbell, and the queue.
-//!
-//! The code that produces a message need not check for space: a push always succeeds, and the order
-//! is kept, since no message is pushed past the queue.
+//! Sends to a ring, and queues while it is full: a push always succeeds, in order.
 
 use crate::wire::{MESSAGE_WORDS, Message};
 use shm::bell::Doorbell;
@@ -20,22 +17,19 @@ pub enum SendOutcome {
     Dropped,
 }
 
-/// The sending end of a link: a ring's producer, and a queue for messages that the full ring
-/// refused.
+/// The sending end of a link: a ring's producer, and a queue for what the full ring refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The doorbell of the receiver's thread, if it parks.
     bell: Option<Doorbell>,
     queue: VecDeque<Message>,
-    /// Maximum length of the queue.
     max_queued: usize,
 }
 
 impl<P: Producer> Sender<P> {
     /// Creates a sender whose queue has memory for `capacity` messages and grows beyond that.
     pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
-        // Filled once and cleared, so that no page is touched for the first time in the middle of a
-        // run.
+        // Filled once and cleared, so that no page is touched for the first time in a run.
         let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
         queue.clear();
         Self { ring, bell, queue, max_queued: usize::MAX }
@@ -65,14 +59,12 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Queues messages that a crashed predecessor did not send, after those that are queued
-    /// already.
+    /// Queues messages that a crashed predecessor did not send, after those already queued.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring, as far as they fit. Returns the number
-    /// moved.
+    /// Moves up to `max` queued messages into the ring while they fit. Returns their number.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
         let mut moved = 0;
@@ -130,8 +122,7 @@ impl<P: Producer> Sender<P> {
         &self.ring
     }
 
-    /// Returns the sending end of the ring, for changes. A message that is pushed into it overtakes
-    /// the queued ones.
+    /// Returns the sending end for changes; a message pushed into it overtakes the queued ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }

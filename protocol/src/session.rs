@@ -11,8 +11,7 @@
 
 use crate::wire::Message;
 
-/// The reason in the report of an order that a mass cancel has cancelled. Its strategy is dead, or
-/// a kill switch is on.
+/// The reason in the report of an order that a mass cancel of the engine has cancelled.
 pub const WITHDRAWN: u8 = 0xFF;
 
 const REPORT_WORD: usize = 6;
@@ -24,8 +23,7 @@ pub const fn number_instruction(message: &mut Message, number: u32) {
     message[1] = number as u64;
 }
 
-/// Returns the sequence number in an instruction's message; one that does not fit 32 bits is
-/// invalid.
+/// Returns an instruction's number; one that does not fit 32 bits is invalid.
 #[inline]
 pub const fn instruction_number(message: &Message) -> u64 {
     message[1]
@@ -63,8 +61,7 @@ impl SessionNumbers {
         number
     }
 
-    /// Accepts a received message if it has the expected sequence number; returns `false` if not.
-    /// The following number is expected next in any case.
+    /// Returns `true` if a message has the expected number. The next one is expected anyway.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;

@@ -39,8 +39,7 @@ use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::prefetch::prefetch_ahead;
 use shm::sync::Ordering;
 
-/// Prefetch distance from the next record, in bytes: the cache line after the one that is being
-/// filled.
+/// Prefetch distance in bytes: the cache line after the one that is being filled.
 const AHEAD: usize = 128;
 
 /// The writing end of a stamp log.
@@ -55,12 +54,8 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// Opens the log in a thread's segment, after its status block, and appends after the records
-    /// of earlier incarnations. The number of gaps among them is in the status block; if the block
-    /// was reset, as a strategy's is, all records are scanned to count them.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`crate::status::LOG_OFFSET`].
+    /// Opens the log in a thread's segment, and appends after earlier incarnations' records. The
+    /// number of gaps among them is in the status block, or counted by a scan if that was reset.
     pub fn new(segment: &AtomicWords) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
@@ -90,8 +85,7 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record of a point, an order and a value to the stamp log. If the log is full the
-    /// record is counted as dropped instead, which makes the run invalid.
+    /// Appends a record; if the log is full it is counted as dropped, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
@@ -110,17 +104,14 @@ impl StampLog {
         };
         // Relaxed: published by the Release store of the key.
         value_word.store(value, Ordering::Relaxed);
-        // Release: pairs with the Acquire of a reader of the live log; a key that is visible has
-        // its value.
+        // Release: pairs with the Acquire of a live log's reader; a visible key has its value.
         key_word.store(key, Ordering::Release);
         self.next += RECORD_WORDS;
-        // Stores become visible in program order: a store that misses the cache would delay the
-        // message that is sent next.
+        // Stores become visible in order: one that misses the cache would delay the next message.
         prefetch_ahead(key_word, AHEAD);
     }
 
-    /// Prefetches the memory of the next records, which nothing has used since the launcher zeroed
-    /// it.
+    /// Prefetches the next records, which nothing has used since the launcher zeroed them.
     pub(crate) fn prefetch_next(&self) {
         if let Some(key_word) = self.records.get(self.next) {
             prefetch_ahead(key_word, 0);
@@ -128,7 +119,6 @@ impl StampLog {
         }
     }
 
-    /// Counts a record that does not fit the log.
     #[cold]
     #[inline(never)]
     fn drop_record(&mut self) {
@@ -146,9 +136,7 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Logs a time in which the thread did not run, or counts it as dropped, by the rule of
-    /// [`crate::gaps`]. `min_ticks` is [`MIN_NS`](crate::gaps::MIN_NS) in ticks. `events` is called
-    /// only for a gap that is kept.
+    /// Logs a time in which the thread did not run; `events` is called only if the gap is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -170,8 +158,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a sleep that was followed by work, or counts it as dropped, as [`StampLog::offer_gap`]
-    /// does for gaps.
+    /// Logs a sleep that was followed by work, or counts it as dropped.
     #[cold]
     pub fn offer_sleep(&mut self, ended: u64, ticks: u64, least: &[u64; LEVELS]) {
         if self.sleeps.try_admit(ticks, least) && self.sleeps.try_reserve() {
@@ -185,8 +172,7 @@ impl StampLog {
     }
 }
 
-/// Returns the number of records in a stamp log, found by bisection. They are those before the
-/// first key of zero.
+/// Returns the number of records: those before the first key of zero, found by bisection.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);
@@ -240,15 +226,6 @@ mod tests {
     }
 
     #[test]
-    fn later_incarnation_appends_after_earlier_records() {
-        let segment = Region::heap(LOG_OFFSET + 4 * RECORD_WORDS).words();
-        for epoch in 0..3 {
-            StampLog::new(&segment).append(Point::Due, OrderId::new(2, epoch, 0), 1);
-        }
-        assert_eq!(count_records(&segment.clone().into()), 3);
-    }
-
-    #[test]
     fn empty_log_has_no_records() {
         assert_eq!(count_records(&Region::heap(LOG_OFFSET + 64).words().into()), 0);
         assert_eq!(count_records(&Region::heap(LOG_OFFSET).words().into()), 0);
@@ -256,7 +233,7 @@ mod tests {
 
     #[test]
     fn link_ends_round_trip_through_log() {
-        for hand_off in HandOff::ALL {
+        for &hand_off in HandOff::ALL {
             for end in
                 [LinkEnd::sender(hand_off, 255, crate::wire::MAX_EPOCH), LinkEnd::receiver(hand_off, 0, 0)]
             {
@@ -344,13 +321,5 @@ mod tests {
         let mut log = StampLog::new(&segment);
         log.append_gap(gap);
         assert_eq!((log.gaps.kept, count_point(&segment.clone().into(), Point::Gap)), (u64::MAX - 1, 3));
-    }
-
-    #[test]
-    fn codes_and_points_agree() {
-        for point in Point::ALL {
-            assert_eq!(Point::from_code(point as u8), Some(point));
-        }
-        assert_eq!((Point::from_code(0), Point::from_code(26)), (None, None));
     }
 }

@@ -1,11 +1,9 @@
-//! The status block, in which a thread publishes its own state for the launcher, in its own
-//! segment.
+//! The status block, in which a thread publishes its own state for the launcher.
 //!
-//! One writer (the thread), any number of readers. All words are Relaxed except the state, whose
-//! Release pairs with the readers' Acquire: a reader that sees `Ready` sees the prepared memory,
-//! one that sees `Done` sees the final counters. After the block are the counters of the thread's
-//! agents ([`crate::counters`]). Both are between the segment's header and its stamp log, so a
-//! saved log includes them.
+//! All words are Relaxed except the state, whose Release pairs with the readers' Acquire: a reader
+//! that sees `Ready` sees the prepared memory, one that sees `Done` the final counters. The block
+//! and the counters of the thread's agents ([`crate::counters`]) are between the segment's header
+//! and its stamp log, so a saved log includes them.
 
 use crate::counters::{self, AgentCounters, COUNTER_WORDS, CounterSlots, ThreadCounters};
 use crate::gaps::DroppedGaps;
@@ -31,49 +29,37 @@ pub const KIND: SegmentKind = SegmentKind::new(
 /// Maximum length in bytes of the error text in a status block.
 pub const ERROR_BYTES: usize = 256;
 
-/// The life cycle state of a thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u64)]
-pub enum ThreadState {
-    /// The thread has not attached its segments yet.
-    #[default]
-    Starting = 0,
-    /// Attached and prefaulted; waits for the start.
-    Ready = 1,
-    /// The thread runs duty cycles.
-    Running = 2,
-    /// Finished, counters final.
-    Done = 3,
-    /// Failed; the error text has the reason.
-    Failed = 4,
+system::named_enum! {
+    /// The life cycle state of a thread, in the order of the codes.
+    #[derive(Default, PartialOrd, Ord)]
+    ThreadState {
+        /// The thread has not attached its segments yet.
+        #[default]
+        Starting = "starting",
+        /// Attached and prefaulted; waits for the start.
+        Ready = "ready",
+        /// The thread runs duty cycles.
+        Running = "running",
+        /// Finished, counters final.
+        Done = "done",
+        /// Failed; the error text has the reason.
+        Failed = "failed",
+    }
 }
 
 impl ThreadState {
-    /// Returns the name of the state for users.
-    pub const fn name(self) -> &'static str {
-        ["starting", "ready", "running", "done", "failed"][self as usize]
-    }
-
     /// Returns `true` if there is a state with this code.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64
     }
 
-    /// Returns the state with this code; an unknown code is `Failed`, since its writer cannot be
-    /// trusted.
+    /// Returns the state with this code; unknown: `Failed`, as its writer cannot be trusted.
     pub const fn from_code(code: u64) -> Self {
-        match code {
-            0 => ThreadState::Starting,
-            1 => ThreadState::Ready,
-            2 => ThreadState::Running,
-            3 => ThreadState::Done,
-            _ => ThreadState::Failed,
-        }
+        if Self::is_known(code) { Self::ALL[code as usize] } else { Self::Failed }
     }
 }
 
-/// A field of a thread's status block, one word each. Units are in the names; counts are since the
-/// start of the run.
+/// A field of a status block, one word each. Counts are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum StatusField {
@@ -93,8 +79,7 @@ pub enum StatusField {
     BusyCycles,
     /// Ticks spent in duty cycles that found work.
     BusyTicks,
-    /// The longest time between the starts of two duty cycles in ticks, including work, preemption
-    /// and idling.
+    /// The longest time between two duty cycles in ticks: work, preemption and idling.
     LongestGapTicks,
     /// Ticks when the duty cycles began.
     StartedTicks,
@@ -112,8 +97,7 @@ pub enum StatusField {
     CpuNs,
     /// Records that found the stamp log full: the run is invalid if there are any.
     RecordsDropped,
-    /// Heap allocations after the barrier, plus one; 0: not counted (by
-    /// [`system::alloc::CountingAllocator`]).
+    /// Heap allocations after the barrier, plus one; 0: not counted by the allocator.
     AllocationsPlusOne,
     /// Length of the error text, in bytes.
     ErrorBytes,
@@ -121,11 +105,9 @@ pub enum StatusField {
     ErrorText,
 }
 
-/// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks. After
-/// the error text.
+/// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks.
 const GAPS_DROPPED: usize = StatusField::ErrorText as usize + ERROR_BYTES / 8;
-/// Offset of the sleeps that the log did not keep. A build without sleeps counted the gaps of four
-/// levels, here and in the following words.
+/// Offset of the sleeps that the log did not keep; earlier builds count gaps from here on.
 const SLEEPS_DROPPED: usize = GAPS_DROPPED + 2;
 /// Offset of the number of sleeps kept, plus one; 0: not counted.
 const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
@@ -134,9 +116,7 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
 const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
 
-/// The words in a thread's segment that count the gaps and sleeps that its log kept and dropped.
-/// They count for all incarnations of the thread. They are kept when the block is reset for a
-/// trusted successor.
+/// The words that count gaps and sleeps, kept over all incarnations of the thread.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
 /// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
@@ -153,8 +133,7 @@ pub struct ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Decodes a thread's status block from copied words. Any words are accepted: a hostile block
-    /// gives odd values, never a panic.
+    /// Decodes copied words, of any value: a hostile block gives odd values, never a panic.
     pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         Self { words }
     }
@@ -169,8 +148,7 @@ impl ThreadStatus {
         ThreadState::from_code(self.words[StatusField::State as usize])
     }
 
-    /// Returns the core to which the thread is pinned, as it read it back; `None` if it is not
-    /// pinned.
+    /// Returns the core to which the thread is pinned, as it read it back, if it is.
     pub const fn core(&self) -> Option<u32> {
         match self.words[StatusField::CorePlusOne as usize] {
             0 => None,
@@ -178,9 +156,8 @@ impl ThreadStatus {
         }
     }
 
-    /// Returns the gaps and the sleeps that the thread's log did not keep, for all its
-    /// incarnations. `sleep_records` is the plan's capacity for sleeps; if it is 0, the words of
-    /// sleeps may hold gaps, by an earlier build.
+    /// Returns the gaps and sleeps that the log did not keep. With no `sleep_records` planned, the
+    /// words of sleeps may hold gaps of an earlier build.
     pub fn dropped_gaps(&self, sleep_records: u64) -> [DroppedGaps; 2] {
         let at = |word: usize| DroppedGaps { count: self.words[word], ticks: self.words[word + 1] };
         let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));
@@ -194,8 +171,7 @@ impl ThreadStatus {
         [gaps, DroppedGaps::default()]
     }
 
-    /// Returns the error text of a failed thread, with invalid and unprintable characters replaced.
-    /// A strategy's text cannot be trusted.
+    /// Returns the error text of a failed thread, which is not trusted, made printable.
     pub fn error(&self) -> String {
         let bytes: Vec<u8> = self.words[StatusField::ErrorText as usize..][..ERROR_BYTES / 8]
             .iter()
@@ -214,9 +190,6 @@ pub struct StatusWriter {
 
 impl StatusWriter {
     /// Attaches to the status block in a thread's segment.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`LOG_OFFSET`].
     pub fn new(segment: &AtomicWords) -> Self {
         Self {
             words: segment.slice(HEADER_WORDS, STATUS_WORDS),
@@ -225,9 +198,6 @@ impl StatusWriter {
     }
 
     /// Publishes the roles of the thread's agents, in the order of its duty cycle.
-    ///
-    /// # Panics
-    /// If there are more than [`counters::MAX_AGENTS`] roles.
     pub fn announce(&self, roles: &[Role]) {
         counters::announce(&self.counters, roles);
     }
@@ -238,15 +208,13 @@ impl StatusWriter {
         CounterSlots::new(&self.counters)
     }
 
-    /// Stores a field of the status block: a plain store to a cache line that only this thread
-    /// writes.
+    /// Stores a field: a plain store to a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, field: StatusField, value: u64) {
         self.words[field as usize].store(value, Ordering::Relaxed);
     }
 
-    /// Publishes the life cycle state of the thread. Release: pairs with the Acquire in [`read`]; a
-    /// reader that sees the state sees all earlier stores.
+    /// Publishes the state of the thread. Release: pairs with the Acquire in [`read`].
     pub fn set_state(&self, state: ThreadState) {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
@@ -265,9 +233,6 @@ impl StatusWriter {
 }
 
 /// Copies the status block out of a thread's segment.
-///
-/// # Panics
-/// If the segment is shorter than [`LOG_OFFSET`].
 pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     let mut words = [0; STATUS_WORDS];
     words[StatusField::State as usize] = state_word(segment);
@@ -277,9 +242,7 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     ThreadStatus::from_words(words)
 }
 
-/// The fields of a status block from which the launcher judges whether a thread still makes
-/// progress. All are in the block's first cache line, to which its writer stores each heartbeat
-/// anyway.
+/// The fields that show a thread's progress, all in the block's first cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
@@ -297,9 +260,6 @@ const _: () = assert!(
 );
 
 /// Reads the fields of a thread's status block from which its liveness is judged.
-///
-/// # Panics
-/// If the segment is shorter than [`LOG_OFFSET`].
 pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
     let word = |field: StatusField| segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed);
     // First: no field read after it is older.
@@ -308,9 +268,6 @@ pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
 }
 
 /// Reads the life cycle state of a thread from its status block.
-///
-/// # Panics
-/// If the segment is shorter than [`LOG_OFFSET`].
 pub fn state(segment: &ReadOnlyWords) -> ThreadState {
     ThreadState::from_code(state_word(segment))
 }
@@ -320,20 +277,13 @@ fn state_word(segment: &ReadOnlyWords) -> u64 {
     segment.load(HEADER_WORDS, Ordering::Acquire)
 }
 
-/// Reads one agent's counters in the segment of a thread that runs `roles`. It reads only their two
-/// cache lines of 132. All zero if the thread does not run that role.
-///
-/// # Panics
-/// If the segment is shorter than [`LOG_OFFSET`].
+/// Reads one agent's counters in the segment of a thread with `roles`; zero without that role.
 pub fn counters_of(segment: &ReadOnlyWords, roles: &[Role], role: Role) -> AgentCounters {
     let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
     AgentCounters::from_words(roles, role, word)
 }
 
 /// Copies the counters of a thread's agents out of its segment.
-///
-/// # Panics
-/// If the segment is shorter than [`LOG_OFFSET`].
 pub fn counters(segment: &ReadOnlyWords) -> ThreadCounters {
     let word = |index| segment.load(COUNTERS_OFFSET + index, Ordering::Relaxed);
     ThreadCounters::from_words((0..COUNTER_WORDS).map(word))

@@ -46,11 +46,9 @@ pub const REPAIRS: &str = "repairs";
 pub const REPAIRS_WORDS: usize = STRATEGIES + MAX_STRATEGIES * WORDS_EACH + gateways::GATEWAY_WORDS;
 /// Offset of the number of the engine's reports; a futex.
 const REPORT_COUNT: usize = HEADER_WORDS;
-/// Offset of the damage of memory that several strategies write: the code of a
-/// [`ProtocolViolation`], or 0.
+/// Offset of the code of the [`ProtocolViolation`] that damaged shared memory, or 0.
 const DAMAGE: usize = HEADER_WORDS + 1;
-/// Offset of the blocked slot of the submit hand-off and its announcer in one word (see
-/// [`BlockedClaim`]), or 0.
+/// Offset of the blocked submit slot and its announcer ([`BlockedClaim`]), or 0.
 const BLOCKED_SLOT: usize = HEADER_WORDS + 2;
 /// Offset of the time since when it is blocked, in ticks.
 const BLOCKED_SINCE: usize = HEADER_WORDS + 3;
@@ -66,23 +64,18 @@ pub const KIND: SegmentKind =
 /// and is dead when it is dropped.
 ///
 /// ```compile_fail,E0423
-/// let dead_because_i_say_so = protocol::supervision::Death(());
+/// let dead_because_i_say_so = protocol::supervision::ProofOfDeath(());
 /// ```
 #[derive(Debug)]
 pub struct ProofOfDeath(());
 
 impl ProofOfDeath {
-    /// Returns a proof of death if the process of a pidfd has ended. A stopped or slow process has
-    /// not.
-    ///
-    /// # Errors
-    /// An error of the system.
+    /// Returns a proof of death if a pidfd's process has ended. A stopped or slow one has not.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<ProofOfDeath>> {
         Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(ProofOfDeath(())))
     }
 
-    /// Drops the agent of a simulated process, so that it cannot run any more, and returns a proof
-    /// of its death.
+    /// Drops a simulated process's agent, so that it cannot run any more.
     pub fn from_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
         ProofOfDeath(())
@@ -110,48 +103,44 @@ impl Incarnation {
 
 impl ControlWriter {
     /// Declares a strategy's incarnation dead (fencing), so that the engine repairs its rings.
-    ///
-    /// # Panics
-    /// If `strategy` is not below [`MAX_STRATEGIES`].
     pub fn fence(&self, strategy: u16, epoch: u16, _certain: &ProofOfDeath) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
     /// Publishes that the next incarnation of a strategy may start; its memory was reset.
-    ///
-    /// # Panics
-    /// If `strategy` is not below [`MAX_STRATEGIES`].
     pub fn revive(&self, strategy: u16, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: false });
     }
 
     fn set_incarnation(&self, strategy: u16, life: Incarnation) {
         assert!(usize::from(strategy) < MAX_STRATEGIES);
+        self.set_life(LIVES + usize::from(strategy), life);
+    }
+
+    fn set_life(&self, offset: usize, life: Incarnation) {
         let words = self.words();
-        // Release: pairs with the Acquire in `incarnation`; a reader that sees it alive sees the
-        // reset memory.
-        words[LIVES + usize::from(strategy)].store(life.to_word(), Ordering::Release);
-        // Release: pairs with the Acquire in `generation`; a reader that sees the count sees the
-        // word above.
+        // Release: pairs with the Acquire in `life`; who sees it alive sees the reset memory.
+        words[offset].store(life.to_word(), Ordering::Release);
+        // Release: pairs with the Acquire in `generation`; who sees the count sees the word above.
         words[GENERATION].store(words[GENERATION].load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
     }
 }
 
 impl Control {
-    /// Returns a counter that changes whenever a strategy or gateway is declared dead or restarted.
-    /// See [`Control::incarnation`]. One load of a cache line that rarely changes.
+    /// Returns a counter of deaths and restarts: one load of a cache line that rarely changes.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.view().load(GENERATION, Ordering::Acquire)
     }
 
     /// Returns the current incarnation of a strategy, and whether it is dead.
-    ///
-    /// # Panics
-    /// If `strategy` is not below [`MAX_STRATEGIES`].
     pub fn incarnation(&self, strategy: u16) -> Incarnation {
         assert!(usize::from(strategy) < MAX_STRATEGIES);
-        Incarnation::from_word(self.view().load(LIVES + usize::from(strategy), Ordering::Acquire))
+        self.life(LIVES + usize::from(strategy))
+    }
+
+    fn life(&self, offset: usize) -> Incarnation {
+        Incarnation::from_word(self.view().load(offset, Ordering::Acquire))
     }
 }
 
@@ -166,23 +155,20 @@ named_enum! {
         ForeignId = "foreign-id",
         /// An order of an incarnation that is not the current one.
         WrongEpoch = "wrong-epoch",
-        /// Orders whose sequences repeat, decrease or have gaps: messages rewritten after they were
-        /// published.
+        /// Orders whose sequences repeat, decrease or have gaps.
         OutOfSequence = "out-of-sequence",
         /// More orders for nonexistent venues than a mistake explains.
         UnknownVenue = "unknown-venue",
         /// More orders beyond its limits than a mistake explains.
         Flood = "flood",
-        /// A slot of the submit hand-off that it announced or claimed and never writes, while its
-        /// duty cycles continue. Detected by the launcher, which has the deadline.
+        /// A claimed slot of the submit hand-off that it never writes; detected by the launcher.
         #[serde(rename = "withheld-place")]
         UnwrittenClaim = "withheld-place",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
         /// An invalid status block. Detected by the launcher.
         ForgedStatus = "forged-status",
-        /// A changed header of a segment that only it can write. Detected by the launcher, which
-        /// has the plan.
+        /// A changed header of a segment that only it can write. Detected by the launcher.
         ForgedHeader = "forged-header",
     }
 }
@@ -204,8 +190,7 @@ impl ProtocolViolation {
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
-    /// The running strategy that announces the slot in memory that only it can write; `None` if
-    /// there is none.
+    /// The running strategy that announces the slot in its own memory, if there is one.
     pub announcer: Option<u16>,
     /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,
@@ -215,8 +200,7 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report that it has repaired what a dead strategy left, or has quarantined it.
-/// Counters are since the start of the run.
+/// The engine's report about a dead or quarantined strategy. Counts are since the run's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.
@@ -252,9 +236,6 @@ pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
     /// Creates the engine's end of the segment with its reports.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
@@ -267,14 +248,12 @@ impl RepairsWriter {
     pub fn set_repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
-        // Release: pairs with the Acquire in `strategy_repair`; the launcher resets the strategy's
-        // memory after it has seen this.
+        // Release: pairs with the Acquire in `strategy_repair`; then the memory is reset.
         self.0[word_offset(strategy, REPAIRED)].store(u64::from(epoch) + 1, Ordering::Release);
         self.notify();
     }
 
-    /// Reports that a strategy is quarantined: the engine reads no more from it, and the launcher
-    /// kills it.
+    /// Reports a quarantine: the engine reads no more from it, and the launcher kills it.
     pub fn quarantine(&self, strategy: u16, epoch: u16, why: ProtocolViolation, now_ticks: u64) {
         self.set(strategy, QUARANTINED_TICKS, now_ticks);
         // Release: pairs with the Acquire in `strategy_repair`.
@@ -283,15 +262,13 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Returns `true` if the repair after this incarnation was reported, possibly by a crashed
-    /// engine.
+    /// Returns `true` if this incarnation's repair was reported, possibly by a crashed engine.
     pub fn was_repaired(&self, strategy: u16, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
-    /// Returns `true` if the quarantine of this incarnation was reported, possibly by a crashed
-    /// engine.
+    /// Returns `true` if its quarantine was reported, possibly by a crashed engine.
     pub fn was_quarantined(&self, strategy: u16, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)
@@ -305,8 +282,7 @@ impl RepairsWriter {
 
     /// Reports the slot that blocks the submit hand-off; `None` if it is not blocked.
     pub fn set_blocked(&self, at: Option<BlockedClaim>) {
-        // Release, here and below: pairs with the Acquire in `blocked_claim`; a time is never read
-        // with another slot's word.
+        // Release, also below: pairs with the Acquire in `blocked_claim`: no time of another slot.
         self.0[BLOCKED_SLOT].store(0, Ordering::Release);
         let Some(BlockedClaim { slot: place, announcer, since_ticks }) = at else { return };
         self.0[BLOCKED_SINCE].store(since_ticks, Ordering::Release);
@@ -316,8 +292,7 @@ impl RepairsWriter {
         self.0[BLOCKED_SLOT].store(place | announcer, Ordering::Release);
     }
 
-    /// Publishes how many messages of a strategy the repair refused, and how many of its orders it
-    /// orphaned.
+    /// Publishes how many messages of a strategy were refused, and how many orders orphaned.
     pub fn set_counts(&self, strategy: u16, refused: u64, orphaned: u64) {
         self.set(strategy, REFUSED, refused);
         self.set(strategy, ORPHANED, orphaned);
@@ -335,9 +310,6 @@ pub struct Repairs(ReadOnlyWords);
 
 impl Repairs {
     /// Creates the launcher's view of the segment with the engine's reports.
-    ///
-    /// # Panics
-    /// If the segment is shorter than [`REPAIRS_WORDS`].
     pub fn new(segment: ReadOnlyWords) -> Self {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
@@ -372,9 +344,6 @@ impl Repairs {
     }
 
     /// Returns the engine's report about a strategy.
-    ///
-    /// # Panics
-    /// If `strategy` is not below [`MAX_STRATEGIES`].
     pub fn strategy_repair(&self, strategy: u16) -> Repair {
         assert!(usize::from(strategy) < MAX_STRATEGIES);
         // Acquire: pairs with the Release in `set_repaired` and `quarantine`.

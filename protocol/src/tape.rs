@@ -32,11 +32,6 @@ pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);
 
-/// Returns the size in words of a tape's segment with space for `trades` trades.
-pub const fn tape_words(trades: usize) -> usize {
-    TRADES_AT + trades * TRADE_WORDS
-}
-
 /// Returns the name of the segment with a venue's tape, within the run.
 pub fn tape_segment(venue: u16) -> String {
     format!("tape-{venue}")
@@ -79,18 +74,12 @@ pub struct TapeWriter {
 
 impl TapeWriter {
     /// Creates an empty tape in an exchange's segment.
-    ///
-    /// # Panics
-    /// If the segment is shorter than one without trades.
     pub fn new(segment: &AtomicWords) -> Self {
         assert!(segment.len() >= TRADES_AT, "checked against the header");
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
 
     /// Opens a tape of a crashed exchange, to append after its trades.
-    ///
-    /// # Panics
-    /// If the segment is shorter than one without trades.
     pub fn resume(segment: &AtomicWords) -> Self {
         let tape = Self::new(segment);
         // Relaxed: the writer's death is certain, so all its stores are visible.
@@ -98,8 +87,7 @@ impl TapeWriter {
         Self { trades: trades as usize, dropped, ..tape }
     }
 
-    /// Returns the number of an exchange's trades so far, including those that did not fit on the
-    /// tape.
+    /// Returns the number of trades so far, including those that did not fit on the tape.
     pub const fn total_trades(&self) -> u64 {
         self.trades as u64 + self.dropped
     }
@@ -124,8 +112,7 @@ impl TapeWriter {
         self.words[TRADES].store(self.trades as u64, Ordering::Release);
     }
 
-    /// Writes a price level of a final book to the tape; `rank` 0 is the best. Levels beyond the
-    /// capacity are ignored.
+    /// Writes a price level of a final book; `rank` 0 is the best, excess levels are ignored.
     pub fn write_level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
         if usize::from(instrument) >= TAPED_INSTRUMENTS || rank >= TAPED_LEVELS {
             return;
@@ -208,7 +195,7 @@ mod tests {
 
     #[test]
     fn taped_trades_are_read_and_overflow_is_counted() {
-        let region = Region::heap(tape_words(2));
+        let region = Region::heap(TRADES_AT + 2 * TRADE_WORDS);
         let mut tape = TapeWriter::new(&region.words());
         let trade = |n: u64| TapedTrade {
             ticks: n,

@@ -1,9 +1,5 @@
-//! The segments of a run as data: purpose, rights of each role, and whose death resets each.
-//! Every process derives the same list from the plan. A role without rights cannot map a segment.
-
-mod replay_step;
-
-pub use replay_step::ReplayStep;
+//! The segments of a run as data, derived from the plan: purpose, rights, and whose death resets
+//! each. A role without rights cannot map a segment.
 
 use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
@@ -26,8 +22,7 @@ use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The kind of the segment with a run's plan, states and counters. Its layout hash covers all
-/// other segments' layouts, so a program of another build is refused by this header alone.
+/// The kind of the control segment, whose layout hash covers all segments' layouts.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -65,9 +60,29 @@ pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry
 /// The name within the run of the segment with the replay order of a recording's orders.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The kind of the segment with the replay order of a recording. One word for each order; written
-/// by the launcher before the start.
+/// The kind of the segment with the replay order, one word each, which the launcher writes.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
+
+/// One order in the replay order of a recording: its strategy and its venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayStep {
+    /// The strategy that sends the order.
+    pub strategy: u16,
+    /// The venue of the order.
+    pub venue: u16,
+}
+
+impl ReplayStep {
+    /// Encodes the order's strategy and venue as a word.
+    pub const fn word(self) -> u64 {
+        (self.venue as u64) << 16 | self.strategy as u64
+    }
+
+    /// Decodes an order's strategy and venue from a word.
+    pub const fn from_word(word: u64) -> Self {
+        Self { strategy: word as u16, venue: (word >> 16) as u16 }
+    }
+}
 
 /// Returns the name of the segment with a strategy's schedule within the run.
 pub fn schedule_segment(strategy: u16) -> String {
@@ -127,8 +142,7 @@ pub struct RunSegment {
     pub purpose: SegmentPurpose,
     /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
     pub reset_with_role: Option<Role>,
-    /// The rights of the roles. Beyond these, the launcher has all rights, and the reaper reads
-    /// logs.
+    /// The rights of the roles; the launcher has all, and the reaper reads logs.
     pub rights: SegmentRights,
 }
 
@@ -143,8 +157,7 @@ impl RunSegment {
         Self { spec, purpose, reset_with_role: None, rights }
     }
 
-    /// Returns the access of a process with these roles to the segment: the highest right of any of
-    /// them.
+    /// Returns the highest right to the segment of any of these roles.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
         match &self.rights {
             SegmentRights::Everybody(access) => Some(*access),
@@ -163,9 +176,7 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name in a run of that plan. At
-    /// `sandbox` that is all memory, at `container` segments that a strategy writes, and never the
-    /// command channel.
+    /// Returns `true` if the segment is sealed memory without a name; never the command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
@@ -181,8 +192,7 @@ impl RunSegment {
         matches!(self.purpose, SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence)
     }
 
-    /// Returns the strategy whose process alone writes the segment; `None` if there is none.
-    /// The launcher does not count.
+    /// Returns the strategy whose process, except for the launcher, alone writes the segment.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -196,15 +206,6 @@ impl RunSegment {
         let SegmentRights::Roles(rights) = &self.rights else { return false };
         rights.iter().any(|(role, access)| *access == Access::Write && matches!(role, Role::Strategy(_)))
     }
-
-    /// Returns the only role that writes the segment; `None` if there are several, or only the
-    /// launcher writes it.
-    pub fn sole_writer(&self) -> Option<Role> {
-        let SegmentRights::Roles(rights) = &self.rights else { return None };
-        let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write);
-        let (owner, other) = (writers.next()?, writers.next());
-        other.is_none().then_some(owner.0)
-    }
 }
 
 /// Returns all segments of a run except the control segment.
@@ -212,8 +213,7 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     let mut segments: Vec<RunSegment> =
         (0..plan.links.len()).flat_map(|link| link_segments(plan, link)).collect();
     segments.extend((0..).zip(&plan.trading().orders).map(|(index, orders)| schedule(index, *orders)));
-    // A restarted gateway reads there how many messages the engine had received from its
-    // predecessor.
+    // A restarted gateway reads there what the engine had received from its predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
     let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers);
     let repairs = memory(REPAIRS, supervision::KIND, REPAIRS_WORDS);
@@ -245,8 +245,7 @@ pub fn control(words: usize) -> RunSegment {
     }
 }
 
-/// Returns the access of a process of the plan to each segment; it cannot map segments that are not
-/// listed.
+/// Returns a process's access to each segment; it cannot map segments that are not listed.
 pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
     let roles: Vec<Role> = plan.roles_of(process).collect();
     let all = segments(plan).into_iter().chain([control(0)]);
@@ -255,7 +254,6 @@ pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item =
     })
 }
 
-/// Specifies a segment of memory with a single entry.
 fn memory(name: impl Into<String>, kind: SegmentKind, words: usize) -> SegmentSpec {
     SegmentSpec::memory(name, kind, words, EndRights::NONE)
 }
@@ -307,8 +305,8 @@ fn replay_sequence(plan: &Plan) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::ReplaySequence, readers)
 }
 
-/// Returns the tape of an exchange. Each trade closes an order of a strategy or of the opening
-/// book, except trades with an iceberg, for which the same space is reserved again.
+/// Returns an exchange's tape. A trade closes an order, except with an iceberg: room for twice as
+/// many.
 fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.opening_orders);
@@ -317,9 +315,8 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(venue), Access::Write)])
 }
 
-/// Returns the top-of-book board of a venue: its exchange writes it, every strategy reads it,
-/// through read-only pages if it is a process. `None` if there are more instruments than a board
-/// has cells.
+/// Returns the top-of-book board of a venue, which its exchange writes and every strategy reads;
+/// `None` if there are more instruments than a board has cells.
 fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
@@ -341,8 +338,7 @@ pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
     RunSegment::new(spec, SegmentPurpose::Thread(index), rights)
 }
 
-/// Returns a thread's doorbell, which only that thread writes and its peers read: see
-/// [`shm::bell`].
+/// Returns a thread's doorbell, which only it writes and its peers read: [`shm::bell`].
 fn bell(plan: &Plan, index: usize) -> RunSegment {
     let roles = &plan.threads[index].roles;
     let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);

@@ -1,5 +1,4 @@
-//! The trading workload: strategies, an orchestrator, and a gateway for each venue. Derives its
-//! topology and checks its requirements.
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue.
 
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
@@ -13,8 +12,7 @@ use crate::workload::ExchangePlacement;
 
 /// The name of the submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
-/// Name of the environment variable with the address of the run, for external programs: see
-/// [`control_at`](crate::segments::control_at).
+/// Environment variable with the run's address ([`control_at`](crate::segments::control_at)).
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
 /// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
@@ -43,8 +41,7 @@ pub fn return_path(strategy: u16) -> String {
 }
 
 impl Plan {
-    /// Creates a trading plan with minimal settings. A planner or a test changes them, and then
-    /// adds links, threads and processes with [`Plan::arranged`].
+    /// Creates a trading plan with minimal settings, to be changed and then [`Plan::arranged`].
     pub fn for_trading(trading: Trading) -> Plan {
         Plan {
             version: PlanVersion,
@@ -72,10 +69,7 @@ impl Plan {
         }
     }
 
-    /// Completes a trading plan with links, threads and processes. They follow from strategies,
-    /// venues, isolation, threading and placement. The planner sets cores, idle strategies and log
-    /// sizes afterwards; threads are unpinned by default, yield when idle, and have logs of 64
-    /// records.
+    /// Completes a trading plan with its links, processes, and threads without pinning.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -83,8 +77,7 @@ impl Plan {
         self
     }
 
-    /// Returns the command of a process that is an external program; `None` for bulkhead's own
-    /// processes.
+    /// Returns the command of a process that is an external program; else `None`.
     pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
         self.roles_of(process).find_map(|role| match role {
             Role::Strategy(index) => self.trading().program_of(index),
@@ -115,8 +108,7 @@ impl Plan {
         links
     }
 
-    /// Arranges the threads in the order strategies, orchestrator, gateways, exchanges, and the
-    /// processes in the order of their threads.
+    /// Arranges threads and processes: strategies, orchestrator, gateways, exchanges.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
         let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();

@@ -1,5 +1,4 @@
-//! Workloads: the part of a plan that depends on the purpose of the run. Each workload has a
-//! variant with its own settings; settings of every run are in [`Plan`](crate::plan::Plan).
+//! Workloads: the part of a plan that depends on the purpose of the run.
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -28,8 +27,7 @@ named_enum! {
         None = "none",
         /// Every instruction is written to the page cache: survives the process, not the machine.
         Process = "process",
-        /// Group commit: reports wait until their instructions are on disk; groups are synced
-        /// together.
+        /// Group commit: reports wait until their instructions are on disk, synced together.
         Group = "group",
         /// Reports wait until their instructions are on disk; each instruction is synced alone.
         Each = "each",
@@ -41,8 +39,7 @@ named_enum! {
     OrderSequence {
         /// In the order of arrival.
         Arrival = "arrival",
-        /// In the sequence of a recording, whichever strategy sends them and however late: see
-        /// [`ReplayStep`](crate::topology::ReplayStep).
+        /// In the sequence of a recording: see [`ReplayStep`](crate::topology::ReplayStep).
         Recorded = "recorded",
     }
 }
@@ -57,13 +54,11 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, from which roles and links follow: today trading. Each
-/// workload has its own module, which derives its topology and checks its requirements.
+/// The purpose of a run with its settings, from which roles and links follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
-    /// Strategies send orders through an orchestrator to gateways and receive reports:
-    /// [`crate::trading`].
+    /// Strategies trade through an orchestrator and gateways: [`crate::trading`].
     Trading(Trading),
 }
 
@@ -74,66 +69,53 @@ pub struct Trading {
     pub strategies: u16,
     /// Number of venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
-    /// The kinds of strategies by name, at least one, assigned round-robin:
-    /// [`Trading::ON_SCHEDULE`], kinds that the program has registered, or [`Trading::PROGRAM`] and
-    /// a command.
+    /// Kinds of strategies, round-robin: [`Trading::ON_SCHEDULE`], registered or with a command.
     pub strategy_kinds: Vec<String>,
-    /// The kinds of venues by name, at least one, assigned round-robin: [`Trading::DELAY_VENUE`],
-    /// [`Trading::BOOK`], or kinds that the program has registered.
+    /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
     /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
     /// The journaling of exchanges and engine.
     #[serde(default)]
     pub journal: Journaling,
-    /// The absolute path of the file with the opening book, whose orders rest in the books of every
-    /// exchange at the start. `None`: the books are empty.
+    /// The absolute path of the file with each exchange's opening book; `None`: empty books.
     pub opening_book: Option<String>,
     /// Number of orders of the opening book.
     #[serde(rename = "house_orders")]
     pub opening_orders: u64,
     /// The sequence in which exchanges execute orders.
     pub sequence: OrderSequence,
-    /// `true` if each exchange publishes the top of book of its instruments on a board that every
-    /// strategy reads: [`crate::market`].
+    /// `true` if each exchange publishes its tops of book for all strategies: [`crate::market`].
     #[serde(default)]
     pub market_data: bool,
     /// Slots of each link, a power of two from 2 to 2^20.
     pub capacity: u32,
     /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// Maximum number of orders that a gateway holds at once; beyond that it reads no more from its
-    /// inbox.
+    /// Maximum number of orders that a gateway holds before it stops reading its inbox.
     pub max_held: u32,
-    /// The time without an answer of the venue after which its gateway closes an order, in
-    /// nanoseconds, if there is a session. 0: the longest delay plus one second.
+    /// Time (ns) after which a gateway closes an unanswered order; 0: longest delay + 1 s.
     #[serde(default)]
     pub venue_timeout_ns: u64,
     /// The pacing of strategies that follow a schedule; others have their own times.
     pub pacing: Pacing,
     /// Number of orders scheduled for each strategy.
     pub orders: Vec<u64>,
-    /// Number of orders for each venue: the venues of strategy 0, then of strategy 1, and so on.
-    /// Further orders for a venue are rejected, because the stamp log of a gateway on its own
-    /// thread has no space for them. Empty: an order may go to any venue, and each gateway's log
-    /// has space for all.
+    /// Orders for each venue of strategy 0, then of strategy 1, and so on; empty: any venue.
     pub venue_orders: Vec<u64>,
-    /// Number of reports per order for which logs and return paths have space, on average, 1 to
-    /// [`MAX_REPORTS`].
+    /// Average reports per order for which logs and return paths have space, to [`MAX_REPORTS`].
     #[serde(rename = "reports_an_order")]
     pub reports_per_order: u8,
     /// `true` if each venue publishes the release time of every order's first report.
     pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
-    /// The orchestrator's extra work per order, in nanoseconds, as configured. The measured value
-    /// is in the orchestrator's counters.
+    /// The orchestrator's extra work per order in nanoseconds; its counter has the measured value.
     pub work_ns: u64,
     /// The instruments; orders refer to them by index. Empty: one instrument with any price.
     #[serde(default)]
     pub instruments: Vec<Instrument>,
-    /// The limits in the order in which they apply: a later one overrides an earlier one. Limits
-    /// set by commands apply after them.
+    /// The limits in the order in which they apply; those set by commands apply after them.
     #[serde(default, deserialize_with = "crate::limits::without_retired")]
     pub limits: Vec<LimitSetting>,
 }
@@ -141,11 +123,9 @@ pub struct Trading {
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 
 impl Trading {
-    /// The name of the strategy that sends recorded or generated orders at the times of its
-    /// schedule.
+    /// The strategy that sends recorded or generated orders at the times of its schedule.
     pub const PLAYER: &'static str = "player";
-    /// The kinds of strategies that send at the times of their schedule: player, market maker and
-    /// taker.
+    /// The kinds of strategies that follow a schedule: player, market maker and taker.
     pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
     /// The kind of venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
@@ -155,8 +135,7 @@ impl Trading {
     /// The prefix of a strategy kind that is an external program; the program's command follows.
     pub const PROGRAM: &'static str = "exec:";
 
-    /// Maximum number of orders that the orchestrator allocates queue memory for, all gateways
-    /// together.
+    /// Maximum number of orders for which the orchestrator allocates queue memory, in all.
     pub const MAX_WAITING_ORDERS: u32 = 1 << 20;
 
     /// Creates the settings of a trading run with these numbers of strategies and venues.
@@ -203,15 +182,13 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Returns `true` if reports list strategies separately: they are of several kinds or external
-    /// programs.
+    /// Returns `true` if reports list strategies separately: several kinds, or programs.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// Returns whether a strategy follows a schedule (open loop) or waits for reports (closed
-    /// loop). Strategies without a schedule count as closed loop.
+    /// Returns a strategy's pacing: scheduled (open loop) or closed, also without a schedule.
     pub fn pacing_of(&self, strategy: u16) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
@@ -230,8 +207,7 @@ impl Trading {
         }
     }
 
-    /// Returns the kinds of strategies and of venues for people, as ` (quoter, player)`. Empty for
-    /// the default kinds.
+    /// Returns the kinds of strategies and venues as ` (quoter, player)`; empty for the default.
     pub fn kind_labels(&self) -> [String; 2] {
         [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
             let is_own = kinds.iter().all(|kind| kind == own);
@@ -264,9 +240,7 @@ impl Trading {
         self.books().filter(|_| self.market_data)
     }
 
-    /// Returns the number of orders to one gateway for which the orchestrator allocates queue
-    /// memory. That is all open orders, and at most [`Trading::MAX_WAITING_ORDERS`] for all
-    /// gateways together.
+    /// Returns the orders to one gateway for which queue memory is allocated.
     pub fn pending_capacity(&self) -> usize {
         let open = self.orders.iter().take(self.strategies.into());
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));

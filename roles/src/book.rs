@@ -72,7 +72,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let trades = tape.0.total_trades();
     let (followed, mut totals) = kept.unwrap_or_else(|| (None, log_totals(plan)));
     let board = match trading.market_data {
-        true => Some(MarketBoard::new(segments::market_writer(parts.attached, parts.plan, venue)?)),
+        true => Some(MarketBoard::new(venue, segments::market_writer(parts.attached, parts.plan, venue)?)),
         false => None,
     };
     let Some(options) = journal_options(trading) else {

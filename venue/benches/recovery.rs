@@ -1,7 +1,5 @@
-//! How long an exchange takes to recover, from opening its journal to the state in which it takes
-//! the next order.
-//!
-//! `cargo bench -p venue --bench recovery`.
+//! The time from opening an exchange's journal to taking the next order: `cargo bench -p venue
+//! --bench recovery`.
 
 #[path = "../../journal/benches/recovery_table.rs"]
 mod recovery_table;
@@ -32,8 +30,7 @@ fn setup(open: usize) -> MarketSetup {
     MarketSetup { venue: 0, exchange, instruments: 1, capacity, sequencer: None }
 }
 
-/// Returns `true` if a record is a cancel: after the first `open` orders, eight cancels of the
-/// oldest and eight new ones take turns. Each of eight strategies has one of the eight.
+/// After the first `open` orders, eight cancels of the oldest and eight new ones take turns.
 fn is_cancel(number: u64, open: u64) -> bool {
     number >= open && ((number - open) / 8).is_multiple_of(2)
 }

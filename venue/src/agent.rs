@@ -11,7 +11,7 @@
 use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
-use crate::market_board::{MarketBoard, WrittenVersion};
+use crate::market_board::MarketBoard;
 use crate::reports::Trade;
 use crate::session::{SessionCounts, SessionEnd};
 use exchange::Exchange;
@@ -20,7 +20,7 @@ use journal::{JournalError, Writer};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
 use protocol::labels::ExchangeCounter;
-use protocol::stamps::{Point, Record, TopOfBookWritten};
+use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
@@ -28,13 +28,11 @@ use system::clock::Clock;
 /// Maximum number of instructions that one duty cycle takes from the session.
 const BATCH: usize = 16;
 
-/// The receiver of an exchange's trades, and of its books at the end of trading. It gets the books
-/// before resting orders expire.
+/// The receiver of an exchange's trades, and of its books before resting orders expire.
 pub trait TradeTape: Send {
     /// Records a trade on the tape.
     fn trade(&mut self, trade: &Trade, ticks: u64);
-    /// Records the order books at the end of trading. Called again by an exchange that restarts
-    /// later.
+    /// Records the books at the end of trading, again for an exchange that restarts later.
     fn close(&mut self, exchange: &Exchange);
 }
 
@@ -44,10 +42,8 @@ pub struct ExchangeAgent<T> {
     pub(crate) outputs: Outputs<T>,
     pub(crate) journal: Option<Writer>,
     pub(crate) received: u64,
-    /// An order that a crashed predecessor had stamped and not journaled: it comes again and is not
-    /// stamped twice.
+    /// An order that a crashed predecessor stamped and did not journal: it is not stamped twice.
     pub(crate) stamped_order: Option<OrderId>,
-    /// Why the agent has stopped.
     failed: Option<String>,
 }
 
@@ -59,8 +55,6 @@ pub(crate) struct Outputs<T> {
     pub deferred: VecDeque<DeferredReport>,
     pub completed: u64,
     pub traded: u64,
-    pub venue: u16,
-    /// Market data, if the run has any.
     pub board: Option<MarketBoard>,
     pub touches: u64,
     /// Records that a crashed predecessor had no time to log.
@@ -68,8 +62,7 @@ pub(crate) struct Outputs<T> {
     pub is_closed: bool,
 }
 
-/// A report that waits until its journal record is durable, or for the first duty cycle after a
-/// recovery.
+/// A report that waits for its journal record, or for the first duty cycle after a recovery.
 pub(crate) struct DeferredReport {
     pub report: Report,
     /// The journal record that produced the report.
@@ -79,8 +72,7 @@ pub(crate) struct DeferredReport {
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent of an exchange for its session with its gateway. `tape` receives trades
-    /// and the last books.
+    /// Creates the agent of an exchange. `tape` receives trades and the last books.
     pub fn new(setup: MarketSetup, session: SessionEnd, tape: T) -> Self {
         Self::with_market(Market::new(setup), session, tape)
     }
@@ -92,7 +84,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
             deferred: VecDeque::new(),
             completed: 0,
             traded: 0,
-            venue: market.venue(),
             board: None,
             touches: 0,
             unlogged: Vec::new(),
@@ -108,8 +99,7 @@ impl<T: TradeTape> ExchangeAgent<T> {
         self
     }
 
-    /// Journals an input before it is applied. Returns `false` if that failed: it must not be
-    /// applied.
+    /// Journals an input. Returns `false` if that failed: it must not be applied.
     #[inline]
     fn try_journal(&mut self, entry: &JournalEntry, now: u64) -> bool {
         let Some(journal) = &mut self.journal else { return true };
@@ -128,7 +118,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
         self.failed = Some(format!("stops: its journal fails: {error}"));
     }
 
-    /// Takes the next message of the session and applies it.
     #[inline]
     fn take_message<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(message) = self.outputs.session.take() else { return };
@@ -154,7 +143,6 @@ impl<T: TradeTape> ExchangeAgent<T> {
     }
 }
 
-/// The outputs of one duty cycle.
 struct CycleOutputs<'a, T, C> {
     outputs: &'a mut Outputs<T>,
     journal: Option<&'a Writer>,
@@ -210,8 +198,7 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
 }
 
 impl<T> Outputs<T> {
-    /// Publishes the tops of book that the last instruction changed, and logs which version
-    /// triggered its order: after the reports, off an order's path.
+    /// Publishes what the last instruction changed, and its order's trigger, off an order's path.
     #[inline]
     fn publish_market_data<C: Clock>(
         &mut self,
@@ -227,9 +214,8 @@ impl<T> Outputs<T> {
         if !board.can_have_changed() || self.is_closed {
             return;
         }
-        let (Cycle { clock, log, .. }, venue) = (cycle, self.venue);
-        self.touches +=
-            board.write(exchange, || clock.now(), |written| log.append_record(touch_record(venue, written)));
+        let Cycle { clock, log, .. } = cycle;
+        self.touches += board.write(exchange, || clock.now(), |written| log.append_record(written.record()));
     }
 
     /// Logs the records that a crashed predecessor had no time to log.
@@ -256,14 +242,6 @@ impl<T> Outputs<T> {
         }
         sent
     }
-}
-
-/// Returns the stamp-log record of a published top of book.
-pub(crate) fn touch_record(
-    venue: u16,
-    WrittenVersion { instrument, version, ticks }: WrittenVersion,
-) -> Record {
-    TopOfBookWritten { venue, instrument, version, ticks }.record()
 }
 
 impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {

@@ -4,8 +4,7 @@ use crate::market::{ExecutionSink, InputTime, Market};
 use crate::session::SessionCounts;
 use protocol::wire::{Instruction, Message};
 
-/// Applies a message of the session to the market, and counts it. Returns the number of orders in
-/// it: 0 or 1.
+/// Applies a message of the session and counts it. Returns the number of orders in it: 0 or 1.
 #[inline]
 pub(crate) fn apply_message(
     market: &mut Market,

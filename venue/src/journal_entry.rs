@@ -18,7 +18,6 @@ pub enum JournalEntry {
     Time,
     /// Trading has ended: some of the resting orders expire.
     Close,
-    /// A message came through the session.
     Message(Message),
 }
 
@@ -49,8 +48,7 @@ impl JournalEntry {
         self.encode(now, |payload| journal.append(payload)).map(drop)
     }
 
-    /// Decodes an input from a record of the exchange's journal. Returns the input and its time in
-    /// ticks.
+    /// Decodes an input from a record of the journal, with its time in ticks.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }

@@ -26,11 +26,11 @@ mod snapshots;
 
 pub use agent::{ExchangeAgent, TradeTape};
 pub use audit::Audit;
-pub use market::{ExecutionSink, InputTime, Market, MarketSetup, open_with};
-pub use market_board::{MarketBoard, WrittenVersion};
+pub use market::{MarketSetup, open_with};
+pub use market_board::MarketBoard;
 pub use recovery::OutputWatermarks;
 pub use replica::ExchangeReplica;
-pub use reports::{Cause, TOO_MANY_REPORTS, Trade, cancellation, refusal};
+pub use reports::Trade;
 pub use request::{OPENING_BOOK_OWNER, RESTING};
 pub use sequencer::ReplaySequencer;
 pub use session::SessionEnd;

@@ -63,7 +63,6 @@ pub(crate) struct MarketState {
 pub struct InputTime {
     /// Time in ticks of the run's clock.
     pub now: u64,
-    /// Converts between ticks and nanoseconds.
     pub time: Timebase,
 }
 
@@ -83,7 +82,6 @@ pub trait ExecutionSink {
 }
 
 impl Market {
-    /// Creates the market with all its memory.
     pub fn new(setup: MarketSetup) -> Self {
         let mut open = OpenOrders::default();
         // Twice: a table that is at most half full rehashes in place.
@@ -101,17 +99,10 @@ impl Market {
         }
     }
 
-    /// Returns the matching engine of the market.
     pub const fn exchange(&self) -> &Exchange {
         &self.setup.exchange
     }
 
-    /// Returns the index of the venue that the market belongs to.
-    pub const fn venue(&self) -> u16 {
-        self.setup.venue
-    }
-
-    /// Returns the number of instruments that are traded.
     pub const fn instruments(&self) -> u16 {
         self.setup.instruments
     }
@@ -121,12 +112,10 @@ impl Market {
         self.open_peak
     }
 
-    /// Returns the number of requests that the exchange refused.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Returns `true` if trading at the exchange has ended.
     pub(crate) const fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -164,7 +153,6 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders in a scope.
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
@@ -235,7 +223,6 @@ impl Market {
         }
     }
 
-    /// Applies a request of a strategy.
     #[inline]
     fn apply_request(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
         let venue = self.setup.venue;
@@ -293,7 +280,6 @@ impl Market {
         taken.count() == MAX_LEVELS
     }
 
-    /// Returns the exchange's state for a snapshot.
     pub(crate) fn state(&self) -> MarketState {
         // Sorted: equal states have equal bytes.
         let mut open: Vec<(u64, OpenOrder)> = self.open.iter().map(|(id, order)| (*id, *order)).collect();
@@ -337,7 +323,6 @@ impl Market {
     }
 }
 
-/// An event sink that ignores events.
 struct NullSink;
 
 impl Events for NullSink {
@@ -346,27 +331,10 @@ impl Events for NullSink {
 
 /// Returns the only report of a request that ends at once.
 fn closing_report(order: &Order, venue: u16, status: OrderStatus, reason: u8) -> Report {
-    Report {
-        id: order.id,
-        venue,
-        instrument: order.instrument,
-        status,
-        reason,
-        side: order.side,
-        price: order.price,
-        filled: 0,
-        leaves: 0,
-        cumulative: 0,
-        number: 0,
-        is_last: true,
-    }
+    Report { venue, status, reason, filled: 0, cumulative: 0, ..Report::full_fill(order) }
 }
 
-/// Adds the orders of an opening book, which no strategy owns, to the order books. Returns their
-/// number.
-///
-/// # Errors
-/// Returns the id of the first refused order, and why.
+/// Adds an opening book; returns the number of orders, or the first refused id and why.
 pub fn open_with(
     exchange: &mut Exchange,
     orders: impl IntoIterator<Item = exchange::NewOrder>,

@@ -1,40 +1,17 @@
-//! Market data on a board: the exchange publishes the top of book of each instrument; any number of
-//! processes read the newest.
-//!
-//! Each instrument has a cell in the layout of [`protocol::market`], written after each command
-//! that changed it. A slow reader misses versions, never delays the exchange, and can read how many
-//! it missed.
-//!
-//! ```
-//! use venue::MarketBoard;
-//! use exchange::{Capacity, Command, Exchange, Instrument, NewOrder};
-//! use protocol::market::{TopOfBook, shape};
-//! use shm::board;
-//!
-//! // Between processes: `board::NamedWriter`, or a segment of one's own; see `shm::board`.
-//! let (writer, reader) = board::pair(shape(1).unwrap());
-//! let mut market = MarketBoard::new(writer);
-//!
-//! let capacity = Capacity::for_orders(10);
-//! let mut exchange = Exchange::new(&[Instrument::default()], capacity).unwrap();
-//! let bid = Command::New(NewOrder { id: 1, price: 99, quantity: 5, ..NewOrder::default() });
-//! market.expect(&bid, &exchange);
-//! exchange.apply(bid, &mut Vec::new());
-//! market.write(&exchange, || 500, |new| assert_eq!((new.instrument, new.version), (0, 1)));
-//!
-//! let mut words = [0; 7];
-//! assert_eq!(reader.read(0, &mut words).unwrap().unwrap().ticks, 500);
-//! assert_eq!(TopOfBook::parse(&words).unwrap().bid.unwrap().price, 99);
-//! ```
+//! Market data on a board: the exchange publishes the top of book of each instrument after each
+//! command that changed it, in the layout of [`protocol::market`]. A slow reader misses versions,
+//! never delays the exchange, and can read how many it missed.
 
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::Command;
 use protocol::market::{Quote, TOP_OF_BOOK_WORDS, TopOfBook};
+use protocol::stamps::TopOfBookWritten;
 use shm::board::Writer;
 
 /// Publishes an exchange's market data on a board in shared memory.
 pub struct MarketBoard {
+    venue: u16,
     writer: Writer,
     /// The published value of each cell.
     published: Vec<TopOfBook>,
@@ -51,43 +28,28 @@ enum ChangedInstruments {
     All,
 }
 
-/// A version of an instrument's top of book that was published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrittenVersion {
-    /// Index of the instrument.
-    pub instrument: u16,
-    /// Version of its cell.
-    pub version: u64,
-    /// Time of the write in ticks.
-    pub ticks: u64,
-}
-
 impl MarketBoard {
-    /// Creates the publisher of market data on a board. The first write publishes what differs from
-    /// a crashed predecessor's last versions.
-    ///
-    /// # Panics
-    /// If the board's values have another size.
-    pub fn new(writer: Writer) -> Self {
+    /// Creates a venue's publisher; the first write publishes what differs from the board.
+    pub fn new(venue: u16, writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
         let mut words = [0; TOP_OF_BOOK_WORDS];
         let said =
             |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
         let said = (0..touches.len()).map(said).collect();
-        Self { writer, published: said, touches, changed: ChangedInstruments::All }
+        Self { venue, writer, published: said, touches, changed: ChangedInstruments::All }
     }
 
     /// Returns the last published version of each instrument's top of book; 0 if none was.
-    pub fn last_written(&self) -> impl Iterator<Item = WrittenVersion> + '_ {
+    pub fn last_written(&self) -> impl Iterator<Item = TopOfBookWritten> + '_ {
         (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
-            WrittenVersion { instrument: cell as u16, version: self.writer.version(cell), ticks }
+            let (venue, version) = (self.venue, self.writer.version(cell));
+            TopOfBookWritten { venue, instrument: cell as u16, version, ticks }
         })
     }
 
-    /// Notes which instruments' tops of book a command may change. Called before the command is
-    /// applied.
+    /// Notes which tops of book a command may change. Called before the command is applied.
     #[inline]
     pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
         let by = match *command {
@@ -132,14 +94,13 @@ impl MarketBoard {
         }
     }
 
-    /// Publishes the tops of book that have changed, and passes each version to `written`. Returns
-    /// the number published.
+    /// Publishes the tops of book that have changed, passes each to `written`, and counts them.
     #[inline]
     pub fn write(
         &mut self,
         exchange: &Exchange,
         now: impl Fn() -> u64,
-        mut written: impl FnMut(WrittenVersion),
+        mut written: impl FnMut(TopOfBookWritten),
     ) -> u64 {
         let count = self.touches.len();
         let instruments = match self.changed {
@@ -153,15 +114,19 @@ impl MarketBoard {
             if self.try_refresh(exchange, instrument) {
                 let ticks = now();
                 let version = self.writer.write(instrument, ticks, &self.touches[instrument].words());
-                written(WrittenVersion { instrument: instrument as u16, version, ticks });
+                written(TopOfBookWritten {
+                    venue: self.venue,
+                    instrument: instrument as u16,
+                    version,
+                    ticks,
+                });
                 writes += 1;
             }
         }
         writes
     }
 
-    /// Refreshes an instrument's value from its book. Returns `true` if it differs from the
-    /// published one.
+    /// Refreshes an instrument's value. Returns `true` if it differs from the published one.
     #[inline]
     fn try_refresh(&mut self, exchange: &Exchange, instrument: usize) -> bool {
         let quote =
@@ -193,7 +158,7 @@ mod tests {
         exchange: Exchange,
         market: MarketBoard,
         reader: Reader,
-        written: Vec<WrittenVersion>,
+        written: Vec<TopOfBookWritten>,
     }
 
     impl Bed {
@@ -201,7 +166,7 @@ mod tests {
             let instruments = [Instrument::default(), Instrument::default()];
             let (writer, reader) = board::pair(shape(2).unwrap());
             let exchange = Exchange::new(&instruments, Capacity::for_orders(10)).unwrap();
-            Self { exchange, market: MarketBoard::new(writer), reader, written: Vec::new() }
+            Self { exchange, market: MarketBoard::new(0, writer), reader, written: Vec::new() }
         }
 
         /// Applies a command, and returns the instruments whose top of book was written then.
@@ -274,7 +239,7 @@ mod tests {
         assert_eq!(writer.last(1, &mut words), None);
         writer.write(1, 5, &TopOfBook::default().words());
         assert_eq!(writer.last(1, &mut words), Some(5));
-        let mut successor = MarketBoard::new(writer);
+        let mut successor = MarketBoard::new(0, writer);
         let versions: Vec<(u64, u64)> =
             successor.last_written().map(|one| (one.version, one.ticks)).collect();
         assert_eq!(versions, [(0, 0), (1, 5)]);

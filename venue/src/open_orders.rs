@@ -8,11 +8,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// An open order of a strategy at an exchange: its next report number and its quantities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenOrder {
-    /// Number of its next report.
     pub number: u8,
-    /// Side of the order.
     pub side: Side,
-    /// Index of the instrument.
     pub instrument: u16,
     /// Limit price in cents.
     pub price: i64,
@@ -23,7 +20,6 @@ pub struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// Creates the entry of a new order without reports.
     pub const fn new(order: &Order) -> Self {
         Self {
             number: 0,
@@ -39,9 +35,7 @@ impl OpenOrder {
 /// The open orders of an exchange by id. Capacity is reserved at the start.
 pub type OpenOrders = HashMap<u64, OpenOrder, BuildHasherDefault<IdHasher>>;
 
-/// A fast hasher for order ids, by one multiplication. They differ in a few low bits (Fibonacci
-/// hashing, Knuth vol. 3, 6.4). Ids come from strategies; colliding ids slow down the venue that
-/// the strategy trades at, as more orders would.
+/// A hasher for order ids, by one multiplication. Ids that collide slow down their venue only.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 

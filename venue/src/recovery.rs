@@ -13,7 +13,7 @@
 //! | versions on the board | the log may lack an instrument's last one, which is then logged |
 //! | triggers of orders in the log | the last order's may be missing, and is then logged |
 
-use crate::agent::{DeferredReport, ExchangeAgent, TradeTape, touch_record};
+use crate::agent::{DeferredReport, ExchangeAgent, TradeTape};
 use crate::market_board::MarketBoard;
 use crate::replica::{ConfirmedOutput, ExchangeReplica};
 use crate::session::SessionEnd;
@@ -24,8 +24,7 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The numbers of outputs of each kind that crashed exchanges have sent, from logs, rings and tape.
-/// Empty without a predecessor.
+/// The numbers of outputs that crashed exchanges have sent, from logs, rings and tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orders that were stamped.
@@ -43,12 +42,7 @@ pub struct OutputWatermarks {
 }
 
 impl ExchangeReplica {
-    /// Turns the replica into a live exchange: the successor of a crashed one, or the first one
-    /// with a journal. Reads the rest of the journal in `folder`: after what `followed` has read,
-    /// or from a snapshot or the start.
-    ///
-    /// # Errors
-    /// See [`RecoveryError`].
+    /// Turns the replica into a live exchange, after reading the rest of the journal in `folder`.
     pub fn promote<T: TradeTape>(
         mut self,
         followed: Option<Reader>,
@@ -86,7 +80,7 @@ impl ExchangeReplica {
             _ => None,
         });
         let mut agent = ExchangeAgent::with_market(market, session, tape);
-        agent.outputs.unlogged = watermarks.unlogged(agent.outputs.venue, board.as_ref(), order);
+        agent.outputs.unlogged = watermarks.unlogged(board.as_ref(), order);
         agent.outputs.deferred = held.filter_map(|held| watermarks.deferred_report(held)).collect();
         (agent.outputs.completed, agent.outputs.traded) = (completed, traded);
         agent.outputs.is_closed = agent.market.is_closed();
@@ -98,21 +92,19 @@ impl ExchangeReplica {
 }
 
 impl OutputWatermarks {
-    /// Returns an unsent report, given with its index among all reports. Recovered records are
-    /// durable.
+    /// Returns an unsent report, given with its index. Recovered records are durable.
     fn deferred_report(&self, (index, message): (u64, Message)) -> Option<DeferredReport> {
         let report = Report::from_message(message).ok()?;
         Some(DeferredReport { report, record: 0, is_stamped: index < self.reports_stamped })
     }
 
-    /// Returns the records that a crashed predecessor had no time to log: published versions, and
-    /// its last order's trigger.
-    fn unlogged(&self, venue: u16, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
+    /// Returns unlogged records of a predecessor: versions, and its last order's trigger.
+    fn unlogged(&self, board: Option<&MarketBoard>, last: Option<Order>) -> Vec<Record> {
         let Some(board) = board else { return Vec::new() };
         let logged = self.touches.iter().copied().chain(core::iter::repeat(0));
         let versions = board.last_written().zip(logged);
         let touches = versions.filter(|(written, logged)| written.version > *logged);
-        let mut untold: Vec<Record> = touches.map(|(written, _)| touch_record(venue, written)).collect();
+        let mut untold: Vec<Record> = touches.map(|(written, _)| written.record()).collect();
         let trigger = last.filter(|order| order.trigger > 0 && self.last_triggered != Some(order.id));
         untold.extend(trigger.map(|Order { id, trigger: value, .. }| Record {
             point: Point::Trigger,

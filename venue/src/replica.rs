@@ -1,9 +1,6 @@
 //! A replica of an exchange: applies the records of its journal, sends nothing, and retains outputs
-//! that may not have been sent.
-//!
-//! Encoded, its state is a snapshot. As a hot standby it follows a running exchange's journal and
-//! writes the snapshots, so that the exchange never pauses for one; a successor is promoted from
-//! it.
+//! that may not have been sent. As a hot standby it follows a running exchange and writes the
+//! snapshots; a successor is promoted from it.
 
 use crate::apply::apply_message;
 use crate::journal_entry::JournalEntry;
@@ -25,7 +22,6 @@ pub(crate) struct ReplayedOutput {
     pub received: u64,
     /// Time of the last record in ticks.
     pub now: u64,
-    /// The last record's message, if it was an order.
     pub order: Option<Message>,
     /// Trades with their time in ticks. Those before the last record are certainly on the tape.
     pub trades: Outbox<(u64, Trade)>,
@@ -103,8 +99,7 @@ pub struct ExchangeSnapshot {
     market: MarketState,
 }
 
-/// The state of an exchange after a record of its journal, with the outputs that may not have been
-/// sent.
+/// The state of an exchange after a record of its journal, with outputs that may be unsent.
 pub struct ExchangeReplica {
     pub(crate) market: Market,
     pub(crate) output: ReplayedOutput,
@@ -133,8 +128,7 @@ impl ExchangeReplica {
         self.output.reports.confirm(published);
     }
 
-    /// Applies a record of the exchange's journal. `close` receives the books at the end of
-    /// trading.
+    /// Applies a journal record. `close` receives the books at the end of trading.
     pub(crate) fn apply_record(
         &mut self,
         record: &Record<'_>,

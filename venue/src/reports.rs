@@ -13,9 +13,7 @@ pub enum Cause {
     Request(OrderId),
     /// Cancellation of a scope: the strategy crashed, or a kill switch is on.
     Withdrawal,
-    /// The venue's time passed.
     Time,
-    /// Trading ended.
     Close,
 }
 
@@ -36,10 +34,8 @@ pub struct Trade {
     pub quantity: u64,
 }
 
-/// Converts the matching engine's events of one command into reports and trades.
-///
-/// Fills of one order at one price within one command share a report: otherwise a taker of many
-/// small orders would run out of report numbers.
+/// Converts a command's events into reports and trades. Fills of one order at one price share a
+/// report: a taker of many small orders would run out of numbers.
 pub struct ReportBuilder<'a> {
     venue: u16,
     cause: Cause,
@@ -67,7 +63,6 @@ pub const fn cancellation(reason: CancelReason) -> u8 {
 }
 
 impl<'a> ReportBuilder<'a> {
-    /// Creates the converter for the events of one command at a venue.
     pub fn new(
         venue: u16,
         cause: Cause,
@@ -79,13 +74,11 @@ impl<'a> ReportBuilder<'a> {
         Self { venue, cause, open, reports, trades, overrun, last_take: None, refused: None }
     }
 
-    /// Returns why the exchange refused the command, if it did.
     pub const fn refused(&self) -> Option<RejectReason> {
         self.refused
     }
 
-    /// Adds a report of an order that then has `leaves` open. Orders of the opening book have no
-    /// reports. An order without another report number is closed with this report.
+    /// Adds a report of an order with `leaves` open; without another number it is closed.
     #[inline]
     fn report(
         &mut self,

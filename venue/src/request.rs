@@ -10,8 +10,7 @@ pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 /// The bit that marks the id of an order of the opening book. No strategy's order has it.
 pub const RESTING: u64 = 1 << 63;
 
-/// Converts an order of a strategy that arrived at `now` (ticks) into a command of the matching
-/// engine.
+/// Converts a strategy's order that arrived at `now` (ticks) into a command.
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     let owner = u32::from(order.id.strategy());
@@ -29,8 +28,7 @@ pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     }
 }
 
-/// Returns id and owner of the target of a cancel or replace: the strategy's own order, or one of
-/// the opening book, which a recorded flow may cancel.
+/// Returns id and owner of a target: the strategy's own order, or one of the opening book.
 #[inline]
 fn target(order: &Order, owner: u32) -> (u64, u32) {
     if order.target & RESTING != 0 {
@@ -70,11 +68,8 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
             wire::SelfTrade::Decrement => SelfTrade::Decrement,
         },
         price: order.price,
-        stop_price: 0,
         quantity: order.quantity,
-        display: 0,
-        minimum: 0,
-        expires_at: 0,
+        ..NewOrder::default()
     };
     match terms.condition {
         OrderCondition::None => {}
@@ -86,7 +81,6 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
     new
 }
 
-/// Converts a side from the wire format to that of the matching engine.
 #[inline]
 pub const fn side(side: wire::Side) -> Side {
     match side {

@@ -1,8 +1,5 @@
-//! Sequences the orders of a recorded flow in their recorded order, across strategies.
-//!
-//! Where several strategies play one recording, the interleaving of their orders depends on
-//! scheduling. The sequencer holds each order until its predecessors have come, so the trades are
-//! those of the recording; the waiting is part of the venue's time.
+//! Sequences the orders of a recorded flow, across strategies: holds each order until its
+//! predecessors have come, as part of the venue's time, so the trades are those of the recording.
 
 use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
 use serde::{Deserialize, Serialize};
@@ -10,7 +7,6 @@ use std::collections::VecDeque;
 
 /// Restores the recorded order of a flow: holds each strategy's orders until their turn.
 pub struct ReplaySequencer {
-    /// The strategy of each order, in the recorded order.
     order: Vec<u16>,
     next: usize,
     waiting: Vec<VecDeque<Order>>,
@@ -56,8 +52,7 @@ impl ReplaySequencer {
         Self { order: turns, next: 0, waiting }
     }
 
-    /// Holds an order until its turn in the recorded sequence. Returns it if its strategy is not in
-    /// the recording: nothing waits for it.
+    /// Holds an order until its turn. Returns it if its strategy is not in the recording.
     pub fn enqueue(&mut self, order: Order) -> Option<Order> {
         match self.waiting.get_mut(usize::from(order.id.strategy())) {
             Some(waiting) => {
@@ -68,8 +63,7 @@ impl ReplaySequencer {
         }
     }
 
-    /// Returns the order whose turn it is in the recorded sequence, if it has arrived. After the
-    /// end of the recording: any order.
+    /// Returns the order whose turn it is, if it has arrived; after the recording any order.
     pub fn pop(&mut self) -> Option<Order> {
         let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
         let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;

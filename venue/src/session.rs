@@ -11,11 +11,9 @@ use shm::ring::spsc;
 /// Message counters of a gateway's session with an exchange, crashed exchanges' counts included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SessionCounts {
-    /// Number of messages that the exchange has taken.
     pub taken: u64,
     /// Expected number of the next instruction.
     pub received: u32,
-    /// Protocol errors of the peer.
     pub faults: u64,
 }
 
@@ -39,7 +37,6 @@ pub struct SessionEnd {
     orders: spsc::Consumer,
     reports: Sender,
     pub(crate) counts: SessionCounts,
-    /// Reports numbered so far.
     numbered: u64,
     pub(crate) full: u64,
 }
@@ -48,8 +45,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the exchange's end of a session over its two rings. `open` is the maximum number of
-    /// open orders, and so of reports that one instruction can produce.
+    /// Creates the exchange's end; `open` is the maximum of open orders, and of an instruction's
+    /// reports.
     pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
         Self {
             orders,
@@ -66,8 +63,7 @@ impl SessionEnd {
         !self.orders.looks_empty() && self.reports.queued() < MAX_QUEUED_REPORTS
     }
 
-    /// Takes the next message of the gateway from the ring. Its slot is released with
-    /// [`SessionEnd::release`].
+    /// Takes the next message; its slot is released with [`SessionEnd::release`].
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Message> {
         let taken = self.orders.take();
@@ -81,10 +77,7 @@ impl SessionEnd {
         self.orders.release();
     }
 
-    /// Skips the messages that a crashed exchange had taken and journaled, and not freed.
-    ///
-    /// # Errors
-    /// If more messages went through the session than the journal accounts for.
+    /// Skips journaled messages that a crashed exchange had not freed.
     pub(crate) fn resume_from(
         &mut self,
         counts: SessionCounts,
@@ -97,13 +90,11 @@ impl SessionEnd {
         Ok(())
     }
 
-    /// Returns the number of reports ever put into the ring, crashed exchanges' included. Queued
-    /// ones do not count.
+    /// Returns the number of reports ever put into the ring, by crashed exchanges, too.
     pub(crate) fn published(&self) -> u64 {
         self.reports.ring().published()
     }
 
-    /// Sends a report to the gateway, or queues it.
     #[inline]
     pub(crate) fn send(&mut self, report: &Report) {
         let mut message = report.to_message();
@@ -113,7 +104,6 @@ impl SessionEnd {
         self.full += u64::from(self.reports.push(&message) != SendOutcome::Ring);
     }
 
-    /// Returns `true` if reports to the gateway are queued.
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         self.reports.has_queued()

@@ -1,5 +1,4 @@
-//! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut;
-//! snapshots that omit something are detected.
+//! Tests of snapshots: a restored exchange reaches the same state, byte for byte, from any cut.
 
 use crate::journal_entry::JournalEntry;
 use crate::market::MarketSetup;

@@ -105,7 +105,7 @@ fn text(
     for agent in log.counters().announced() {
         writeln!(out, "  {}", agent.role())?;
         for (label, value) in agent.labeled().filter(|(_, value)| *value != 0) {
-            writeln!(out, "    {:20} {:>20} {}", label.name, count(value), label.unit.name())?;
+            writeln!(out, "    {:20} {:>20} {}", label.name, count(value), label.unit)?;
         }
     }
     writeln!(out)?;

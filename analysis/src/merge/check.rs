@@ -86,7 +86,7 @@ impl<'a> CheckContext<'a> {
                         *gone = true;
                     }
                 }
-                role => engine_gone |= role.info().points_mask(),
+                role => engine_gone |= points_mask(role.info().points),
             }
         }
         Self {

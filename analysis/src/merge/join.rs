@@ -31,7 +31,7 @@ use protocol::wire::Report;
 pub(super) const MAX_REASONS: usize = 128;
 
 /// A bit mask of the points that strategies stamp.
-pub(super) const STRATEGY_POINTS: u64 = RoleKind::Strategy.info().points_mask();
+pub(super) const STRATEGY_POINTS: u64 = points_mask(RoleKind::Strategy.info().points);
 
 /// The state of joining all logs of a run into one table of orders.
 pub(super) struct Join<'a> {
@@ -95,7 +95,7 @@ impl<'a> Join<'a> {
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
-        let points = plan.roles.iter().fold(0, |points, role| points | role.info().points_mask());
+        let points = plan.roles.iter().fold(0, |points, role| points | points_mask(role.info().points));
         self.source = CurrentLog {
             thread,
             file: file_name(&plan.name),

@@ -27,8 +27,7 @@ struct Strategy {
     context: Context,
     /// Of venue 0 and instrument 0.
     touch: Tick,
-    /// Interval between due orders in nanoseconds; 0: each is sent once the previous one is
-    /// answered.
+    /// Interval between due orders in nanoseconds; 0: each is sent after the previous one's answer.
     every_ns: u64,
     due_ns: u64,
     sent: u64,

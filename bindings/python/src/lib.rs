@@ -1,11 +1,7 @@
-//! The native half of the Python package: bulkhead's own calls, which write reports into Python's
-//! memory.
-//!
-//! Nothing is implemented twice: each method calls one of [`bulkhead::calls`]. What a poll takes is
-//! copied into a buffer that was handed over once, at the start, as bytes of the structures of
-//! [`bulkhead::layout`]; the other half of the package (`python/bulkhead/__init__.py`) reads the
-//! same memory as a structured array of NumPy's. Python writes it itself, from a copy that is kept
-//! here: memory that other code may write cannot be a Rust slice.
+//! The native half of the Python package: each method calls one of [`bulkhead::calls`]. A poll
+//! copies the structures of [`bulkhead::layout`] into a buffer handed over at the start, which the
+//! other half (`python/bulkhead/__init__.py`) reads as NumPy's structured array. Python writes it,
+//! from a copy kept here: memory that other code may write cannot be a Rust slice.
 #![deny(unsafe_code)]
 
 use bulkhead::calls;

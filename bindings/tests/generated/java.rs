@@ -1,5 +1,4 @@
-//! The constants of the Java library, and a view of each structure: methods over a piece of memory
-//! that move no object.
+//! The constants of the Java library, and a view of each structure that moves no object.
 
 use super::source::{Field, Interface, Structure};
 use std::fmt::Write;

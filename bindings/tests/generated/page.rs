@@ -13,7 +13,6 @@ Everything between a [strategy in another language](languages.md) and its run, a
 `cargo test -p bindings --test generated` with `BULKHEAD_GOLDEN=1`; without, that test fails where this page is old.
 ";
 
-/// A table.
 fn table(text: &mut String, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
     let _ = writeln!(text, "\n| {} |\n|{}", head.join(" | "), "---|".repeat(head.len()));
     for row in rows {

@@ -101,10 +101,7 @@ fn comment(lines: &[&str], before: usize) -> String {
     found.join(" ")
 }
 
-/// The structures of C in a source.
-///
-/// # Panics
-/// If a field is not a number or array of numbers, or the compiler would have to pad it.
+/// The structures of C in a source; panics if the compiler would have to pad one.
 pub fn structures(text: &str) -> Vec<Structure> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found: Vec<Structure> = Vec::new();

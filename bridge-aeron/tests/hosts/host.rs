@@ -1,5 +1,4 @@
-//! Two hosts on one machine: namespaces of their own for the network, processes, mounts, `/dev/shm`
-//! and the monotonic clock.
+//! Two hosts on one machine: namespaces for network, processes, mounts and the monotonic clock.
 
 use launcher::system::process;
 use nix::sched::{CloneFlags, unshare};
@@ -52,8 +51,8 @@ pub fn enter_the_network_between() {
 }
 
 impl Host {
-    /// Creates host `number`, whose monotonic clock is `ahead_s` seconds ahead, next to the network
-    /// of the calling thread.
+    /// Creates host `number`, whose monotonic clock is `ahead_s` ahead, next to the thread's
+    /// network.
     pub fn new(number: u8, ahead_s: u32) -> Self {
         let setup = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up && exec sleep infinity";
         let init = Command::new("unshare")

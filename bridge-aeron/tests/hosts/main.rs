@@ -1,5 +1,4 @@
-//! Two hosts, each with a network, processes, `/dev/shm` and a clock of its own, and a network
-//! between them that does what networks do.
+//! Remote strategies on two hosts, over a network that delays, loses, doubles and reorders.
 
 mod host;
 mod relay;
@@ -43,12 +42,15 @@ struct Traded {
 const SERVE: &str = concat!("exec:", env!("CARGO_BIN_EXE_bulkhead-bridge"), " serve hosts@0.0.0.0:40400");
 
 impl World {
-    /// On the calling thread, which is from then on in the network between.
-    fn new(weather: Weather) -> Self {
+    /// Moves the calling thread into the network between; `None`: this process may not make hosts.
+    fn new(weather: Weather) -> Option<Self> {
+        if !may_make_hosts() {
+            return None;
+        }
         enter_the_network_between();
         let (engine, far) = (Host::new(1, AHEAD_S), Host::new(2, 0));
         let relay = Relay::start(far.beside, engine.beside, engine.address, PORT, weather);
-        Self { engine, far, relay, folder: tempfile::tempdir().unwrap() }
+        Some(Self { engine, far, relay, folder: tempfile::tempdir().unwrap() })
     }
 
     fn out(&self, of: &str) -> PathBuf {
@@ -111,7 +113,6 @@ impl Run {
         Crossing::read(&self.folder).unwrap()
     }
 
-    /// What all its strategies together have traded.
     fn traded(&self) -> Traded {
         let text = std::fs::read_to_string(self.folder.join("positions.csv")).unwrap();
         let mut all = Traded::default();
@@ -159,13 +160,9 @@ fn clocks_are_right(crossing: &Crossing) {
 const ORDERS: u64 = 4_000;
 const TRADE: &str = "--orders 4000 --window 2s --delay uniform:1ms..5ms --idle park";
 
-/// Both whole: every order of the far host's two strategies answered once, and the same trades in
-/// both books.
+/// Every order of the far host's strategies is answered once, with equal trades in both books.
 fn whole(weather: Weather) -> Option<(Crossing, World)> {
-    if !may_make_hosts() {
-        return None;
-    }
-    let world = World::new(weather);
+    let world = World::new(weather)?;
     let far = world.start_far(&format!("--strategies 2 {TRADE}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 {TRADE}"));
     let (far, engine) = (world.run("far", far), world.run("engine", engine));
@@ -213,10 +210,7 @@ const LONG_ORDERS: u64 = 12_000;
 
 #[test]
 fn partition_reports_every_outcome() {
-    if !may_make_hosts() {
-        return;
-    }
-    let world = World::new(Weather::default());
+    let Some(world) = World::new(Weather::default()) else { return };
     let far = world.start_far(&format!("--strategies 2 {LONG}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 --on-death restart {LONG}"));
     world.wait_for_trade();
@@ -243,10 +237,7 @@ fn partition_reports_every_outcome() {
 
 #[test]
 fn dead_far_host_is_a_dead_strategy() {
-    if !may_make_hosts() {
-        return;
-    }
-    let mut world = World::new(Weather::default());
+    let Some(mut world) = World::new(Weather::default()) else { return };
     let mut far = world.start_far(&format!("--strategies 2 {LONG}"));
     let strategies = format!("{SERVE},player");
     let engine = world.start_engine(&strategies, &format!("--strategies 2 --on-death continue {LONG}"));
@@ -264,10 +255,7 @@ fn dead_far_host_is_a_dead_strategy() {
 
 #[test]
 fn killed_engine_side_leaves_outcomes_unknown() {
-    if !may_make_hosts() {
-        return;
-    }
-    let world = World::new(Weather::default());
+    let Some(world) = World::new(Weather::default()) else { return };
     let far = world.start_far(&format!("--strategies 2 {LONG}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 --on-death restart {LONG}"));
     world.wait_for_trade();
@@ -276,8 +264,7 @@ fn killed_engine_side_leaves_outcomes_unknown() {
     let (crossing, served) = (far.crossing(), engine.served());
     assert_eq!((engine.deaths(), served.len()), (1, 1), "only the second incarnation came to say something");
     assert_eq!((ends(&crossing), crossing.frames.sessions), (LONG_ORDERS, 2), "{crossing:?}");
-    // It published nothing of what it had taken: its orders at the engine are among those that were
-    // answered, cut off or unknown.
+    // The dead incarnation's orders are among those answered, cut off or unknown.
     let first = engine.count("sent") - sum(&served, "sent");
     let of_first = crossing.orders.answered + crossing.orders.cut_off - sum(&served, "came");
     assert!(
@@ -292,10 +279,7 @@ fn killed_engine_side_leaves_outcomes_unknown() {
 
 #[test]
 fn dead_far_strategy_has_its_orders_cancelled() {
-    if !may_make_hosts() {
-        return;
-    }
-    let world = World::new(Weather::default());
+    let Some(world) = World::new(Weather::default()) else { return };
     let far =
         world.start_far(&format!("--strategies 2 --on-death continue --fault kill:strategy-1@1s {LONG}"));
     let engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
@@ -311,10 +295,7 @@ fn dead_far_strategy_has_its_orders_cancelled() {
 
 #[test]
 fn engine_refuses_orders_beyond_its_plan() {
-    if !may_make_hosts() {
-        return;
-    }
-    let world = World::new(Weather::default());
+    let Some(world) = World::new(Weather::default()) else { return };
     let far = world.start_far(&format!("--strategies 2 {TRADE}"));
     let few = TRADE.replace("4000", "1000");
     let engine = world.start_engine(SERVE, &format!("--strategies 1 {few}"));
@@ -327,10 +308,7 @@ fn engine_refuses_orders_beyond_its_plan() {
 
 #[test]
 fn killed_launcher_leaves_nothing() {
-    if !may_make_hosts() {
-        return;
-    }
-    let world = World::new(Weather::default());
+    let Some(world) = World::new(Weather::default()) else { return };
     let mut far = world.start_far(&format!("--strategies 2 {LONG}"));
     let mut engine = world.start_engine(SERVE, &format!("--strategies 1 {LONG}"));
     world.wait_for_trade();
@@ -342,10 +320,7 @@ fn killed_launcher_leaves_nothing() {
 
 #[test]
 fn dead_engine_host_ends_every_order() {
-    if !may_make_hosts() {
-        return;
-    }
-    let mut world = World::new(Weather::default());
+    let Some(mut world) = World::new(Weather::default()) else { return };
     // Whose orders take so little that ten seconds without any are a stall.
     let quick = LONG.replace("4s", "20ms");
     let far = world.start_far(&format!("--strategies 2 {quick}"));

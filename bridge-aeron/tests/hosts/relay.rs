@@ -1,5 +1,4 @@
-//! The network between the hosts: a relay of datagrams that delays, reorders, loses and doubles
-//! them, and falls apart. This kernel may have no netem.
+//! The network between the hosts: a relay of datagrams. This kernel may have no netem.
 
 use bridge_aeron::flag::Flag;
 use launcher::shm::sync::{AtomicU64, Ordering};
@@ -43,8 +42,7 @@ pub struct Relay {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A door: datagrams that come here go to the engine's host, each sender's from a socket of its
-/// own, and answers back.
+/// Takes datagrams to the engine's host, each sender's from its own socket, and answers back.
 struct Door {
     socket: UdpSocket,
     to: SocketAddr,
@@ -52,8 +50,7 @@ struct Door {
     flows: HashMap<SocketAddr, UdpSocket>,
 }
 
-/// A datagram that is under way: to the far host through the door, or to the engine's for that
-/// sender.
+/// A datagram under way to the far host through the door, or to the engine's for that sender.
 struct Flying {
     door: usize,
     sender: SocketAddr,
@@ -63,8 +60,7 @@ struct Flying {
 }
 
 impl Relay {
-    /// Between the far host, which sees it at `far`, and the engine's host at `engine`, which sees
-    /// it at `near`: that port and the one above. Called on a thread of the network in between.
+    /// Between the far host, which sees it at `far`, and the engine's, on `port` and the next one.
     pub fn start(far: Ipv4Addr, near: Ipv4Addr, engine: Ipv4Addr, port: u16, weather: Weather) -> Self {
         let state = Arc::new(State::default());
         let doors: Vec<Door> = [port, port + 1]

@@ -8,20 +8,17 @@ use thiserror::Error;
 const RESOLUTION_NS: f64 = 1.0;
 const PPM: f64 = 1e-6;
 
-/// The assumptions about the clocks of the two hosts: drift and wander. Nothing is assumed about
-/// delays.
+/// The assumptions about the clocks of the two hosts: nothing is assumed about delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockAssumptions {
     /// Maximum difference of their rates, in parts per million.
     pub drift_ppm: f64,
-    /// Maximum deviation of the rate difference from a constant, in parts per million: crystals
-    /// that warm up, a clock that is slewed.
+    /// Maximum change of the rate difference, in parts per million: crystals warm up.
     pub wander_ppm: f64,
 }
 
 impl Default for ClockAssumptions {
-    /// 500 ppm, the most that Linux slews a clock by; 5 ppm, several times what a crystal changes
-    /// within minutes.
+    /// The most that Linux slews a clock by, and several times a crystal's change within minutes.
     fn default() -> Self {
         Self { drift_ppm: 500.0, wander_ppm: 5.0 }
     }
@@ -63,9 +60,6 @@ pub struct Offset {
 
 impl Samples {
     /// Computes the bounds on the clocks' offset from all frames.
-    ///
-    /// # Errors
-    /// [`OffsetError`].
     pub fn solve(&self, assumed: &ClockAssumptions) -> Result<Offset, OffsetError> {
         let (first, base) = self.origin.ok_or(OffsetError::OneWay)?;
         let (upper_bounds, lower_bounds) = (self.upper_bounds.all(), self.lower_bounds.all());
@@ -98,15 +92,13 @@ impl Samples {
 }
 
 impl Offset {
-    /// Returns bounds on how far the other clock is ahead at the time `local_ns` of this clock. In
-    /// nanoseconds, also before the first frame and after the last.
+    /// Returns bounds (ns) on how far the other clock is ahead at a time, also outside the frames.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns bounds on the rate at which the other clock gains, in parts per million. It is
-    /// constant up to the assumed wander.
+    /// Returns bounds on the rate at which the other clock gains, in ppm, up to the wander.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
@@ -124,10 +116,7 @@ impl Offset {
         Interval { low: low - RESOLUTION_NS, high: high + RESOLUTION_NS }
     }
 
-    /// Returns the stages of a round trip to the other host, with their errors. Stages that begin
-    /// and end on one host are exact; the crossings have the error of the offset, equal in both
-    /// directions. They add up to the whole, to the nanosecond. Returns `None` for impossible
-    /// readings.
+    /// Returns the stages of a round trip, which add up to the whole; `None`: impossible readings.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
         let RoundTrip { sent, arrived, left, back } = *readings;
         let (whole, there) = (back.checked_sub(sent)?, left.checked_sub(arrived)?);

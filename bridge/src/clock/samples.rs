@@ -4,8 +4,7 @@
 const BUCKETS: usize = 512;
 /// Initial bucket length: 2^20 ns, about a millisecond.
 const INITIAL_SHIFT: u32 = 20;
-/// Maximum distance from the first frame, in nanoseconds: thirteen days, within which an `f64`
-/// resolves nanoseconds.
+/// Maximum distance from the first frame: thirteen days, in which an `f64` resolves nanoseconds.
 const MAX_SPAN_NS: i64 = 1 << 50;
 
 /// An upper or lower bound on how far the other host's clock was ahead at one time.
@@ -20,8 +19,7 @@ pub(super) struct Bound {
 /// Returns `true` if the first of two bounds is tighter.
 type Tighter = fn(i64, i64) -> bool;
 
-/// The bounds on the clocks' offset from the frames of one direction, the tightest of each time
-/// bucket.
+/// The bounds from the frames of one direction, the tightest of each time bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds(Box<[Option<Bound>]>);
 
@@ -55,8 +53,7 @@ impl Bounds {
     }
 }
 
-/// Bounds on how far the other host's clock is ahead, from frames of both directions. All times are
-/// in nanoseconds.
+/// Bounds on how far the other host's clock is ahead, from frames of both directions (ns).
 #[derive(Clone, Debug)]
 pub struct Samples {
     /// The first frame: its time by this clock, and the apparent lead of the other.

@@ -26,7 +26,6 @@ const START: u64 = 1_000_000_000_000;
 const ASSUMED: ClockAssumptions = ClockAssumptions { drift_ppm: 100.0, wander_ppm: 2.0 };
 
 impl World {
-    /// Returns the exact lead of the other clock at a time.
     fn apart(&self, at: f64) -> f64 {
         let since = at - START as f64;
         let turn = core::f64::consts::TAU * self.waves / self.span as f64;
@@ -49,7 +48,6 @@ impl World {
         }
     }
 
-    /// Exchanges of frames, in the order of time.
     fn exchanges(&self) -> Vec<RoundTrip> {
         let (mut dice, world) = (self.dice(), *self);
         let mut takes = move |least: u64| {
@@ -76,7 +74,6 @@ impl World {
         samples
     }
 
-    /// Times before, during and after.
     fn times(&self) -> impl Iterator<Item = u64> {
         let span = self.span;
         (0..60).map(move |part| START - span / 4 + span / 40 * part)
@@ -127,8 +124,7 @@ proptest! {
         for readings in world.exchanges() {
             let legs = offset.stages(&readings).unwrap();
             prop_assert_eq!(i128::from(legs.out.ns) + i128::from(legs.there) + i128::from(legs.home.ns), i128::from(legs.whole));
-            // When it arrived, by this host's clock: solved for in a few steps, the clocks being
-            // nearly equal in rate.
+            // When it arrived, by this host's clock: solved for in a few steps.
             let mut arrived = readings.arrived as f64 - world.apart as f64;
             for _ in 0..20 {
                 arrived = readings.arrived as f64 - world.apart(arrived);

@@ -47,8 +47,7 @@ pub struct RoundTrip {
     pub back: u64,
 }
 
-/// The stages of a message to the other host and back. `out + there + home` is `whole`, to the
-/// nanosecond.
+/// The stages of a message to the other host and back; the first three add up to `whole`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripStages {
     /// Time from this host to the other.
@@ -61,9 +60,7 @@ pub struct RoundTripStages {
     pub whole: u64,
 }
 
-/// Returns a quantile of uncertain values (nearest rank), with its error. It follows from the
-/// minimum and maximum of every value. Returns `None` without values, or if `share` is not from 0
-/// to 1.
+/// Returns a quantile (nearest rank) of uncertain values; `None` without values or for a bad share.
 pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
     if values.is_empty() || !(0.0..=1.0).contains(&share) {
         return None;

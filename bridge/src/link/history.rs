@@ -2,9 +2,7 @@
 
 use super::Broken;
 
-/// A record of how many messages were taken in the last session, which the peer needs after
-/// reconnecting. One session is enough: a side enters a session only once all outcomes of earlier
-/// ones are settled, so it only needs the last session in which it sent anything.
+/// How many messages were taken in the last session with any; outcomes of earlier ones are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.
@@ -25,7 +23,6 @@ impl SessionHistory {
         is_valid.then_some(Self { first, last, taken })
     }
 
-    /// Records that a session starts.
     pub(super) fn begin(&mut self, session: u64) {
         if self.first == 0 {
             self.first = session;

@@ -39,6 +39,7 @@ use crate::clock::Samples;
 use crate::frame::{ControlFields, Echo, FRAME, Frame, FrameKind, Side};
 use protocol::wire::Message;
 use send_window::{SendWindow, UnconfirmedMessage};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use thiserror::Error;
 
@@ -64,14 +65,11 @@ enum Broken {
 /// The timing of a link: heartbeats, timeout and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Interval of heartbeats after the last frame, in nanoseconds. Also the interval of clock
-    /// readings.
+    /// Interval of heartbeats after the last frame, and of clock readings, in nanoseconds.
     pub heartbeat_ns: u64,
-    /// Session timeout without a frame, in nanoseconds. Must be several times a frame's transit
-    /// time including retransmission.
+    /// Session timeout without a frame, in nanoseconds; several times a frame's transit time.
     pub silence_ns: u64,
-    /// Interval of the strategy side's attempts to open a session, in nanoseconds. Must exceed a
-    /// round trip, because an answer to an older attempt is ignored.
+    /// Interval of attempts to open a session, in nanoseconds; must exceed a round trip.
     pub hello_ns: u64,
 }
 
@@ -102,8 +100,7 @@ pub enum CloseReason {
     HungUp,
 }
 
-/// The outcome of a message that was unconfirmed when its session ended: taken, not taken or
-/// unknown.
+/// The outcome of a message that was unconfirmed when its session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     /// The peer took the message, once.
@@ -114,16 +111,14 @@ pub enum DeliveryOutcome {
     Unknown,
 }
 
-/// The times of a delivered message by both hosts' clocks, for [`clock`](crate::clock). All but
-/// `seen` are the peer's unverified values.
+/// The times of a delivered message by both hosts' clocks. All but `seen` are unverified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Time at which the message was sent, by the peer's clock.
     pub sent: u64,
     /// Time at which the message was seen, by this host's clock.
     pub seen: u64,
-    /// An echo of a frame of this side: of the message that this one refers to, if the sender set
-    /// it, otherwise of any.
+    /// An echo of a frame of this side: of the message that this one refers to, or of any.
     pub about: Option<Echo>,
 }
 
@@ -137,8 +132,7 @@ pub enum Event {
         /// The strategy's incarnation at the engine.
         epoch: u16,
     },
-    /// A message: an order at the engine's side, a report at the strategy's side; validated as far
-    /// as its codes.
+    /// An order at the engine's side, a report at the strategy's; validated as far as its codes.
     Message(Message, Delivery),
     /// The session has ended. The outcomes of unconfirmed messages will follow.
     Down {
@@ -160,28 +154,17 @@ pub enum Event {
     Over,
 }
 
-/// The reason why a message cannot be sent over the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SendError {
-    /// No session is open.
-    #[error("the link is down")]
-    Down,
-    /// [`WINDOW`] messages are unconfirmed.
-    #[error("too many messages are under way")]
-    Full,
-}
-
-/// Counters of a link between two hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Counters of a link between two hosts, as in `remote.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
-    /// Datagrams that are not frames of this run's peer.
-    pub strange: u64,
-    /// Frames of ended sessions and attempts.
-    pub stale: u64,
-    /// Repeated messages.
-    pub doubled: u64,
     /// Sessions that were up.
     pub sessions: u64,
+    /// Repeated messages.
+    pub doubled: u64,
+    /// Frames of ended sessions and attempts.
+    pub stale: u64,
+    /// Datagrams that are not frames of this run's peer.
+    pub strange: u64,
     /// Invalid frames of the peer.
     pub misconduct: u64,
 }
@@ -234,9 +217,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the end of a link at the strategy's host. Attempts are numbered from `first`, which
-    /// must be larger than any attempt of a predecessor process: for example the time of day in
-    /// nanoseconds.
+    /// Creates the strategy side's end, with attempts numbered from `first`, above any
+    /// predecessor's.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
@@ -316,20 +298,14 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues an order or a report for sending to the peer. `about` is the echo of the message that
-    /// it refers to.
-    ///
-    /// # Errors
-    /// [`SendError`]: nothing was sent.
-    pub fn send(&mut self, message: Message, about: Option<Echo>) -> Result<(), SendError> {
-        if self.state != LinkState::Up || self.wants_end {
-            return Err(SendError::Down);
-        }
-        if self.outbox.try_push(message, about) { Ok(()) } else { Err(SendError::Full) }
+    /// Queues a message for the peer, with the echo of the one it refers to. Returns `false` if no
+    /// session is open, or [`WINDOW`] messages are unconfirmed.
+    #[must_use]
+    pub fn try_send(&mut self, message: Message, about: Option<Echo>) -> bool {
+        self.state == LinkState::Up && !self.wants_end && self.outbox.try_push(message, about)
     }
 
-    /// Announces that this end sends no more. Once both sides have done so and have all messages,
-    /// the link is over.
+    /// Announces that this end sends no more; the link is over once both sides have everything.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
@@ -353,7 +329,7 @@ impl Link {
     /// Handles bytes received from the peer, which may be invalid.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
-            Ok(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
+            Some(frame) if frame.run == self.run && frame.from == self.side.other() => frame,
             _ => {
                 self.counts.strange += 1;
                 return;
@@ -367,9 +343,8 @@ impl Link {
         }
     }
 
-    /// Passes the frames to send to `offer`, until it returns `false` for one. That one is built
-    /// again in the next call. Returns the number of frames sent. Must be called at least once per
-    /// heartbeat interval.
+    /// Passes the frames to send to `offer`, until it returns `false` for one, which the next call
+    /// builds again. Returns the number sent. Must be called at least once per heartbeat interval.
     pub fn poll<F>(&mut self, now: u64, mut offer: F) -> usize
     where
         F: FnMut(&[u8; FRAME]) -> bool,

@@ -4,8 +4,7 @@ use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// Maximum number of a session's messages that the peer has not confirmed. More are refused, not
-/// queued.
+/// Maximum number of unconfirmed messages of a session. More are refused, not queued.
 pub const WINDOW: usize = 1024;
 
 /// The messages of one session that the peer has not confirmed as taken.
@@ -14,27 +13,22 @@ pub struct SendWindow {
     waiting: VecDeque<(Message, Option<Echo>)>,
     /// Number of messages confirmed as taken; the oldest unconfirmed one has the next number.
     taken: u64,
-    /// Number of messages transmitted.
     transmitted: u64,
 }
 
 /// A message of an ended session that the peer may or may not have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnconfirmedMessage {
-    /// Number of the message in its session.
     pub sequence: u64,
-    /// The message.
     pub message: Message,
 }
 
 impl SendWindow {
-    /// Creates an empty send window for a session.
     pub fn new() -> Self {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Adds a message to send, with the frame that it answers. Returns `false` if the window is
-    /// full.
+    /// Adds a message with the frame that it answers. Returns `false` if the window is full.
     #[must_use]
     pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();
@@ -55,12 +49,10 @@ impl SendWindow {
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
     }
 
-    /// Counts the next message of the window as transmitted.
     pub fn mark_transmitted(&mut self) {
         self.transmitted += 1;
     }
 
-    /// Returns the number of messages transmitted so far in this session.
     pub const fn transmitted(&self) -> u64 {
         self.transmitted
     }
@@ -70,8 +62,7 @@ impl SendWindow {
         self.waiting.is_empty()
     }
 
-    /// Removes the messages that the peer has taken, `taken` in total since the session began.
-    /// Returns `false` if fewer were transmitted.
+    /// Removes the first `taken` messages of the session; `false`: fewer were transmitted.
     #[must_use]
     pub fn try_confirm(&mut self, taken: u64) -> bool {
         if taken > self.transmitted {
@@ -85,8 +76,7 @@ impl SendWindow {
         true
     }
 
-    /// Empties the window at the end of a session. Returns the messages that may have been taken,
-    /// and those that were not transmitted. Resets the window.
+    /// Empties the window. Returns messages that may have been taken, and those not transmitted.
     pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
         let first = self.taken + 1;
         let mut all: Vec<UnconfirmedMessage> = (first..)

@@ -166,13 +166,12 @@ impl Link {
         }
     }
 
-    /// Decides the outcome of each message that was unconfirmed when a session ended. The peer took
-    /// `taken` messages; `None`: unknown.
+    /// Decides the outcome of each unsettled message, of which the peer took `taken`, if known.
     pub(super) fn settle_unconfirmed(&mut self, taken: Option<u64>) {
         let (session, unsettled) = (core::mem::take(&mut self.ask), core::mem::take(&mut self.unsettled));
         let (Some(first), Some(last)) = (unsettled.first(), unsettled.last()) else { return };
-        // Messages before the first were confirmed already; messages that were not sent cannot have
-        // been taken.
+        // Messages before the first were confirmed; messages that were not sent cannot have been
+        // taken.
         let believed = taken.filter(|taken| (first.sequence - 1..=last.sequence).contains(taken));
         self.counts.misconduct += u64::from(believed != taken);
         self.report_outcomes(session, &unsettled, |sequence| match believed {

@@ -12,9 +12,8 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// The technique `drain-mux`: a ring for each producer, of which the consumer empties one before
-/// the next. It takes up to `BURST` messages from each: fewer polls of empty rings under load than
-/// in `spsc-mux`, and less fair.
+/// The technique `drain-mux`: a ring for each producer, of which the consumer takes up to `BURST`
+/// messages in turn: fewer polls of empty rings under load than in `spsc-mux`, and less fair.
 pub struct DrainMux;
 
 /// The producer of `drain-mux`: its own ring.

@@ -16,9 +16,7 @@ pub struct InParts {
 #[derive(Clone, Copy)]
 struct PartialOrder {
     order: Order,
-    /// Number of its next report.
     next: u8,
-    /// Quantity still to be filled.
     left: u64,
 }
 
@@ -29,7 +27,6 @@ impl InParts {
     }
 }
 
-/// Returns the delay of each fill of an order, in nanoseconds.
 fn part_ns(order: &Order) -> u64 {
     PART_NS.max(order.delay_ns / 2)
 }

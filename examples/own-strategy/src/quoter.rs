@@ -3,9 +3,7 @@
 use launcher::protocol::wire::{Report, Side};
 use launcher::strategy::{Context, NewOrder, Orders, Strategy};
 
-/// Quantity of a buy order.
 const LOT: u64 = 100;
-/// Maximum position.
 const MOST: u64 = 300;
 
 /// A strategy that buys until it holds `MOST`, then sells everything and starts again: one order at
@@ -20,8 +18,7 @@ pub struct Quoter {
 }
 
 impl Quoter {
-    /// Creates a quoting strategy without a position. The strategies of a run start at different
-    /// venues.
+    /// Creates a quoting strategy without a position; those of a run start at different venues.
     pub fn new(context: &Context) -> Self {
         Self {
             held: 0,
@@ -32,7 +29,6 @@ impl Quoter {
         }
     }
 
-    /// Sends the next order. Returns the number sent.
     fn quote(&mut self, orders: &mut impl Orders) -> usize {
         let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
         let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };

@@ -5,7 +5,6 @@ use launcher::protocol::wire::{Order, Report};
 
 /// Maximum quantity filled per order.
 const DEPTH: u64 = 120;
-/// Delay of an order in nanoseconds.
 const DELAY_NS: u64 = 1_000_000;
 
 /// A venue with little liquidity: fills at most `DEPTH` of each order, after a millisecond.

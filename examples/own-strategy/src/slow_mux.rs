@@ -1,5 +1,4 @@
-//! A technique that is slower than bulkhead's own by a known time, which `compare` must be able to
-//! detect.
+//! A technique that is slower by a known time, which `compare` must be able to detect.
 
 use core::hint::black_box;
 use core::ops::ControlFlow;
@@ -16,8 +15,7 @@ const DELAY_NS: f64 = 50.0;
 const ROUNDS: u32 = 20_000;
 const TRIALS: u32 = 50;
 
-/// `spsc-mux`, with a delay of 50 ns before each push of an order into its ring. The completions'
-/// rings have none: the delay is in the path of an order once.
+/// `spsc-mux`, with a delay of 50 ns before each push of an order, but not of a completion.
 pub struct SlowMux;
 
 /// The producer of `slow-mux`: a ring of `spsc-mux`, and the number of rounds that it waits.

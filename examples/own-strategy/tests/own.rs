@@ -16,15 +16,19 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The summary of a run of the parts with these words added, which must be valid.
-fn run(words: &str) -> Value {
-    let venue = if words.contains("--venue ") { "" } else { "--venue shallow" };
-    let parts = format!("run --json --out OUT --strategy quoter {venue} --strategies 2 --venues 2");
-    let (output, _out) = own(&format!("{parts} {words}"));
+/// The summary of a run with these words, which must be valid, and its folder.
+fn valid_run(words: &str) -> (Value, tempfile::TempDir) {
+    let (output, out) = own(&format!("run --json --out OUT {words}"));
     assert!(output.status.success(), "{words}: {}{}", text(&output.stdout), text(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["valid"], true, "{summary:#}");
-    summary
+    (summary, out)
+}
+
+/// The summary of a valid run of the parts with these words added.
+fn run(words: &str) -> Value {
+    let venue = if words.contains("--venue ") { "" } else { "--venue shallow" };
+    valid_run(&format!("--strategy quoter {venue} --strategies 2 --venues 2 {words}")).0
 }
 
 #[test]
@@ -55,14 +59,8 @@ fn its_strategy_runs_with_every_technique_of_bulkhead() {
 
 #[test]
 fn bulkheads_player_runs_with_its_technique_and_venue() {
-    let words = "run --json --out OUT --technique drain-mux --venue shallow --orders 500 --window 100ms --strategies 2";
-    let (output, _out) = own(words);
-    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&summary["valid"], &summary["orders"]["returned"]),
-        (&true.into(), &500.into()),
-        "{summary:#}"
-    );
+    let words = "--technique drain-mux --venue shallow --orders 500 --window 100ms --strategies 2";
+    assert_eq!(valid_run(words).0["orders"]["returned"], 500);
 }
 
 #[test]
@@ -76,8 +74,7 @@ fn killed_strategy_restarts_while_other_trades() {
     assert_eq!(summary["orders"]["sent"], 2000, "{}", summary["orders"]);
 }
 
-/// Accepted, a part, the rest: all three reports of every order arrive, with every level and both
-/// threadings.
+/// All three reports of every order arrive, with every level and both threadings.
 #[test]
 fn its_venue_of_several_reports_runs() {
     for words in [
@@ -98,8 +95,7 @@ fn its_venue_of_several_reports_runs() {
 #[test]
 fn each_report_of_an_order_is_shown() {
     let words = "--strategy quoter --venue in-parts --strategies 1 --venues 1 --orders 20 --window 200ms";
-    let (output, out) = own(&format!("run --json --out OUT {words}"));
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (_, out) = valid_run(words);
     let run = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
     let (output, _) = own(&format!("inspect {} --order 0/7 --json", run.display()));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -122,18 +118,13 @@ fn each_report_of_an_order_is_shown() {
     assert!(refused.contains("is a quoter") && refused.contains("--strategy player"), "{refused}");
 }
 
-/// A quoter and a player, a venue of one report and one of three: each of its kind, also on one
-/// thread.
+/// A quoter and a player, venues of one report and of three: also on one thread.
 #[test]
 fn strategies_and_venues_of_several_kinds_run_together() {
     let words = "--strategy quoter,player --venue shallow,in-parts --strategies 3 --venues 3 --orders 600";
     for isolation in ["process", "thread"] {
-        let parts =
-            format!("run --json --out OUT --window 200ms {words} --isolation {isolation} --threading shared");
-        let (output, folder) = own(&parts);
-        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(summary["valid"], true, "{summary:#}");
+        let (summary, folder) =
+            valid_run(&format!("--window 200ms {words} --isolation {isolation} --threading shared"));
         let count = |what: &str| summary["orders"][what].as_u64().unwrap();
         assert_eq!((count("sent"), count("returned")), (600, 600));
         // Only venue 1 gives three reports: more than no order there, and not every order.
@@ -151,21 +142,16 @@ fn strategies_and_venues_of_several_kinds_run_together() {
     assert!(text(&refused.stderr).contains("--strategy names 2 kinds"), "{}", text(&refused.stderr));
 }
 
-/// A strategy with many open orders is killed between their reports: the rest of each is cancelled,
-/// others lose nothing, and the merge finds all reports of running strategies in order, one of them
-/// the last.
+/// A killed strategy's open orders are cancelled between their reports; others lose nothing.
 #[test]
 fn a_killed_ones_orders_are_cancelled_between_their_reports() {
     for place in ["engine", "each-gateway"] {
         let words = format!(
-            "run --json --out OUT --venue in-parts --strategies 2 --venues 2 --orders 8000 --window 1s \
+            "--venue in-parts --strategies 2 --venues 2 --orders 8000 --window 1s \
              --isolation process --threading shared --process {place} --on-death continue --fault kill:strategy-1@500ms"
         );
         let cancelled = || {
-            let (output, _out) = own(&words);
-            assert!(output.status.success(), "{words}: {}{}", text(&output.stdout), text(&output.stderr));
-            let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
-            assert_eq!(summary["valid"], true, "{summary:#}");
+            let (summary, _out) = valid_run(&words);
             let count = |what: &str| summary["orders"][what].as_u64().unwrap();
             assert_eq!(summary["incidents"].as_array().unwrap().len(), 1, "{summary:#}");
             assert_eq!(summary["containment"]["lost_of_survivors"], 0);
@@ -199,8 +185,7 @@ fn it_is_compared_with_bulkheads_own() {
     assert!(text(&output.stdout).contains("drain-mux"), "{}", text(&output.stdout));
 }
 
-/// What an experiment with the parts wrote: the text of each of these files of its one folder. All
-/// documents for people name the strategy and the venue.
+/// Returns the files that an experiment wrote; those for people name strategy and venue.
 fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
     let load = "--strategy quoter --venue shallow --venues 2";
     let (output, out) = own(&format!("{words} {load} --out OUT"));

@@ -7,28 +7,20 @@
 //! ```
 //!
 //! A message is a sample: loaned from the publisher's own segment, written there, and sent as an
-//! offset through a queue that the publisher shares with the subscriber alone. The subscriber
-//! copies it out and gives the sample back at once. With safe overflow off and data for a full
-//! queue discarded, a send that reaches nobody is [`Full`], and nothing was taken.
+//! offset through a queue shared with the subscriber, which copies it out. With safe overflow off
+//! and data for a full queue discarded, a send that reaches nobody is [`Full`].
 //!
 //! The ends are of `ipc_threadsafe`, not of `ipc`: bulkhead attaches an end on one thread and uses
-//! it on another, which the ports of `ipc` do not allow (they share counters that are not atomic).
-//! It costs a mutex that nobody else wants in each call.
+//! it on another. It costs an uncontended mutex in each call.
 //!
-//! **Whose a message is**: a header has the producer's index and its process, which must be the one
-//! that was started for that producer. The subscriber looks at that of the first message of each
-//! publisher, and from then on at which publisher it is.
+//! A header has the producer's index and its process, which must be the one that was started for
+//! that producer; the subscriber checks the first message of each publisher. A dead producer leaves
+//! its sent samples. Its places in the service are freed by the next node, which is that of its
+//! successor; so there is room for twice as many publishers. A subscriber takes what waits in the
+//! order of its connections, not in turns: a fast sender delays others and a retirement.
 //!
-//! **What a dead producer leaves:** its sent samples, which the subscriber still maps; a loaned
-//! sample that was never sent is lost with it. Its places in the service are freed by the next node
-//! that is made, which is that of its successor; so there is room for twice as many publishers. A
-//! subscriber takes what waits in the order of its list of connections, not in turns: who sends
-//! faster than is taken holds up those behind it in the list, and the end of a retirement, for as
-//! long as it does.
-//!
-//! **What it does not do:** its queues cannot be taken over by another subscriber, so a consumer is
-//! not replaced. It trusts what it reads from shared memory: a hostile process can crash the
-//! engine.
+//! Its queues cannot be taken over, so a consumer is not replaced. It trusts shared memory: a
+//! hostile process can crash the engine.
 
 use core::ops::ControlFlow;
 use core::time::Duration;
@@ -54,8 +46,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 type Ipc = ipc_threadsafe::Service;
 
-/// How long an end waits for another that is making the service. The launcher gives up on a run
-/// sooner or later itself.
+/// How long an end waits for another that is making the service.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
@@ -111,8 +102,7 @@ fn shared<T: Send + Sync + 'static>(
 }
 
 impl Hub {
-    /// That of this process, made by the first end that is attached: a node whose files are in the
-    /// folder of the hand-off and whose memory begins with the folder's name and a dot.
+    /// Returns this process's hub; its first end makes a node with files in the hand-off's folder.
     fn attach(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
         let name = attached.name(spec.name);
         shared(attached, spec.name, || {

@@ -25,8 +25,7 @@ fn folder(spec: &LinkSpec<'_>) -> SegmentSpec {
     }
 }
 
-/// What each of them is to bulkhead: a claim, a write and a commit, each a step in which a fault
-/// can be due, and nothing that two producers share.
+/// The steps in which a fault can be due; nothing is shared by two producers.
 #[cfg(any(feature = "aeron", feature = "iceoryx2"))]
 const fn record(name: &'static str) -> TechniqueInfo {
     TechniqueInfo::new(name, Home::Foreign)

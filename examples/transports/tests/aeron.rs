@@ -14,7 +14,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use transports::aeron::{Aeron, Receiver};
 
-/// Timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Capacity of the queue per producer.
 const CAPACITY: u32 = 512;
@@ -42,7 +41,6 @@ fn taken(consumer: &mut Receiver) -> (Option<usize>, Message) {
     }
 }
 
-/// The logs of a queue.
 fn logs(queue: &str) -> Vec<File> {
     let publications = directory::path(&format!("{PREFIX}{queue}.queue")).join("aeron/publications");
     publications.read_dir().unwrap().map(|log| File::open(log.unwrap().path()).unwrap()).collect()
@@ -62,8 +60,7 @@ fn dead_producers_messages_are_drained_and_log_released() {
     let mut consumer = queue.consumer().unwrap();
     let (mut dies, mut lives) = (queue.producer(0).unwrap(), queue.producer(1).unwrap());
     let push_and_take = |n| {
-        // A look that finds nothing calls the driver, if it is time for it: so the next one does
-        // not.
+        // An empty poll calls the driver if it is due, so the next one does not.
         assert_eq!(consumer.try_pop(), None);
         dies.try_push(&message(0, n)).unwrap();
         assert_eq!(

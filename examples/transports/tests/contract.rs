@@ -1,5 +1,4 @@
-//! How much of the contract of techniques each of them keeps: every check of
-//! `techniques::conformance`, and what each does not pass.
+//! Every check of `techniques::conformance` for each transport, and what it does not pass.
 
 #![cfg(any(feature = "aeron", feature = "iceoryx2"))]
 

@@ -1,5 +1,4 @@
-//! The transports in real runs, each that this was built with: the binary of this crate is the
-//! launcher, and each of its processes.
+//! The transports in real runs: this crate's binary is the launcher, and each of its processes.
 
 use serde_json::Value;
 use std::path::Path;
@@ -14,7 +13,6 @@ const TECHNIQUES: &[&str] = &[
     "iceoryx2",
 ];
 
-/// Timeout of every step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn text(bytes: &[u8]) -> String {

@@ -21,7 +21,6 @@ pub struct Load {
     pub rounds: usize,
 }
 
-/// Makes a load.
 type Make = fn() -> Load;
 
 /// All loads, by name.
@@ -43,7 +42,6 @@ pub const ALL: &[(&str, Make)] = &[
     ("cancel_any_of_1m", || cancel(1_000_000, true)),
 ];
 
-/// Draws numbers.
 struct Draw(u64);
 
 impl Draw {
@@ -75,9 +73,8 @@ fn instrument() -> Instrument {
     }
 }
 
-/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels, 82 % moves, with
-/// `orders` orders in the book and prices up to `spread` ticks from the middle. Cancels and moves
-/// name open orders.
+/// exchange-core's mix: 9 % new orders, 3 % immediate or cancel, 6 % cancels and 82 % moves of
+/// `orders` open orders, with prices up to `spread` ticks from the middle.
 fn mixed(orders: usize, spread: u64) -> Load {
     let capacity = Capacity { orders: 4 * orders, levels: 8 * orders };
     let mut exchange = Exchange::new(&[instrument()], capacity).expect("a valid configuration");
@@ -183,8 +180,7 @@ fn add() -> Load {
     Load { instrument: instrument(), capacity, before: vec![], operations: timed.len(), timed, rounds: 41 }
 }
 
-/// One operation: an order that trades with one order at each of 100 levels. The levels are made
-/// again in between, which counts too.
+/// Orders that each trade with 100 levels of one order, which are made again in between.
 fn sweep() -> Load {
     let mut timed = Vec::new();
     let mut id = 0;
@@ -212,8 +208,7 @@ fn far() -> Load {
     Load { instrument: instrument(), capacity, before, operations: timed.len(), timed, rounds: 9 }
 }
 
-/// Cancels in a book of `orders` orders on 1,000 levels: of any order, or of one of the newest
-/// hundred. Each is followed by a new order.
+/// Cancels, each followed by a new order, of `orders` orders: of any, or of the newest hundred.
 fn cancel(orders: u64, any: bool) -> Load {
     let mut draw = Draw(11);
     let mut order = |id: u64| {

@@ -12,8 +12,8 @@ mod memory;
 
 use exchange::{Command, Event, Events, Exchange};
 use loads::Load;
-use nix::time::{ClockId, clock_gettime};
 use std::time::Instant;
+use system::usage::thread_cpu_ns;
 
 /// Adds up events, so that nothing is optimized away.
 struct Sum(u64);
@@ -28,43 +28,26 @@ impl Events for Sum {
     }
 }
 
-/// Returns nanoseconds per operation.
-fn round(load: &Load) -> f64 {
+fn prepared(load: &Load) -> (Exchange, Sum) {
     let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
     let mut sum = Sum(0);
     load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
-    let start = cpu_time();
-    for &command in &load.timed {
-        exchange.apply(command, &mut sum);
-    }
-    let took = (cpu_time() - start) as f64;
-    assert!(sum.0 > 0);
-    took / load.operations as f64
+    (exchange, sum)
 }
 
-/// Returns nanoseconds per operation in batches of sixteen.
-fn round_in_batches(load: &Load) -> f64 {
-    let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
-    let mut sum = Sum(0);
-    load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
-    let start = cpu_time();
-    load.timed.chunks(16).for_each(|commands| exchange.apply_all(commands, &mut sum));
-    let took = (cpu_time() - start) as f64;
+#[inline(always)]
+fn round(load: &Load, apply: impl FnOnce(&mut Exchange, &mut Sum)) -> f64 {
+    let (mut exchange, mut sum) = prepared(load);
+    let start = thread_cpu_ns();
+    apply(&mut exchange, &mut sum);
+    let took = (thread_cpu_ns() - start) as f64;
     assert!(sum.0 > 0);
     took / load.operations as f64
-}
-
-/// Returns the CPU time of this thread in nanoseconds.
-fn cpu_time() -> u64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
-    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
 }
 
 /// Returns the percentiles 50, 99 and 99.9 of single operations, less the cost of a clock read.
 fn percentiles(load: &Load, clock: u64) -> [u64; 3] {
-    let mut exchange = Exchange::new(&[load.instrument], load.capacity).expect("a valid configuration");
-    let mut sum = Sum(0);
-    load.before.iter().for_each(|&command| exchange.apply(command, &mut sum));
+    let (mut exchange, mut sum) = prepared(load);
     let mut times: Vec<u64> =
         load.timed.iter().map(|&command| timed(&mut exchange, command, &mut sum)).collect();
     times.sort_unstable();
@@ -77,7 +60,6 @@ fn timed(exchange: &mut Exchange, command: Command, sum: &mut Sum) -> u64 {
     start.elapsed().as_nanos() as u64
 }
 
-/// Returns the median cost of a clock read.
 fn clock() -> u64 {
     let mut times: Vec<u64> = (0..100_000).map(|_| Instant::now().elapsed().as_nanos() as u64).collect();
     times.sort_unstable();
@@ -106,8 +88,12 @@ fn main() {
         let load = make();
         let mut rounds = [const { Vec::new() }; 2];
         for _ in 0..if quick { 1 } else { load.rounds } {
-            rounds[0].push(round(&load));
-            rounds[1].push(round_in_batches(&load));
+            rounds[0].push(round(&load, |exchange, sum| {
+                load.timed.iter().for_each(|&command| exchange.apply(command, sum));
+            }));
+            rounds[1].push(round(&load, |exchange, sum| {
+                load.timed.chunks(16).for_each(|commands| exchange.apply_all(commands, sum));
+            }));
         }
         let [single, batches] = rounds.map(median);
         let [p50, p99, p999] = percentiles(&load, clock);

@@ -1,7 +1,8 @@
 //! The latency of memory: reads of random cache lines, dependent and sixteen at once.
 
-use crate::{cpu_time, median};
+use crate::median;
 use std::hint::black_box;
+use system::usage::thread_cpu_ns;
 
 #[derive(Clone)]
 #[repr(align(64))]
@@ -9,11 +10,9 @@ struct CacheLine {
     next: u32,
 }
 
-/// Reads in one round.
 const READS: usize = 200_000;
 
-/// Prints a table of nanoseconds of CPU time per read: the median of the rounds and, in brackets,
-/// the lowest and the highest.
+/// Prints nanoseconds of CPU time per read: median, lowest and highest of the rounds.
 pub fn print(rounds: usize) {
     println!("\n{:24} {:>22} {:>22}", "ns/read, by lines", "dependent", "16 at once");
     for lines in [100, 1_000, 10_000, 100_000, 1_000_000] {
@@ -45,20 +44,19 @@ fn walk(all: &[CacheLine], from: usize) -> Vec<u32> {
 }
 
 fn chased(all: &[CacheLine], from: usize) -> f64 {
-    let start = cpu_time();
+    let start = thread_cpu_ns();
     let mut at = from as u32;
     for _ in 0..READS {
         at = all[at as usize].next;
     }
     black_box(at);
-    (cpu_time() - start) as f64 / READS as f64
+    (thread_cpu_ns() - start) as f64 / READS as f64
 }
 
-/// The same lines, but it is known before which they are; after each sixteen it waits for all of
-/// them.
+/// The same lines, known before; waits after each sixteen.
 fn together(all: &[CacheLine], from: usize) -> f64 {
     let places = walk(all, from + 1);
-    let start = cpu_time();
+    let start = thread_cpu_ns();
     let mut sum = 0;
     for group in places.chunks(16) {
         // What comes next depends on what was read, by nothing: the bit is never set.
@@ -66,5 +64,5 @@ fn together(all: &[CacheLine], from: usize) -> f64 {
         sum = group.iter().fold(sum, |sum, &place| sum | all[place as usize + wait].next);
     }
     black_box(sum);
-    (cpu_time() - start) as f64 / READS as f64
+    (thread_cpu_ns() - start) as f64 / READS as f64
 }

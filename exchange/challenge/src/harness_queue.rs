@@ -3,9 +3,8 @@
 use crate::abi::{Report, Transport};
 use std::ffi::c_void;
 
-/// Reports that are collected before they are pushed. Each push reads and writes words that the
-/// drainer polls, so pushes one after the other are cheaper than pushes between orders. The
-/// harness's last call to the engine pushes what is left.
+/// Reports collected before a push, which writes words that the drainer polls: pushes one after the
+/// other are cheaper. The harness's last call pushes what is left.
 const BATCH: usize = 256;
 
 /// The sending end of the harness's report queue.

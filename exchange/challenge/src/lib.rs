@@ -1,5 +1,4 @@
-//! The exchange behind the C interface of a neutral benchmark of matching engines; README.md has
-//! the commands.
+//! The exchange as engine of a neutral benchmark with a C interface; README.md has the commands.
 
 mod abi;
 #[cfg(not(feature = "own-ring"))]
@@ -11,14 +10,13 @@ use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport, repo
 use exchange::{
     CancelReason, Capacity, Command, Event, Events, Exchange, Instrument, NewOrder, Side, TimeInForce,
 };
-use std::cell::UnsafeCell;
 #[cfg(not(feature = "own-ring"))]
 use harness_queue::Outlet;
 #[cfg(feature = "own-ring")]
 use own_ring::Outlet;
+use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
-/// All orders have one owner.
 const OWNER: u32 = 1;
 
 /// The engine and the way of its reports.
@@ -30,8 +28,7 @@ struct Adapter {
 /// The adapter of the process, which the harness uses from one thread at a time.
 struct Global(UnsafeCell<Option<Adapter>>);
 
-// SAFETY: the harness calls `engine_init` before any other function, and all functions from one
-// thread at a time.
+// SAFETY: the harness calls `engine_init` first, and all functions from one thread at a time.
 unsafe impl Sync for Global {}
 
 static ADAPTER: Global = Global(UnsafeCell::new(None));
@@ -47,9 +44,7 @@ fn with_adapter<T>(f: impl FnOnce(&mut Adapter) -> T) -> Option<T> {
 struct ReportSink<'a> {
     outlet: &'a mut Outlet,
     sequence_number: u64,
-    /// Quantity of the message's order.
     quantity: u32,
-    /// The type of the report of a rejected message.
     reject: u8,
 }
 
@@ -163,7 +158,9 @@ pub unsafe extern "C" fn engine_on_new_order(message: *const NewOrderMessage) {
         ..NewOrder::default()
     };
     let (sequence, quantity) = (message.sequence_number, message.quantity);
-    with_adapter(|adapter| adapter.apply(Command::New(order), sequence, quantity, report_type::CANCEL_REJECT));
+    with_adapter(|adapter| {
+        adapter.apply(Command::New(order), sequence, quantity, report_type::CANCEL_REJECT)
+    });
 }
 
 /// Cancels an order in the exchange for the benchmark's harness.

@@ -10,8 +10,7 @@ type Message = [u64; 7];
 /// Reports that are collected before they are pushed together.
 const BATCH: usize = 64;
 
-/// A ring in the harness's hands: the matcher's thread takes the producer, the drainer's thread
-/// uses the consumer.
+/// A ring of the harness: the matcher's thread takes the producer, the drainer's the consumer.
 struct Ring {
     producer: Option<Producer<7>>,
     consumer: Consumer<7>,
@@ -86,7 +85,6 @@ extern "C" fn drain(handle: *mut c_void, out: *mut Report, max: u32) -> u32 {
 /// Does nothing: `engine_flush` has pushed everything.
 extern "C" fn flush(_: *mut c_void) {}
 
-/// Frees the ring.
 extern "C" fn destroy(handle: *mut c_void) {
     // SAFETY: from `Box::into_raw` in `create`; the harness destroys it once, after both threads.
     drop(unsafe { Box::from_raw(handle.cast::<Ring>()) });

@@ -1,6 +1,6 @@
-//! Arbitrary bytes are commands: after each of them the engine's events equal those of its naive
-//! twin, and its own check finds nothing. The first byte chooses the setting. The last quarter of
-//! what the bytes can mean is commands whose numbers are the bytes themselves.
+//! Arbitrary bytes are commands: the engine's events equal those of its naive twin, and its own
+//! check finds nothing. The first byte chooses the setting; of the upper quarter of the words, the
+//! numbers of commands are the bytes themselves.
 #![no_main]
 #![allow(dead_code, reason = "the tests use more of these modules")]
 
@@ -13,7 +13,7 @@ mod naive;
 #[path = "../../tests/all/pair.rs"]
 mod pair;
 
-use drawn::{Drawer, Setting, AtomicWords};
+use drawn::{Drawer, Setting, Words};
 use exchange::{Command, Exchange};
 use libfuzzer_sys::fuzz_target;
 use pair::{ALWAYS, Pair};
@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
     let setting = Setting::of_history(u64::from(*first));
     let words: Vec<u16> = rest.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
     let (mut drawer, mut pair) = (Drawer::new(&setting), Pair::<Exchange>::new(&setting, ALWAYS));
-    let mut left = AtomicWords(&words);
+    let mut left = Words(&words);
     while !left.0.is_empty() {
         let before = left.0;
         let mut command = drawer.command(&mut left);

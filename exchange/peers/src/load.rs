@@ -28,7 +28,6 @@ pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     (0..orders).map(one).collect()
 }
 
-/// Shuffles the ids of resting orders.
 fn shuffled(mut ids: Vec<u64>) -> Vec<u64> {
     let mut random = Random(7);
     for at in (1..ids.len()).rev() {
@@ -45,8 +44,7 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
     Load { name: name.into(), before, timed }
 }
 
-/// Returns cancels of the newest orders in a book of `orders` orders, as most cancels are in
-/// practice.
+/// Returns cancels of the newest orders of `orders`, as most cancels are in practice.
 pub fn cancel_young(orders: u64) -> Load {
     let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
@@ -88,9 +86,8 @@ pub fn cancel_any(orders: u64) -> Load {
     load(format!("cancel, {orders} orders"), resting(orders, 1_000.min(orders / 4), 1), cancels(some))
 }
 
-/// Returns exchange-core's mix of operations in a book of 1,000 orders. 9 % are good till cancel, 3
-/// % immediate or cancel, 6 % cancels, 82 % moves. Only the immediate-or-cancel orders cross: each
-/// takes one to three resting orders at the touch.
+/// Returns exchange-core's mix of operations in a book of 1,000 orders: 9 % good till cancel, 3 %
+/// immediate or cancel, which cross one to three orders each, 6 % cancels, 82 % moves.
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
     let before = resting(1_000, 100, 1);
@@ -122,7 +119,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
             }
         };
         next += 1;
-        let before = book.len();
+        let before = book.open_orders();
         let filled: Vec<u64> = book
             .apply(op)
             .iter()
@@ -137,7 +134,7 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
                 place.insert(*moved, at);
             }
         }
-        if matches!(op, Op::Add { .. }) && book.len() > before {
+        if matches!(op, Op::Add { .. }) && book.open_orders() > before {
             place.insert(id, open.len());
             open.push(id);
         }
@@ -146,9 +143,8 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
     load("mixed load", before, timed)
 }
 
-/// Returns the loads of a published table of another matching engine, by its names.
-/// `cancel_best_level/N` cancels N orders at N prices, the best first, and `insert/non_crossing/N`
-/// uses two prices.
+/// Returns the loads of a published table, by its names. `cancel_best_level/N` cancels N orders at
+/// N prices, the best first, and `insert/non_crossing/N` uses two prices.
 pub fn published() -> Vec<Load> {
     let mut all = Vec::new();
     for orders in [100, 1_000, 10_000] {

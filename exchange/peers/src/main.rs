@@ -1,6 +1,5 @@
 //! Prints the tables of docs/src/exchange.md: `cargo run --release [-- --rounds 15] [WORD…]`. With
-//! words, only the rows whose names contain one of them. The books take turns within every row, and
-//! must have done equal work before they are timed.
+//! words, only the rows whose names contain one of them.
 
 use exchange_peers::{load, recorded, rows};
 use std::process::ExitCode;

@@ -1,5 +1,4 @@
-//! The obvious order book, as a baseline: for each side a sorted map from price to a queue, and a
-//! hash map from id to price.
+//! The obvious order book: for each side a sorted map of queues, and a hash map of ids.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -30,17 +29,13 @@ impl Obvious {
         Obvious::default()
     }
 
-    pub fn len(&self) -> usize {
+    pub fn open_orders(&self) -> usize {
         self.prices.len()
     }
 
     /// Returns the number of price levels on both sides.
     pub fn levels(&self) -> usize {
         self.bids.len() + self.offers.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.prices.is_empty()
     }
 
     /// Returns the best price of a side.

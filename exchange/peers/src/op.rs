@@ -17,7 +17,6 @@ pub enum Op {
         price: u64,
         quantity: u64,
     },
-    /// A market order.
     Market {
         id: u64,
         buy: bool,

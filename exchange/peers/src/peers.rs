@@ -20,10 +20,8 @@ pub struct BookSize {
 pub trait Peer {
     const NAME: &'static str;
     type Command;
-    /// Creates an empty order book of that size.
     fn fresh(size: BookSize) -> Self;
-    /// Translates an operation into a command of this matching engine. Operations are translated in
-    /// order.
+    /// Translates an operation into this engine's command; operations come in order.
     fn translate(&mut self, op: Op) -> Self::Command;
     /// Runs a command on the order book. Returns its number of trades.
     fn run(&mut self, command: &Self::Command) -> u64;

@@ -10,8 +10,20 @@ use system::usage::thread_cpu_ns;
 
 pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
 
-/// Returns the number of books that run a load within one measurement: several for a short load, so
-/// that the clock's cost does not dominate.
+/// Calls a generic function for each compared book, in the order of [`NAMES`].
+macro_rules! of_each {
+    ($function:ident($($argument:expr),*)) => {
+        [
+            $function::<Ours>($($argument),*),
+            $function::<Together>($($argument),*),
+            $function::<OrderbookRs>($($argument),*),
+            $function::<Matchcore>($($argument),*),
+            $function::<Obvious>($($argument),*),
+        ]
+    };
+}
+
+/// Several books for a short load, so that the clock's cost does not dominate.
 fn books_at_once(load: &Load) -> usize {
     (512 / load.timed.len()).clamp(1, 32)
 }
@@ -22,12 +34,12 @@ struct Prepared<P: Peer> {
 }
 
 /// Returns the capacity that a load needs of an order book, and its highest price.
-pub fn book_size(load: &Load) -> BookSize {
+fn book_size(load: &Load) -> BookSize {
     let mut book = Obvious::new();
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
         book.apply(op);
-        orders = orders.max(book.len());
+        orders = orders.max(book.open_orders());
         levels = levels.max(book.levels());
         highest = highest.max(op.price().unwrap_or(0));
     }
@@ -45,7 +57,7 @@ fn prepare<P: Peer>(load: &Load, size: BookSize) -> Prepared<P> {
 }
 
 /// Runs a load once through an order book and returns nanoseconds of CPU time per operation.
-pub fn once<P: Peer>(load: &Load, size: BookSize) -> f64 {
+fn once<P: Peer>(load: &Load, size: BookSize) -> f64 {
     let mut books: Vec<Prepared<P>> = (0..books_at_once(load)).map(|_| prepare(load, size)).collect();
     let started = thread_cpu_ns();
     for Prepared { book, timed } in &mut books {
@@ -75,47 +87,30 @@ fn outcome<P: Peer>(load: &Load, size: BookSize) -> LoadOutcome {
     (trades, [book.depth(true), book.depth(false)])
 }
 
-/// Checks that all compared order books do equal work.
-///
-/// # Panics
-/// If one trades differently or ends with another book.
-pub fn check_same_work(load: &Load, size: BookSize) {
-    let expected = outcome::<Obvious>(load, size);
-    let others = [
-        outcome::<Ours>(load, size),
-        outcome::<Together>(load, size),
-        outcome::<OrderbookRs>(load, size),
-        outcome::<Matchcore>(load, size),
-    ];
-    for (name, got) in NAMES.iter().zip(others) {
+/// Checks that all compared order books do equal work; panics otherwise.
+fn check_same_work(load: &Load, size: BookSize) {
+    let outcomes = of_each!(outcome(load, size));
+    let [.., expected] = &outcomes;
+    for (name, got) in NAMES.iter().zip(&outcomes) {
         assert!(got == expected, "{}: {name} trades {} times, expected {}", load.name, got.0, expected.0);
     }
 }
 
-/// Runs all compared order books in turns, `rounds` times. Returns nanoseconds per operation of
-/// each, sorted.
-pub fn alternate(load: &Load, size: BookSize, rounds: usize) -> [Vec<f64>; 5] {
+/// Runs the books in turns, `rounds` times. Returns sorted nanoseconds per operation of each.
+fn alternate(load: &Load, size: BookSize, rounds: usize) -> [Vec<f64>; 5] {
     let mut all: [Vec<f64>; 5] = Default::default();
     for _ in 0..rounds {
-        let round = [
-            once::<Ours>(load, size),
-            once::<Together>(load, size),
-            once::<OrderbookRs>(load, size),
-            once::<Matchcore>(load, size),
-            once::<Obvious>(load, size),
-        ];
-        all.iter_mut().zip(round).for_each(|(times, time)| times.push(time));
+        all.iter_mut().zip(of_each!(once(load, size))).for_each(|(times, time)| times.push(time));
     }
     all.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     all
 }
 
-pub fn median(sorted: &[f64]) -> f64 {
+fn median(sorted: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Returns a row of a Markdown table: medians with quartiles, and the speed relative to the fastest
-/// other crate and to the map.
+/// Returns a row of medians with quartiles, and the speed relative to others.
 pub fn row(load: &Load, rounds: usize) -> String {
     let size = book_size(load);
     check_same_work(load, size);
@@ -151,8 +146,7 @@ fn ns_per_tick() -> f64 {
     started.elapsed().as_nanos() as f64 / (Tsc.now() - before) as f64
 }
 
-/// Returns rows of percentiles of single operations: the median over the rounds. The last row is
-/// the clock alone.
+/// Returns percentiles of single operations, medians of the rounds; last the clock alone.
 pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
     let (scale, size) = (ns_per_tick(), book_size(load));
     let mut all: [Vec<Vec<u64>>; 4] = Default::default();

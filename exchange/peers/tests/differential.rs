@@ -1,6 +1,5 @@
-//! Where the semantics agree, orderbook-rs trades exactly as the exchange does: random limit
-//! orders, immediate or cancel, market orders, cancels and moves. What differs is stated by a test
-//! each and explained in docs/src/exchange.md.
+//! Where the semantics agree, orderbook-rs trades exactly as the exchange does. Each difference is
+//! a test, and is explained in docs/src/exchange.md.
 
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder};
 use exchange_peers::load::{Op, Random};
@@ -44,8 +43,8 @@ impl Books {
     fn agree(&mut self, op: Op) -> usize {
         let trades = self.ours(op);
         assert_eq!(trades, self.obvious.apply(op), "the map, {op:?}");
-        // Of an order that is filled in part and then cancelled it returns an error, and its trades
-        // go to listeners alone: the levels show them.
+        // Of an order cancelled after a partial fill it returns an error: only the levels show its
+        // trades.
         let theirs = self.theirs(op);
         let in_part = matches!(op, Op::Take { .. } | Op::Market { .. }) && theirs.is_empty();
         assert!(in_part || trades == theirs, "orderbook-rs, {op:?}: {theirs:?}, expected {trades:?}");
@@ -94,8 +93,7 @@ fn peers_trade_alike() {
     assert!(trades > 4_000, "only {trades} trades");
 }
 
-/// Why matchcore is not in the comparison above: in some of these histories it trades at a price
-/// worse than the limit of the order that came. Cancels suffice for that.
+/// Why matchcore is not compared above: it trades at prices worse than the arriving order's limit.
 #[test]
 fn matchcore_trades_beyond_a_limit() {
     let mut beyond = 0;
@@ -139,8 +137,7 @@ fn crossing_move_trades_in_both() {
     assert_eq!(books.theirs.depth(false), []);
 }
 
-/// Ours keeps its place; theirs goes to the end whatever changes when price and quantity are given
-/// together.
+/// Ours keeps its place; theirs goes to the end if price and quantity are given together.
 #[test]
 fn smaller_replacement_keeps_priority_only_here() {
     let mut books = Books::new();
@@ -157,8 +154,7 @@ fn smaller_replacement_keeps_priority_only_here() {
     assert_eq!(books.theirs(op)[0].maker, 2);
 }
 
-/// Ours cancels the own orders that the aggressor meets; theirs every own order of a level that it
-/// touches.
+/// Ours cancels the own orders that the aggressor meets; theirs all of a level that it touches.
 #[test]
 fn cancel_oldest_cancels_whole_level_in_peer() {
     let (me, other) = (Hash32::new([1; 32]), Hash32::new([2; 32]));

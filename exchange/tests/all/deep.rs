@@ -1,5 +1,4 @@
-//! One book of up to 100,000 orders: too large for the naive engine, so its events are checked by a
-//! ledger.
+//! One book of up to 100,000 orders, too large for the naive engine: a ledger checks its events.
 
 use crate::drawn::{Drawer, Seeded, Setting};
 use crate::ledger::Ledger;
@@ -13,8 +12,7 @@ pub struct DeepRun {
     pub max_open: usize,
 }
 
-/// Applies `operations` commands. The ledger checks the events of each, and every `check` commands
-/// the whole exchange is checked.
+/// Applies commands, whose events a ledger checks; checks the exchange every `check` of them.
 pub fn run(operations: u64, seed: u64, check: u64) -> Result<DeepRun, String> {
     let setting = Setting::large();
     let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));

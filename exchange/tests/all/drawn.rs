@@ -1,11 +1,9 @@
-//! Random commands: one generator for properties, soak and fuzzing. The number 0 draws ordinary
-//! values, so that shrunk cases are simple.
+//! Random commands for properties, soak and fuzzing; the number 0 draws ordinary values.
 
 use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
 /// A source of numbers.
 pub trait Numbers {
-    /// Draws a number below `bound`.
     fn below(&mut self, bound: u64) -> u64;
 
     /// Draws a value with a probability proportional to its weight.
@@ -20,7 +18,6 @@ pub trait Numbers {
         unreachable!()
     }
 
-    /// Returns `true` with a probability of 1 in `n`.
     fn is_one_in(&mut self, n: u64) -> bool {
         self.below(n) == n - 1
     }
@@ -67,8 +64,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Three instruments with few prices, and more ids than capacity, so that all features
-    /// interact.
+    /// Few prices, and more ids than capacity, so that all features interact.
     pub fn crowded() -> Setting {
         let plain = Instrument {
             price_low: 1,
@@ -206,7 +202,6 @@ impl Drawer {
         self.setting.instruments.get(instrument as usize).copied().unwrap_or_default()
     }
 
-    /// A price that mostly is possible.
     fn price(&self, numbers: &mut impl Numbers, instrument: u16) -> i64 {
         let rules = self.rules(instrument);
         if numbers.is_one_in(64) {

@@ -12,7 +12,6 @@ trait Mistake {
         vec![command]
     }
 
-    /// Changes the events of a command.
     fn change_events(_command: Command, _events: &mut Vec<Event>) {}
 }
 
@@ -35,10 +34,8 @@ impl<M: Mistake> Engine for FaultyEngine<M> {
     }
 }
 
-/// Defines mistakes in commands.
 macro_rules! told {
-    ($($(#[$doc:meta])* $name:ident: |$before:ident, $command:ident| $body:expr;)*) => {$(
-        $(#[$doc])*
+    ($($name:ident: |$before:ident, $command:ident| $body:expr;)*) => {$(
         struct $name;
         impl Mistake for $name {
             fn commands($before: &Exchange, $command: Command) -> Vec<Command> {
@@ -48,10 +45,8 @@ macro_rules! told {
     )*};
 }
 
-/// Defines mistakes in events.
 macro_rules! said {
-    ($($(#[$doc:meta])* $name:ident: |$command:ident, $events:ident| $body:expr;)*) => {$(
-        $(#[$doc])*
+    ($($name:ident: |$command:ident, $events:ident| $body:expr;)*) => {$(
         struct $name;
         impl Mistake for $name {
             fn change_events($command: Command, $events: &mut Vec<Event>) {
@@ -79,15 +74,11 @@ fn resting(exchange: &Exchange, id: u64) -> Option<(i64, u64)> {
 }
 
 told! {
-    /// A cancel is lost.
     LosesACancel: |_before, command| match command { Command::Cancel { id, .. } if id % 8 == 5 => vec![], _ => vec![command] };
-    /// Anybody cancels anything.
     CancelsForAnybody: |_before, command| match command {
         Command::Cancel { id, .. } => (0..5).map(|owner| Command::Cancel { id, owner }).collect(),
         _ => vec![command],
     };
-    /// The price changes and the place is kept: the cheapest mistake is that the price does not
-    /// change.
     KeepsPriorityOnANewPrice: |before, command| match command {
         Command::Replace { id, owner, price, quantity } => match resting(before, id) {
             Some((old, leaves)) if old.abs_diff(price) == 1 && quantity <= leaves => vec![Command::Replace { id, owner, price: old, quantity }],
@@ -95,7 +86,6 @@ told! {
         },
         _ => vec![command],
     };
-    /// A smaller quantity costs the place.
     LosesPriorityOnLess: |before, command| match command {
         Command::Replace { id, owner, price, quantity } => match resting(before, id) {
             Some((old, leaves)) if old == price && quantity < leaves => {
@@ -105,48 +95,35 @@ told! {
         },
         _ => vec![command],
     };
-    /// Fill or kill is immediate or cancel.
     FillsAndKills: |_before, command| altered(command, |order| {
         if order.time_in_force == TimeInForce::FillOrKill { order.time_in_force = TimeInForce::ImmediateOrCancel }
     });
-    /// The minimum is not looked at.
     ForgetsTheMinimum: |_before, command| altered(command, |order| order.minimum = 0);
-    /// A post-only order takes.
     PostOnlyTakes: |_before, command| altered(command, |order| order.post_only = false);
-    /// An iceberg shows everything.
     ShowsTheIceberg: |_before, command| altered(command, |order| order.display = 0);
-    /// Self-trade prevention cancels the wrong one.
     CancelsTheOther: |_before, command| altered(command, |order| {
         if order.self_trade == SelfTrade::CancelNewest { order.self_trade = SelfTrade::CancelOldest }
     });
-    /// Own orders trade instead of being decremented.
     ForgetsToDecrement: |_before, command| altered(command, |order| {
         if order.self_trade == SelfTrade::Decrement { order.self_trade = SelfTrade::Allow }
     });
-    /// A stop order does not wait.
     StopsDoNotWait: |_before, command| altered(command, |order| {
         if order.order_type == OrderType::StopLimit { order.order_type = OrderType::Limit }
     });
-    /// A stop order is triggered one tick late.
     TriggersLate: |_before, command| altered(command, |order| match order.side {
         exchange::Side::Buy if order.stop_price < 24 => order.stop_price += 1,
         _ => {}
     });
-    /// Orders outlive their time by one.
     ExpiresLate: |_before, command| match command { Command::Time(now) => vec![Command::Time(now.saturating_sub(1))], _ => vec![command] };
-    /// A mass cancel of one instrument takes all.
     CancelsTooMuch: |_before, command| match command {
         Command::MassCancel { owner, instrument: Some(0..=2) } => vec![Command::MassCancel { owner, instrument: None }],
         _ => vec![command],
     };
-    /// The uncrossing trades continuously: never gathers.
     SkipsTheAuction: |_before, command| match command { Command::Auction { instrument: 0 } => vec![], _ => vec![command] };
 }
 
 said! {
-    /// The last event of many is lost.
     LosesAnEvent: |_command, events| if events.len() > 3 { events.pop(); };
-    /// Two makers trade in the other order.
     SwapsTwoMakers: |_command, events| {
         let trades: Vec<usize> = (0..events.len()).filter(|at| matches!(events[*at], Event::Trade { .. })).collect();
         if let [.., first, second] = trades[..] {
@@ -156,17 +133,14 @@ said! {
             }
         }
     };
-    /// The maker's open quantity is not decremented.
     ForgetsADecrement: |_command, events| for event in events {
         if let Event::Trade { quantity, maker_leaves, .. } = event && *maker_leaves > 0 { *maker_leaves += *quantity }
     };
-    /// A trade is at the taker's price.
     TradesAtTheTakersPrice: |command, events| if let Command::New(order) = command && order.order_type == OrderType::Limit {
         for event in events {
             if let Event::Trade { taker, price, .. } = event && *taker == order.id { *price = order.price }
         }
     };
-    /// The number of a trade restarts from 0.
     RestartsTradeNumbers: |_command, events| for event in events {
         if let Event::Trade { number, .. } = event { *number %= 64 }
     };

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 pub struct Ledger {
     open: HashMap<u64, u64>,
     trades: u64,
-    /// Quantities: accepted, added or taken away by a replacement, traded (on both sides), and gone
-    /// without a trade.
+    /// Quantities: accepted or added, traded (on both sides), and gone without a trade.
     pub accepted: u128,
     pub traded: u128,
     pub gone: u128,

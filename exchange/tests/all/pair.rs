@@ -30,8 +30,7 @@ impl Engine for Exchange {
     }
 }
 
-/// How often the books are compared as a whole; events, best prices and the number of open orders
-/// are after each command.
+/// How often whole books are compared; events and best prices are after each command.
 #[derive(Clone, Copy)]
 pub struct Every {
     pub books: usize,
@@ -151,49 +150,49 @@ impl<E: Engine> Pair<E> {
     }
 
     fn compare_book(&self, instrument: u16) -> Result<(), String> {
-        let engine = self.engine.exchange();
+        let (engine, naive) = (self.engine.exchange(), &self.naive);
         for side in [Side::Buy, Side::Sell] {
-            let different = |what: &str, is: String, expected: String| {
-                Err(format!(
-                    "{what} of {side:?} of instrument {instrument}:\nis:       {is}\nexpected: {expected}"
-                ))
+            let depth = || engine.depth(instrument, side, usize::MAX);
+            let depth = || depth().map(|level| (level.price, level.quantity, level.orders));
+            let orders =
+                || engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
+            let known = |open: &OpenOrder| {
+                (open.order.id, open.order.owner, open.order.price, open.leaves, open.shown)
             };
-            let depth = engine
-                .depth(instrument, side, usize::MAX)
-                .map(|level| (level.price, level.quantity, level.orders));
-            let expected = self.naive.depth(instrument, side);
-            if !depth.eq(expected.iter().copied()) {
-                let depth: Vec<_> = engine.depth(instrument, side, usize::MAX).collect();
-                return different("depth", format!("{depth:?}"), format!("{expected:?}"));
-            }
-            let known =
-                |open: &OpenOrder, price| (open.order.id, open.order.owner, price, open.leaves, open.shown);
-            let orders = engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
-            let expected =
-                self.naive.orders(instrument, side).iter().map(|open| known(open, open.order.price));
-            if !orders.eq(expected.clone()) {
-                let orders: Vec<_> = engine.orders(instrument, side).collect();
-                return different(
-                    "orders",
-                    format!("{orders:?}"),
-                    format!("{:?}", expected.collect::<Vec<_>>()),
-                );
-            }
-            let stops = engine.stops(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves));
-            let waiting = self.naive.stops(instrument, side).iter();
-            let expected =
-                waiting.map(|open| (open.order.id, open.order.owner, open.order.stop_price, open.leaves));
-            if !stops.eq(expected.clone()) {
-                let stops: Vec<_> = engine.stops(instrument, side).collect();
-                return different(
-                    "stop orders",
-                    format!("{stops:?}"),
-                    format!("{:?}", expected.collect::<Vec<_>>()),
-                );
-            }
+            let stops = || engine.stops(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves));
+            let waiting =
+                |open: &OpenOrder| (open.order.id, open.order.owner, open.order.stop_price, open.leaves);
+            let describe = |what: &'static str| {
+                move |found: String| format!("{what} of {side:?} of instrument {instrument}:\n{found}")
+            };
+            same(depth, || naive.depth(instrument, side).into_iter()).map_err(describe("depth"))?;
+            same(orders, || naive.orders(instrument, side).iter().map(known)).map_err(describe("orders"))?;
+            same(stops, || naive.stops(instrument, side).iter().map(waiting))
+                .map_err(describe("stop orders"))?;
         }
         Ok(())
     }
+}
+
+/// Compares what two functions iterate over. Returns both lists if they differ.
+fn same<T: PartialEq + fmt::Debug, I, J>(is: impl Fn() -> I, expected: impl Fn() -> J) -> Result<(), String>
+where
+    I: Iterator<Item = T>,
+    J: Iterator<Item = T>,
+{
+    if is().eq(expected()) {
+        return Ok(());
+    }
+    let (is, expected) = (is().collect::<Vec<_>>(), expected().collect::<Vec<_>>());
+    Err(format!("is:       {is:?}\nexpected: {expected:?}"))
+}
+
+/// A failure as a list of commands that can be pasted into a test.
+pub fn failure(setting: &Setting, commands: &[Command], difference: Difference) -> String {
+    let shortest = shrink::<Exchange>(setting, commands);
+    let difference = run::<Exchange>(setting, &shortest).err().unwrap_or(difference);
+    let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
+    format!("{difference}\nfails after these:\n{}", lines.join("\n"))
 }
 
 /// All commands through a fresh pair, compared after each.
@@ -206,8 +205,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// This thread's panics print nothing from here on: shrinking runs an engine that panics thousands
-/// of times.
+/// Silences this thread's panics: shrinking runs an engine that panics thousands of times.
 fn quiet(quiet: bool) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -221,8 +219,7 @@ fn quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// The shortest list that still differs: leaves out ever smaller stretches as long as a difference
-/// remains.
+/// Returns the shortest list that still differs, leaving out ever smaller stretches.
 pub fn shrink<E: Engine>(setting: &Setting, commands: &[Command]) -> Vec<Command> {
     quiet(true);
     let mut kept = commands.to_vec();

@@ -2,13 +2,13 @@
 
 use crate::deep;
 use crate::drawn::{Drawer, Seeded, Setting, Words};
-use crate::pair::{ALWAYS, Difference, Engine, Pair, run, shrink};
-use exchange::{Command, Exchange};
+use crate::pair::{ALWAYS, Engine, Pair, failure, run};
+use exchange::{Command, Event, Events, Exchange};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
-/// Commands of one setting, each drawn from words of its own, so that leaving one out leaves the
-/// others as they are.
+/// Commands, each drawn from its own words, so that leaving one out keeps the others.
 fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     vec(vec(any::<u16>(), 30), 1..160).prop_map(move |drawn| {
         let mut drawer = Drawer::new(&setting);
@@ -16,17 +16,9 @@ fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     })
 }
 
-/// A failure as a list of commands that can be pasted into a test.
-fn told(setting: &Setting, commands: &[Command], difference: &Difference) -> String {
-    let shortest = shrink::<Exchange>(setting, commands);
-    let difference = run::<Exchange>(setting, &shortest).err().unwrap_or(difference.clone());
-    let lines: Vec<String> = shortest.iter().map(|command| format!("{command:?},")).collect();
-    format!("{difference}\nfails after these:\n{}", lines.join("\n"))
-}
-
 fn same_as_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
     run::<Exchange>(setting, commands)
-        .map_err(|difference| TestCaseError::fail(told(setting, commands, &difference)))
+        .map_err(|difference| TestCaseError::fail(failure(setting, commands, difference)))
 }
 
 proptest! {
@@ -60,21 +52,59 @@ proptest! {
     }
 }
 
-/// Long histories: what proptest's short ones do not reach, with a seed that names them.
+/// Long histories: what proptest's short ones do not reach, with a seed that names them. Together
+/// they have every kind of event, rejection and cancel.
 #[test]
 fn engine_agrees_with_naive_over_long_histories() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
         let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
         let commands: Vec<Command> = (0..4000).map(|_| drawer.command(&mut numbers)).collect();
         let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);
         for command in &commands {
-            if let Err(difference) = pair.apply(*command) {
-                panic!("seed {seed}: {}", told(&setting, &commands, &difference));
+            let events = match pair.apply(*command) {
+                Ok(events) => events,
+                Err(difference) => panic!("seed {seed}: {}", failure(&setting, &commands, difference)),
+            };
+            for event in events {
+                let name = match event {
+                    Event::Rejected { reason, .. } => format!("rejected {reason:?}"),
+                    Event::Cancelled { reason, .. } => format!("cancelled {reason:?}"),
+                    Event::Uncrossed { volume, .. } => format!("uncrossed {}", *volume > 0),
+                    other => format!("{other:?}").split(' ').next().unwrap().to_owned(),
+                };
+                *seen.entry(name).or_default() += 1;
             }
         }
         assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());
     }
+    let fewest = seen.values().min().unwrap();
+    assert!(seen.len() == 26 && *fewest >= 10, "what happened how often: {seen:#?}");
+}
+
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;
+
+struct EventCount(u64);
+
+impl Events for EventCount {
+    fn on(&mut self, _event: Event) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn no_command_allocates() {
+    assert!(system::alloc::is_counted());
+    let setting = Setting::crowded();
+    let (mut numbers, mut drawer) = (Seeded(1), Drawer::new(&setting));
+    let commands: Vec<Command> = (0..50_000).map(|_| drawer.command(&mut numbers)).collect();
+    let (mut engine, mut count) = (Exchange::start(&setting), EventCount(0));
+    let before = system::alloc::allocations();
+    commands.iter().for_each(|command| Exchange::apply(&mut engine, *command, &mut count));
+    assert_eq!(system::alloc::allocations() - before, 0);
+    assert!(count.0 > 50_000, "events happened");
 }
 
 #[test]

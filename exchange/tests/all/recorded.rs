@@ -1,9 +1,7 @@
 //! The recorded flow of data/coinbase-2016-03-12: its trades and its final book.
 
 use crate::naive::Naive;
-use exchange::{
-    Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
-};
+use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, Side, TimeInForce};
 use std::collections::HashMap;
 
 /// Cents and satoshis; the dearest offer of the opening book needs 64 bits.
@@ -34,19 +32,13 @@ fn order(id: &str, side: &str, price: &str, quantity: &str) -> NewOrder {
     let market = price.is_empty();
     NewOrder {
         id: number(id),
-        instrument: 0,
         owner: 1,
         side: if side == "B" { Side::Buy } else { Side::Sell },
         order_type: if market { OrderType::Market } else { OrderType::Limit },
         time_in_force: if market { TimeInForce::ImmediateOrCancel } else { TimeInForce::GoodTillCancel },
-        post_only: false,
-        self_trade: SelfTrade::Allow,
         price: if market { 0 } else { number(price) },
-        stop_price: 0,
         quantity: number(quantity),
-        display: 0,
-        minimum: 0,
-        expires_at: 0,
+        ..NewOrder::default()
     }
 }
 

@@ -1,6 +1,5 @@
 //! Every reject reason: the command is rejected with it and changes nothing.
 
-use crate::cases::limit;
 use crate::naive::Naive;
 use RejectReason::*;
 use exchange::{
@@ -8,8 +7,11 @@ use exchange::{
     TimeInForce,
 };
 
-/// Ticks of 5 from 10 to 1000, lots of 10 up to 100, except for the second: prices so high that
-/// four do not fit 64 bits.
+fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
+    NewOrder { id, owner: id as u32, side, price, quantity, ..NewOrder::default() }
+}
+
+/// Ticks of 5 and lots of 10; and prices so high that four do not fit 64 bits.
 fn instruments() -> [Instrument; 2] {
     let coarse = Instrument {
         tick: 5,
@@ -30,7 +32,6 @@ fn instruments() -> [Instrument; 2] {
     [coarse, dear]
 }
 
-/// An offer, and a stop order that waits.
 fn before() -> Vec<Command> {
     let stop = NewOrder { order_type: OrderType::Stop, stop_price: 500, ..limit(2, Side::Buy, 0, 10) };
     vec![
@@ -41,7 +42,6 @@ fn before() -> Vec<Command> {
     ]
 }
 
-/// A plain order, with one thing changed.
 fn new(change: impl Fn(&mut NewOrder)) -> Command {
     let mut order = limit(9, Side::Buy, 20, 20);
     change(&mut order);
@@ -148,47 +148,5 @@ fn rejected_command_reports_reason_and_changes_nothing() {
         assert_eq!(naive.apply(command), expected, "{command:?}, of the naive engine");
         assert_eq!(engine.digest(), digest, "{command:?} changed something");
         engine.check().unwrap();
-    }
-}
-
-#[test]
-fn full_exchange_rejects_and_continues() {
-    let mut engine = Exchange::new(&instruments(), Capacity::for_orders(3)).unwrap();
-    let mut events = Vec::new();
-    for id in 0..5 {
-        engine.apply(Command::New(limit(id, Side::Sell, 50, 10)), &mut events);
-    }
-    let accepted = (0..3).map(|id| Event::Accepted { id, side: Side::Sell, price: 50 });
-    let full = [3, 4].map(|id| Event::Rejected { id, reason: Full });
-    assert_eq!(events, accepted.chain(full).collect::<Vec<_>>());
-    events.clear();
-    engine.apply(Command::Cancel { id: 1, owner: 1 }, &mut events);
-    engine.apply(Command::New(limit(1, Side::Buy, 50, 10)), &mut events);
-    assert!(
-        matches!(events[1..], [Event::Accepted { id: 1, .. }, Event::Trade { maker: 0, taker: 1, .. }]),
-        "{events:?}"
-    );
-    assert_eq!(engine.open_orders(), 1);
-    engine.check().unwrap();
-}
-
-#[test]
-fn id_is_reusable_after_its_order_is_gone() {
-    let mut engine = Exchange::new(&instruments(), Capacity::for_orders(8)).unwrap();
-    let fill = NewOrder { owner: 8, ..limit(8, Side::Buy, 50, 10) };
-    for gone in [
-        Command::Cancel { id: 1, owner: 1 },
-        Command::New(fill),
-        Command::MassCancel { owner: 1, instrument: None },
-    ] {
-        let mut events = Vec::new();
-        for command in
-            [Command::New(limit(1, Side::Sell, 50, 10)), gone, Command::New(limit(1, Side::Buy, 50, 10))]
-        {
-            engine.apply(command, &mut events);
-        }
-        assert!(!events.iter().any(|event| matches!(event, Event::Rejected { .. })), "{events:?}");
-        engine.apply(Command::Cancel { id: 1, owner: 1 }, &mut events);
-        assert!(engine.is_empty());
     }
 }

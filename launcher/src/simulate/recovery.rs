@@ -103,7 +103,7 @@ impl JournalAudits {
             };
             *self.positions.entry((report.id.strategy(), report.instrument)).or_default() += signed;
         }
-        self.faults += audit.faults();
+        self.faults += audit.faults;
     }
 }
 

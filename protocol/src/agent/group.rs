@@ -5,10 +5,9 @@ use crate::counters::CounterSlots;
 use crate::stamps::StampLog;
 use system::clock::Clock;
 
-/// Several agents on one thread are one composite agent: each runs once in each cycle. What the
-/// first sends to the second is handled in the same cycle. If the second had work, the first runs
-/// again at once, before counters are published and the clock is read: otherwise a report would
-/// wait for both on its way back.
+/// Several agents on one thread are one composite agent: each runs once in each cycle. If the
+/// second had work, the first runs again at once: otherwise a report would wait for the clock and
+/// the counters on its way back.
 impl<C: Clock, A: Agent<C>, B: Agent<C>> Agent<C> for (A, B) {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {

@@ -23,6 +23,16 @@ impl Clock for Watching {
     }
 }
 
+/// A cycle of a thread with that clock and segment; ticks are nanoseconds.
+fn cycle<C: Clock>(clock: C, segment: &shm::memory::AtomicWords) -> Cycle<C> {
+    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+    Cycle { clock, now: 0, time, draining: false, log: StampLog::new(segment) }
+}
+
+fn launching() -> ControlWriter {
+    ControlWriter::new(Region::heap(PLAN + 8).words())
+}
+
 struct Once;
 
 impl<C: Clock> Agent<C> for Once {
@@ -38,11 +48,8 @@ impl<C: Clock> Agent<C> for Once {
 #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
 fn running_state_implies_a_heartbeat() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
-    let clock = Watching(segment.clone().into());
-    let log = StampLog::new(&segment);
-    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let mut cycle = Cycle { clock, now: 0, time, draining: false, log };
-    let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
+    let mut cycle = cycle(Watching(segment.clone().into()), &segment);
+    let control = launching().control();
     run(&mut Once, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &control);
     assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
 }
@@ -74,10 +81,8 @@ impl<C: Clock> Agent<C> for Flooded<'_> {
 #[cfg_attr(miri, ignore = "Miri has no figures of a thread: getrusage")]
 fn busy_agent_ends_when_run_is_stopped() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
-    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let log = StampLog::new(&segment);
-    let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };
-    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
+    let mut cycle = cycle(VirtualClock::default(), &segment);
+    let launching = launching();
     let mut agent = Flooded(&launching, 0);
     run(&mut agent, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &launching.control());
     assert!(agent.1 >= 1_000 + BUSY_POLL_INTERVAL, "what was on its way was handed over: {}", agent.1);
@@ -96,15 +101,13 @@ impl Idle for Idling {
     }
 }
 
-/// Runs a cycle without work, idles for 10 µs, works 20 µs outside the agent, and runs a cycle with
-/// `work`. Returns the records of the log.
+/// Runs a cycle without work, idles 10 µs, works 20 µs outside, and runs a cycle with `work`.
 fn logged(work: usize, gives_core: bool) -> Vec<(Point, u64, u64)> {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let (clock, status) = (VirtualClock::default(), StatusWriter::new(&segment));
-    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let log = StampLog::new(&segment).with_sleep_records(8);
-    let mut cycle = Cycle { clock: clock.clone(), now: 0, time, draining: false, log };
-    let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
+    let mut cycle = cycle(clock.clone(), &segment);
+    cycle.log = StampLog::new(&segment).with_sleep_records(8);
+    let launching = launching();
     launching.go(0);
     let control = launching.control();
     let mut agent = Working(vec![work, 0]);
@@ -138,8 +141,7 @@ fn idle_time_without_core_is_logged_as_sleep() {
     }
 }
 
-/// Sends a message to the other agent of a pair and receives one; counts its cycles, and those with
-/// a returned message.
+/// Exchanges messages with the other agent of a pair; counts its cycles, and those with a message.
 #[derive(Default)]
 struct There {
     turns: usize,
@@ -175,9 +177,7 @@ impl<C: Clock> Agent<C> for Back {
 #[test]
 fn pair_handles_returned_work_in_one_duty_cycle() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
-    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let clock = VirtualClock::default();
-    let mut cycle = Cycle { clock, now: 0, time, draining: false, log: StampLog::new(&segment) };
+    let mut cycle = cycle(VirtualClock::default(), &segment);
     let there = There { hands_over: true, ..There::default() };
     let back = Back(there.desk.clone());
     let mut pair = (there, back);
@@ -206,13 +206,10 @@ impl<C: Clock> Agent<C> for Warming {
     }
 }
 
-/// Runs a number of cycles.
 fn turns_of(agent: &mut impl Agent<VirtualClock>, count: u64) {
     let segment = Region::heap(LOG_OFFSET + 64).words();
-    let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
-    let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-    let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };
-    let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
+    let (mut cycle, status) = (cycle(VirtualClock::default(), &segment), StatusWriter::new(&segment));
+    let control = launching().control();
     let mut turns = DutyCycle::begin(agent, &mut cycle, &status);
     for _ in 0..count {
         turns.run_once(agent, &mut cycle, &status, &control);

@@ -38,8 +38,7 @@ named_enum! {
         Jam = "jam",
         /// From then on its orders do not arrive, and each push reports success.
         Lose = "lose",
-        /// Starts processes, up to a harmless bound, and exits with [`FaultKind::EXIT_GOT`] or
-        /// [`FaultKind::EXIT_REFUSED`].
+        /// Starts processes, up to a bound; exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Forkbomb = "forkbomb",
         /// Opens files, up to a bound, and exits with one of these codes.
         Descriptors = "descriptors",
@@ -51,8 +50,8 @@ named_enum! {
         Peek = "peek",
         /// Opens network connections, and exits with one of these codes.
         Network = "network",
-        /// Punches holes into its own segments, which others have mapped, and exits with one of
-        /// these codes.
+        /// Punches holes into its own segments, which others map, and exits with one of these
+        /// codes.
         Punch = "punch",
         /// Venue: each of its reports is delayed.
         Slow = "slow",
@@ -74,8 +73,7 @@ impl FaultKind {
     /// The exit code of a faulty process that was refused resources.
     pub const EXIT_REFUSED: i32 = 41;
 
-    /// Returns `true` if the fault takes resources of the whole machine. Its exit code shows how
-    /// far it got.
+    /// Returns `true` if it takes resources of the machine; the exit code shows how far it got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,

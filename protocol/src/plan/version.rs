@@ -1,5 +1,4 @@
-//! The version of the plan's format. A running plan is only read by a program of the same version,
-//! a saved one also by the next.
+//! The version of the plan's format. A saved plan is also read by the next version's program.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

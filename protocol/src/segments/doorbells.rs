@@ -7,12 +7,6 @@ use shm::bell::{self, Doorbell, Listener};
 use shm::memory::RegionError;
 
 /// Attaches the doorbell on which a thread of the plan sleeps; all its senders ring it.
-///
-/// # Errors
-/// As [`Attached::region`].
-///
-/// # Panics
-/// If the plan has no such thread.
 pub fn listener(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -33,11 +27,7 @@ pub fn listener(
     Ok(listener)
 }
 
-/// Returns the doorbell to ring after sending to a role, if the role's thread parks. Agents that
-/// share `from`'s thread need none: each runs before the thread idles.
-///
-/// # Errors
-/// As [`Attached::region`].
+/// Returns the doorbell to ring after sending to a role, if its thread parks and is another.
 pub fn bell_of(
     attached: &mut Attached<'_>,
     plan: &Plan,

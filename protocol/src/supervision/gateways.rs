@@ -1,11 +1,8 @@
-//! Fencing and repair of gateways in their own processes: the launcher fences a dead gateway, and
-//! the engine reports when its repair is complete.
-//!
-//! A gateway is trusted and is never quarantined. Its fence means for the engine that the gateway's
-//! venue is down.
+//! Fencing and repair of gateways in their own processes. A gateway is trusted and is never
+//! quarantined; its fence means for the engine that the gateway's venue is down.
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
-use crate::control::{Control, ControlWriter, GATEWAY_LIVES, GENERATION};
+use crate::control::{Control, ControlWriter, GATEWAY_LIVES};
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
@@ -37,8 +34,7 @@ pub struct GatewayRepair {
     pub repaired_ticks: u64,
     /// The counts at that time.
     pub counts: GatewayCounts,
-    /// Number of messages that were pushed into the gateway's inbox, or queued for it, at that
-    /// time.
+    /// Messages pushed into the gateway's inbox, or queued for it, at that time.
     pub inbox_end: u64,
 }
 
@@ -56,46 +52,31 @@ const fn word_offset(gateway: u16, word: usize) -> usize {
 
 impl ControlWriter {
     /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
-    ///
-    /// # Panics
-    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn fence_gateway(&self, gateway: u16, epoch: u16, _certain: &ProofOfDeath) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
 
     /// Publishes that a gateway's next incarnation accepts orders.
-    ///
-    /// # Panics
-    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn revive_gateway(&self, gateway: u16, epoch: u16) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: false });
     }
 
     fn set_gateway_incarnation(&self, gateway: u16, life: Incarnation) {
         assert!(usize::from(gateway) < MAX_VENUES);
-        let words = self.words();
-        // Release: pairs with the Acquire in `gateway_incarnation`.
-        words[GATEWAY_LIVES + usize::from(gateway)].store(life.to_word(), Ordering::Release);
-        // Release: pairs with the Acquire in `generation`; a reader that sees the count sees the
-        // word above.
-        words[GENERATION].store(words[GENERATION].load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        self.set_life(GATEWAY_LIVES + usize::from(gateway), life);
     }
 }
 
 impl Control {
     /// Returns the current incarnation of a gateway, and whether it is dead.
-    ///
-    /// # Panics
-    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn gateway_incarnation(&self, gateway: u16) -> Incarnation {
         assert!(usize::from(gateway) < MAX_VENUES);
-        Incarnation::from_word(self.view().load(GATEWAY_LIVES + usize::from(gateway), Ordering::Acquire))
+        self.life(GATEWAY_LIVES + usize::from(gateway))
     }
 }
 
 impl RepairsWriter {
-    /// Reports that the repair after a gateway's dead incarnation is complete. `repair.repaired` is
-    /// not read.
+    /// Reports a gateway's repair as complete; `repair.repaired` is not read.
     pub fn set_gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);
@@ -112,9 +93,6 @@ impl RepairsWriter {
 
 impl Repairs {
     /// Returns the engine's report about a gateway.
-    ///
-    /// # Panics
-    /// If `gateway` is not below [`MAX_VENUES`].
     pub fn gateway_repair(&self, gateway: u16) -> GatewayRepair {
         assert!(usize::from(gateway) < MAX_VENUES);
         // Acquire: pairs with the Release in `set_gateway_repaired`.

@@ -60,7 +60,6 @@ fn log() -> (AtomicWords, StampLog) {
     (segment, log)
 }
 
-/// Returns the gaps of a log with that point.
 fn kept(segment: &AtomicWords, point: Point) -> Vec<Gap> {
     let words = segment[LOG_OFFSET..].chunks_exact(RECORD_WORDS);
     let records = words.map_while(|words| {

@@ -27,14 +27,12 @@ const ID_BITS: u64 = (((1 << (8 + EPOCH_BITS)) - 1) << EPOCH_SHIFT) | MAX_SEQUEN
 const _: () = assert!(ID_BITS >> ID_WIDTH == 0 && ID_BITS.count_ones() == 8 + EPOCH_BITS + 32);
 const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 
-/// The identity of an order: strategy (8 bits), epoch (10 bits, the strategy's incarnation),
-/// sequence (32 bits, from 0).
+/// An order's identity: strategy (8 bits), epoch (10, its incarnation), sequence (32, from 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// Creates an order id from strategy, epoch and sequence. Bits that do not fit their field are
-    /// dropped.
+    /// Creates an order id. Bits that do not fit their field are dropped.
     #[inline]
     pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
@@ -68,8 +66,7 @@ impl OrderId {
 }
 
 impl core::fmt::Display for OrderId {
-    /// Formats as `strategy/sequence`, or `strategy.epoch/sequence` after a restart, as `inspect
-    /// --order` expects.
+    /// `strategy/sequence`, or `strategy.epoch/sequence` after a restart, as `--order` expects.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.epoch() {
             0 => write!(f, "{}/{}", self.strategy(), self.sequence()),

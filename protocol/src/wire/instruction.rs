@@ -9,8 +9,7 @@ use zerocopy::transmute;
 pub enum Instruction {
     /// A strategy's order.
     Order(Order),
-    /// Cancel every open order of the scope: cancel on disconnect, or a kill switch. A strategy
-    /// cannot send it, because it is not a valid order.
+    /// Cancel every open order of the scope. A strategy cannot send it: it is not a valid order.
     CancelAll(CancelScope),
 }
 
@@ -46,9 +45,7 @@ impl CancelScope {
 
 /// The operation code of [`Instruction::CancelAll`].
 const CANCEL_ALL: u8 = 3;
-/// The scope names a strategy.
 const HAS_STRATEGY: u8 = 1;
-/// The scope names an instrument.
 const HAS_INSTRUMENT: u8 = 2;
 
 impl Instruction {
@@ -70,9 +67,6 @@ impl Instruction {
     }
 
     /// Decodes and validates an instruction from a message.
-    ///
-    /// # Errors
-    /// As [`Order::from_message`].
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: OrderWords = transmute!(message);

@@ -1,8 +1,5 @@
-//! Messages of the rings: seven words, which with their sequence fill a cache line.
-//!
-//! Shared memory contains plain words only. An [`Order`] or a [`Report`] is decoded from words that
-//! were first copied out of the ring, and is validated: no Rust enum is ever made of unchecked
-//! shared bytes.
+//! Messages of the rings: seven words, which with their sequence fill a cache line. An [`Order`] or
+//! a [`Report`] is decoded from words that were first copied out of the ring, and is validated.
 
 /// Makes an enum with codes, and the error of a code that is unknown.
 macro_rules! codes {

@@ -12,8 +12,7 @@ pub enum Operation {
     New,
     /// The cancel of an earlier order of the same strategy at the same venue.
     Cancel,
-    /// A new price and open quantity for an earlier order of the same strategy at the same venue.
-    /// That order keeps its id; the replace is answered with one report.
+    /// A new price and open quantity for an earlier order, which keeps its id; one report.
     Replace,
     /// The cancel of all orders of the same strategy at the same venue in one instrument.
     MassCancel,
@@ -45,20 +44,17 @@ impl Side {
 /// An order on its way from a strategy to a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The id of the order. The engine checks the strategy part against the ring that it came
-    /// through.
+    /// The order's id, whose strategy the engine checks against the ring it came through.
     pub id: OrderId,
     /// The index of the venue, below the plan's number of venues (checked by the orchestrator).
     pub venue: u16,
-    /// The index of the instrument, below the plan's number of instruments (checked by the
-    /// orchestrator).
+    /// The index of the instrument, below the plan's number (checked by the orchestrator).
     pub instrument: u16,
     /// The requested operation.
     pub operation: Operation,
     /// Buy or sell.
     pub side: Side,
-    /// The delay of a `delay` venue for this order, in nanoseconds (pre-sampled: part of the
-    /// schedule).
+    /// The delay at a `delay` venue in nanoseconds, sampled with the schedule.
     pub delay_ns: u64,
     /// Limit price in cents; the new price for a replace; 0 for a market order or a cancel.
     pub price: i64,
@@ -72,8 +68,7 @@ pub struct Order {
     pub trigger: u64,
 }
 
-/// The memory layout of an order: its words as fields. Words that an operation does not use are
-/// zero.
+/// The memory layout of an order. Words that an operation does not use are zero.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct OrderWords {
@@ -100,8 +95,7 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl Order {
-    /// Creates a buy order of quantity 0 at price 0, without delay, as a base for struct update
-    /// syntax. It is for instrument 0.
+    /// Creates a buy order of nothing in instrument 0, a base for struct update syntax.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         Self {
             id,
@@ -124,8 +118,7 @@ impl Order {
         }
     }
 
-    /// Encodes the order as a message. The target of a new order and the terms of other operations
-    /// have no meaning and are left out.
+    /// Encodes the order, without a new order's target and without other operations' terms.
     #[inline]
     pub fn to_message(&self) -> Message {
         let OrderTerms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;
@@ -159,10 +152,7 @@ impl Order {
         })
     }
 
-    /// Decodes and validates an order from a message.
-    ///
-    /// # Errors
-    /// An unknown code. Venue, instrument and id are checked by the orchestrator.
+    /// Decodes and validates an order; the orchestrator checks venue, instrument and id.
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: OrderWords = transmute!(message);

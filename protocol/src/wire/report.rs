@@ -6,15 +6,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute};
 
 codes! {
     BadStatus:
-    /// The status of an order in a report, a subset of FIX ExecType and OrdStatus that is used
-    /// here.
+    /// The status of an order in a report: a subset of FIX ExecType and OrdStatus.
     OrderStatus {
         /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
         Filled = 1,
         /// Rejected by the orchestrator's risk checks; the order never reached a venue.
         Rejected = 2,
-        /// The open quantity is cancelled: by its strategy, by its terms, or because its strategy
-        /// is dead.
+        /// The open quantity is cancelled: by its strategy, its terms, or its strategy's death.
         Cancelled = 3,
         /// The venue has accepted the order (FIX New).
         Accepted = 4,
@@ -46,8 +44,7 @@ pub struct Report {
     pub instrument: u16,
     /// The status of the order.
     pub status: OrderStatus,
-    /// The code of the reason for a rejection (`protocol::reject::Reject`). For a venue's report:
-    /// the venue's own code, or 0.
+    /// The reason for a rejection ([`Reject`]'s code), or the venue's own code, or 0.
     pub reason: u8,
     /// The side of the order.
     pub side: Side,
@@ -68,8 +65,7 @@ pub struct Report {
 /// Maximum number of reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
-/// The number of the report with which the engine closes an order whose gateway died. The engine
-/// does not count a venue's reports, so this is the largest possible number.
+/// The number of the report with which the engine closes an order whose gateway died, the largest.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
 /// The bit of a t5's detail that is set if more reports of the order follow.
@@ -77,7 +73,6 @@ const MORE: u8 = 1 << 7;
 
 const _: () = assert!(MAX_REPORTS == MORE as usize);
 
-/// The memory layout of a report.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct ReportWords {
@@ -98,8 +93,7 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// A message that is neither an order nor a report, used where two rings must have equal numbers of
-/// messages.
+/// Neither an order nor a report: keeps the counts of two rings equal.
 pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
@@ -132,15 +126,13 @@ impl Report {
         }
     }
 
-    /// Returns the detail of the report's stamp t5: its number, and whether more reports of its
-    /// order follow. That is in the highest bit. Zero for a single report.
+    /// Returns the detail of its t5: its number, and in the highest bit whether more follow.
     #[inline]
     pub const fn detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }
     }
 
-    /// Decodes the detail of a t5 stamp: the report's number, and whether it is the order's last
-    /// one.
+    /// Decodes the detail of a t5: the report's number, and whether it is the order's last.
     #[inline]
     pub const fn parse_detail(detail: u8) -> (u8, bool) {
         (detail & !MORE, detail & MORE == 0)
@@ -167,9 +159,6 @@ impl Report {
     }
 
     /// Decodes and validates a report from a message.
-    ///
-    /// # Errors
-    /// An unknown code.
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: ReportWords = transmute!(message);

@@ -10,8 +10,7 @@ codes! {
         /// Trades at its price or better.
         #[default]
         Limit = 0,
-        /// Trades at any price. A limit order of a recording with price 0 is one too: see
-        /// [`super::Order::price`].
+        /// Trades at any price, as does a recording's limit order with price 0.
         Market = 1,
         /// Becomes a market order when a trade happens at its stop price or beyond.
         Stop = 2,
@@ -39,8 +38,7 @@ codes! {
 
 codes! {
     BadTerms:
-    /// Self-trade prevention: the action instead of a trade between two orders of one strategy; FIX
-    /// tags 2362 and 2964.
+    /// Self-trade prevention (FIX tags 2362 and 2964): what happens instead of a trade.
     #[derive(Default)]
     SelfTrade {
         /// The orders trade.
@@ -57,8 +55,7 @@ codes! {
     }
 }
 
-/// The optional parameter of an order, such as a stop price or the displayed quantity. A message
-/// has one word for it, so an order has at most one.
+/// The optional parameter of an order; a message has one word for it, so there is at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderCondition {
     /// No parameter.
@@ -66,13 +63,11 @@ pub enum OrderCondition {
     None,
     /// The price that triggers a stop order, in the units of [`super::Order::price`].
     StopPrice(i64),
-    /// Iceberg order: the maximum quantity shown at once, in the units of
-    /// [`super::Order::quantity`].
+    /// Iceberg order: the maximum quantity shown at once.
     Display(u64),
     /// The minimum quantity that must be filled immediately.
     Minimum(u64),
-    /// The lifetime of a [`TimeInForce::GoodTillTime`] order from its arrival at the venue, in
-    /// nanoseconds.
+    /// Lifetime of a good-till-time order from its arrival at the venue, in nanoseconds.
     Lifetime(u64),
 }
 
@@ -111,8 +106,7 @@ impl OrderCondition {
     }
 }
 
-/// The terms of an order besides price and quantity, such as its type and time in force. The
-/// default is a plain limit order. A `delay` venue ignores them.
+/// The terms of an order besides price and quantity; a `delay` venue ignores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OrderTerms {
     /// The type of the order.

@@ -24,8 +24,7 @@ fn await_ready(segment: &AtomicWords, n: u64) {
     }
 }
 
-/// A child prepares, sets `Ready` and sleeps until `Go`; the launcher waits for it and opens the
-/// barrier.
+/// A child prepares, sets `Ready` and sleeps until `Go`; the launcher opens the barrier.
 #[test]
 fn passing_the_barrier_shows_earlier_stores() {
     let mut model = loom::model::Builder::new();
@@ -49,9 +48,7 @@ fn passing_the_barrier_shows_earlier_stores() {
     });
 }
 
-/// Two children: the launcher sees the preparation of both, and each child that sees `Go` also sees
-/// that of the other, through the launcher. They poll once; a third waiting thread would be too
-/// much for loom.
+/// The launcher sees the preparation of two children, and each that sees `Go` that of the other.
 #[test]
 fn barrier_publishes_preparation_of_other_threads() {
     let mut model = loom::model::Builder::new();

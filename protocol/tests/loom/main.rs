@@ -1,10 +1,5 @@
-//! Loom models, which run in every order of steps and with every value that the orderings allow:
-//! `.ci/loom.sh`.
-//!
-//! A separate binary, because `--cfg loom` builds another `protocol`, without the processes, files
-//! and kernel hand-offs that the other tests need. Without that flag it is empty.
-//!
-//! A single model: `.ci/loom.sh control::`.
+//! Loom models (`.ci/loom.sh`; a single one: `.ci/loom.sh control::`), in a binary of their own:
+//! `--cfg loom` builds another `protocol`, without processes, files and kernel hand-offs.
 #![cfg(loom)]
 
 mod control;

@@ -1,5 +1,5 @@
-//! A disk that refuses to take what was written: the exchange stops for good, reports why, and has
-//! published nothing that the disk may not have.
+//! A disk that refuses a write: the exchange stops for good, and has published nothing that is
+//! lost.
 
 use crate::recovery::{GatewayEnd, SharedTape, Successor, World, load, turn};
 use core::cell::Cell;

@@ -1,10 +1,6 @@
-//! An exchange that crashes in the middle of a duty cycle and recovers from its journal: its
-//! gateway receives each report in the journal once, and the journal has every order that was sent;
-//! equally for stamps and trades. The expected reports come from an exchange that gets only the
-//! journal, and sends everything.
-//!
-//! It dies wherever it reads the clock: before each stamp and each trade. Real processes die at any
-//! instruction in the launcher's tests.
+//! An exchange that crashes before any stamp or trade and recovers from its journal: its gateway
+//! receives each report in the journal once, and the journal has every order. The expected reports
+//! come from an exchange that gets only the journal, and sends everything.
 
 mod standby;
 
@@ -114,7 +110,7 @@ impl World {
             Some((shadow, reader)) => (shadow, Some(reader)),
             None => (venue::ExchangeReplica::new(setup(), time()), None),
         };
-        let board = MarketBoard::new(board::Writer::attach(&self.board).unwrap());
+        let board = MarketBoard::new(0, board::Writer::attach(&self.board).unwrap());
         let mut logged = LogTotals::new(1);
         logged.scan(&self.log.clone().into());
         let mut watermarks = OutputWatermarks {
@@ -262,8 +258,7 @@ fn played(
         idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
         if work.is_err() {
             died += 1;
-            // As after a SIGKILL: nothing of it is closed. The journal's lock would be let go by
-            // the kernel.
+            // As after a SIGKILL: nothing is closed, but the kernel unlocks the journal.
             drop(agent);
             agent = world.exchange(folder.path(), durability, how, shadow.take())?;
             reads.set(0);

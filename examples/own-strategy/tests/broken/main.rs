@@ -1,8 +1,6 @@
-//! A launcher with broken rings: what each of them does to orders is found in the simulation and in
-//! real runs under kills, and the good ring that they are made of stays valid.
-//!
-//! This program is the launcher, and each process of its runs, where its first word is a command of
-//! the launcher's; else it is a test program: the words are names of tests, or parts of them.
+//! A launcher with broken rings: each defect is found in the simulation and in real runs under
+//! kills, and the good ring stays valid. The program is the launcher and each process of its runs
+//! if its first word is a command of the launcher's, otherwise a test program.
 #![forbid(unsafe_code)]
 
 mod rings;
@@ -43,8 +41,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// This program as the launcher, with these words and that defect of its rings; `OUT` stands for a
-/// folder of the call's own, `_` for a space in a word.
+/// Runs this program as the launcher with a defect; `OUT`: a fresh folder, `_`: a space in a word.
 fn launcher(words: &str, defect: Option<&str>) -> Output {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().to_str().unwrap();

@@ -1,5 +1,5 @@
-//! The broken rings: a ring for each producer and one that all share, each with the defect that the
-//! environment names, and one that forgets the dead.
+//! The broken rings, each with the defect that the environment names, and one that forgets the
+//! dead.
 
 use launcher::Harness;
 use launcher::roles::registry::Links;

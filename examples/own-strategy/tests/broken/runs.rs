@@ -31,9 +31,8 @@ pub fn the_good_rings_are_valid() {
     }
 }
 
-/// The kinds of finding that detect each defect, with kills during the run. In a ring for each
-/// producer the engine takes the strategy for the culprit, and the merge reports that it need not
-/// be.
+/// The kinds of finding that detect each defect. In a ring for each producer the engine blames the
+/// strategy, and the merge reports that it need not be the culprit.
 const FOUND_BY: [(&str, &[&str]); 4] = [
     ("doubles", &["duplicate", "peer-faults"]),
     ("drops", &["lost", "peer-faults"]),

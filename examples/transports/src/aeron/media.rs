@@ -1,11 +1,9 @@
-//! Aeron's media driver and clients for this technique: they run on their caller's thread, and
-//! without time-outs that declare a client dead.
+//! Aeron's media driver and clients in invoker mode: they work when their caller's thread calls
+//! them, without timeouts that declare a client dead.
 //!
-//! Driver and clients run in Aeron's invoker mode: they do their work when they are called. The
-//! driver is the consumer's: a thread of its own calls it until the consumer takes its first look,
-//! so that producers can attach while the run waits for its start, and the consumer from then on.
-//! So it lives exactly as long as the one whom nobody can do without, takes no core, and there is
-//! no process more to end.
+//! The driver is the consumer's: a thread calls it until the consumer's first poll, so that
+//! producers can attach before the start, and from then on the consumer. It takes no core and no
+//! process.
 
 use core::fmt::Display;
 use core::time::Duration;
@@ -36,22 +34,18 @@ const DEAD: &str = "dead";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Interval of polls while waiting, and of driver calls before the first poll.
 const BREATH: Duration = Duration::from_micros(100);
-/// Aeron's timeouts declare a silent client dead. Here only the reaper of processes may do so, and
-/// an end is called only when there is something to send: ten years; the second must be longer than
-/// the first.
+/// Aeron's timeouts declare a silent client dead, which only the reaper of processes may do here:
+/// ten years. The second must be longer than the first.
 const NEVER_NS: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
-/// Bytes for the driver's counters, 128 each: four for a producer. Aeron's own choice, with what
-/// describes them, is 40 MiB of memory.
+/// Bytes for the driver's counters, 128 each: four for a producer. Aeron's default is 40 MiB.
 const COUNTERS: usize = 1 << 20;
 
-/// Number of messages that the consumer takes between two calls of the driver: producers see freed
-/// capacity only after a call.
+/// Messages taken between two calls of the driver, after which producers see freed capacity.
 const MESSAGES_A_CALL: u32 = 64;
 /// The same in ticks while it finds nothing: some ten microseconds with a CPU's time stamp counter.
 const TICKS_A_CALL: u64 = 1 << 15;
-/// The most turns of driver and client in a call: nobody who always has something for them keeps
-/// the consumer from its messages.
+/// Maximum turns of driver and client in a call, so that the consumer gets to its messages.
 const TURNS_A_CALL: usize = 256;
 
 /// Converts Aeron's refusal into an error of the segment with that name.
@@ -66,14 +60,12 @@ pub fn channel_of(session: i32) -> CString {
 }
 
 /// Bytes of a publication that may be sent and not taken, so that `capacity` messages always fit:
-/// the driver moves the limit only once an eighth of it has become free, and is called only so
-/// often.
+/// the driver moves the limit only once an eighth of it is free.
 fn window(capacity: u32) -> usize {
     let frames = (capacity + MESSAGES_A_CALL + 1) as usize;
     (frames * FRAME).div_ceil(7) * 8
 }
 
-/// Where the driver of a hand-off keeps its files.
 fn path(name: &str) -> PathBuf {
     directory::path(name).join("aeron")
 }
@@ -83,9 +75,7 @@ fn path_in_c(name: &str) -> Result<CString, RegionError> {
     CString::new(path(name).display().to_string()).map_err(refused(name, "use its folder"))
 }
 
-/// Polls until `look` returns a value.
-///
-/// # Errors An error of `look`, or a timeout.
+/// Polls until `look` returns a value, for a limited time.
 pub fn wait<T>(
     name: &str,
     what: &'static str,
@@ -104,11 +94,7 @@ pub fn wait<T>(
     }
 }
 
-/// Creates a client of a hand-off's driver once the driver runs; `touches` selects whether it
-/// prefaults what it maps.
-///
-/// # Errors
-/// There is none in time; what Aeron refused.
+/// Creates a client once the driver runs; `touches`: it prefaults what it maps.
 pub fn client(name: &str, touches: bool) -> Result<Aeron, RegionError> {
     let path = path_in_c(name)?;
     let make = || {
@@ -165,14 +151,12 @@ impl Media {
 
     /// What waits to be done by the driver and by the client; whether there was anything.
     fn work(&self) -> bool {
-        // The driver logs errors, and the client passes them to its handler: an end that is closed
-        // reports nothing.
+        // The driver logs errors, and the client passes them to its handler.
         let done = [self.driver.main_do_work().unwrap_or(0), self.client.main_do_work().unwrap_or(0)];
         done.iter().any(|done| *done > 0)
     }
 
-    /// The run has started: from now on a log is made without being filled, which its producer does
-    /// in its own time.
+    /// The run has started: from now on a log is made without being filled.
     fn has_started(self) -> Self {
         // Where that cannot be had, it takes as long as before.
         let _ = self.context.set_term_buffer_sparse_file(true);
@@ -197,9 +181,8 @@ impl Media {
     }
 }
 
-/// Releases the pages of logs that no producer writes and no consumer reads any more
-/// ([`Care::let_go`]). The driver, which still counts dead clients as alive, keeps using what
-/// follows the terms. Called by a producer that attaches.
+/// Releases the pages of finished logs ([`Care::let_go`]), except what follows the terms, which the
+/// driver keeps using. Called by a producer that attaches.
 pub fn give_back(name: &str) {
     let punch = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let Ok(logs) = path(name).join(LOGS).read_dir() else { return };
@@ -224,8 +207,7 @@ pub struct Care {
     called: u64,
 }
 
-/// A driver that a thread calls until somebody takes it away. Who does waits for no thread to come
-/// to its core: only for a call that is on its way.
+/// A driver that a thread calls until somebody takes it, who waits only for a call under way.
 #[derive(Clone)]
 struct Starting(Arc<Mutex<Option<Media>>>);
 
@@ -249,11 +231,7 @@ impl Starting {
 }
 
 impl Care {
-    /// Creates a driver with capacity for `capacity` messages of each producer, and the one
-    /// subscription.
-    ///
-    /// # Errors
-    /// What Aeron or the system refused.
+    /// Creates a driver with capacity for each producer's messages, and the one subscription.
     pub fn new(name: &str, capacity: u32) -> Result<(AeronSubscription, Self), RegionError> {
         let media = Media::new(name, capacity)?;
         let subscription = media.subscribe(name)?;

@@ -8,26 +8,18 @@
 //! ```
 //!
 //! A message is a frame: claimed in the producer's own log, written there, committed, and read
-//! there in place. A claim beyond the limit that the driver has set is [`Full`], and nothing was
-//! taken. No message passes through the driver, but it sets how far each producer may send.
+//! there in place. A claim beyond the limit that the driver has set is [`Full`]. No message passes
+//! through the driver, which is on the consumer's thread (see [`media`]): in a process of its own
+//! it could die alone, and producers would stand still at their limit.
 //!
-//! **Whose process the driver is**: the consumer's, and on its thread (see [`media`]). A driver
-//! that dies takes with it what nobody goes on without. In a process of its own it would be one
-//! more that can die alone: producers would go on until their limit and stand still then.
+//! The session, which the producer chooses for its publication, encodes its index and its process,
+//! which must be the one that was started for that producer. A dead producer leaves a log with
+//! committed frames, which the consumer takes; its successor has a log of its own. Aeron clears up
+//! after a timeout, by which nobody may decide here: the consumer refuses the image of the dead,
+//! and the next producer that attaches releases the pages of its log.
 //!
-//! **Whose a message is**: the session, which the producer chooses for its publication, encodes its
-//! index and its process, which must be the one that was started for that producer. It is in each
-//! frame; the consumer looks at who it is when it is new.
-//!
-//! **What a dead producer leaves**: its log with the frames that it has committed, which the
-//! consumer takes; a claim that was never committed is the end of it. Its successor has a log of
-//! its own. Aeron itself clears up after who is silent for ten seconds, which here nobody may
-//! decide by time: so the consumer refuses the image of the dead, and who attaches next gives the
-//! pages of its log back.
-//!
-//! **What it does not do**: another subscription would begin with what is sent then, so a consumer
-//! is not replaced. The logs and the driver's memory are trusted: a hostile process can make the
-//! engine fault.
+//! Another subscription would begin with what is sent then, so a consumer is not replaced. The logs
+//! and the driver's memory are trusted: a hostile process can make the engine fault.
 
 mod media;
 
@@ -46,7 +38,6 @@ use rusteron_client::{
 };
 use std::collections::VecDeque;
 
-/// Bytes of a message.
 const BYTES: usize = MESSAGE_WORDS * size_of::<u64>();
 /// Words that are written before the middle of a push.
 const HALF: usize = MESSAGE_WORDS / 2;
@@ -73,12 +64,10 @@ pub struct Receiver {
     subscription: AeronSubscription,
     care: Care,
     origins: Origins,
-    /// Messages that were read to find out whether a dead producer's log has an end, and that
-    /// nobody has been given yet.
+    /// Messages read to find the end of a dead producer's log, and not yet returned.
     kept: VecDeque<(usize, Message)>,
 }
 
-/// Who sends.
 struct Origins {
     /// The session of each producer that has sent something.
     sessions: Vec<Option<i32>>,
@@ -86,12 +75,10 @@ struct Origins {
     fault: Option<PeerFault>,
 }
 
-/// The session of that producer in that process.
 fn session(index: usize, pid: u32) -> i32 {
     ((index as u32) << PID_BITS | pid).cast_signed()
 }
 
-/// The producer and the process of a session.
 const fn whose(session: i32) -> (usize, u32) {
     let session = session.cast_unsigned();
     ((session >> PID_BITS) as usize, session & ((1 << PID_BITS) - 1))
@@ -188,8 +175,7 @@ impl Consumer for Receiver {
                 self.care.took();
                 return told.map(|(producer, message)| (Some(producer), message));
             }
-            // The rest of a term that was too short is passed over as nothing, and what was sent
-            // behind it is there: so twice at least.
+            // The rest of a term that was too short counts as nothing: poll at least twice.
             if look > 0 && !self.care.try_work_idle() {
                 break;
             }

@@ -19,8 +19,7 @@ pub struct Book {
     pub rules: Instrument,
     /// Bids and offers, in priority.
     pub orders: [Vec<OpenOrder>; 2],
-    /// Waiting buy stops from the lowest, sell stops from the highest, each stop price in the order
-    /// of arrival.
+    /// Waiting buy stops from the lowest, sell stops from the highest, in order of arrival.
     pub stops: [Vec<OpenOrder>; 2],
     /// Triggered, and waiting for the order that trades.
     queue: VecDeque<OpenOrder>,
@@ -56,8 +55,7 @@ fn at_any_price(order: &NewOrder) -> bool {
 }
 
 impl OpenOrder {
-    /// Returns the price that events report: the stop price of an order that waits, 0 of an order
-    /// at any price, else the limit price.
+    /// Returns the price that events report: a waiting order's stop price, 0 for any price.
     pub fn price(&self) -> i64 {
         match self.order.price {
             _ if self.waits => self.order.stop_price,
@@ -242,8 +240,7 @@ impl Book {
         (bid.min(offered), bid.abs_diff(offered))
     }
 
-    /// Looks at every tick between the lowest and the highest order: outside of them nothing
-    /// trades.
+    /// Looks at every tick between the lowest and the highest order.
     fn auction_price(&self) -> Option<(i64, u64)> {
         let prices = || self.orders.iter().flatten().map(|open| open.order.price);
         let (low, high) = (prices().min()?, prices().max()?);
@@ -288,8 +285,7 @@ impl Book {
     }
 }
 
-/// What happens instead of a trade. Returns whether the resting order stays; an aggressor that goes
-/// has nothing left.
+/// Prevents a trade. Returns whether the resting order stays.
 fn prevent(maker: &mut OpenOrder, taker: &mut OpenOrder, events: &mut Vec<Event>) -> bool {
     let (newest, oldest, quantity) = match taker.order.self_trade {
         SelfTrade::Allow => unreachable!(),
@@ -318,8 +314,7 @@ impl Book {
         self.orders.iter().chain(&self.stops).flatten().find(|open| open.order.id == id)
     }
 
-    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops, each in its
-    /// order.
+    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops.
     pub fn try_take(&mut self, wanted: impl Fn(&OpenOrder) -> bool) -> Option<OpenOrder> {
         let mut lists = self.orders.iter_mut().chain(&mut self.stops);
         lists.find_map(|list| list.iter().position(&wanted).map(|at| list.remove(at)))

@@ -1,5 +1,5 @@
-//! A naive matching engine, the reference for the real one: a sorted `Vec` for each side, linear
-//! scans, no cached totals. Written from the documentation of [`Command`] alone.
+//! A naive matching engine, the reference: sorted `Vec`s, written from the docs of [`Command`]
+//! alone.
 
 mod book;
 
@@ -287,7 +287,6 @@ impl Naive {
     }
 }
 
-/// The table of what goes together.
 fn goes_together(order: &NewOrder) -> bool {
     let (iceberg, minimum, post_only) = (order.display > 0, order.minimum > 0, order.post_only);
     let by_type = match order.order_type {

@@ -1,4 +1,4 @@
-//! Unit tests of the documented rules, in a short notation for commands and events.
+//! A short notation for commands and events.
 //!
 //! Commands: `B1 5@101` buys 5 at 101 as order 1, `S2 5` sells 5 at any price; then `ioc`, `fok`,
 //! `post`, `min=3`, `show=2`, `own=7`, `stop=105`, `until=9`, `newest`, `oldest`, `both`,
@@ -7,46 +7,16 @@
 //! cancelled with 3 open, `1! WouldTrade` rejected, `1= 5@102` replaced, `1~ 5` reduced to 5, `1* `
 //! triggered, `1t 5` expired, `uncrossed 5@101`.
 
-mod allocations;
-mod auctions;
-mod inconsistent;
-mod orders;
-mod rejects;
-mod self_trade;
-mod stopped;
+use exchange::{Command, Event, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
 
-use crate::{
-    Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
-};
-
-/// An exchange whose instrument has a tick of 1, a lot of 1, a band from 1 to 1000 and a capacity
-/// of 16 orders.
-fn exchange() -> Exchange {
-    let instrument = Instrument {
-        price_high: 1_000,
-        max_quantity: 1 << 59,
-        reference_price: 100,
-        ..Instrument::default()
-    };
-    Exchange::new(&[instrument], Capacity::for_orders(16)).expect("a valid configuration")
+/// Returns the commands of a line, which are separated by commas.
+pub fn commands(line: &str) -> Vec<Command> {
+    line.split(',').map(str::trim).filter(|text| !text.is_empty()).map(command).collect()
 }
 
-/// Applies lines of comma-separated commands to an empty exchange. Returns the last line's events.
-fn last(lines: &str) -> String {
-    let mut exchange = exchange();
-    lines.lines().map(|line| step(&mut exchange, line)).last().expect("a line")
-}
-
-/// Applies the commands of a line, and checks the exchange after each. Returns their events.
-fn step(exchange: &mut Exchange, line: &str) -> String {
-    let mut said = Vec::new();
-    for text in line.split(',') {
-        let mut events = Vec::new();
-        exchange.apply(command(text.trim()), &mut events);
-        exchange.check().unwrap_or_else(|found| panic!("{text}: {found}"));
-        said.extend(events.iter().map(show));
-    }
-    said.join(", ")
+/// Returns events in the notation, separated by commas.
+pub fn describe(events: &[Event]) -> String {
+    events.iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
 fn command(text: &str) -> Command {

@@ -1,16 +1,29 @@
 //! Exchanges with one violated invariant each, which the check must find.
 
-use super::{exchange, step};
-use crate::arena::BookPart;
-use crate::{Exchange, Inconsistency};
+use super::*;
+use crate::{Command, NewOrder, Side};
 
 /// Creates a book with orders of every kind.
 fn book() -> Exchange {
-    let mut exchange = exchange();
-    step(
-        &mut exchange,
-        "B1 5@99, B2 5@99, B3 9@98 show=2, S4 5@101, S5 5@102 until=9, S6 5@102 until=8, B7 5@200 stop=150",
-    );
+    let buy = |id, quantity, price| NewOrder { id, quantity, price, ..NewOrder::default() };
+    let sell = |id, quantity, price| NewOrder { side: Side::Sell, ..buy(id, quantity, price) };
+    let until =
+        |expires_at, order| NewOrder { time_in_force: TimeInForce::GoodTillTime, expires_at, ..order };
+    let stop = NewOrder { order_type: OrderType::StopLimit, stop_price: 150, ..buy(7, 5, 200) };
+    let iceberg = NewOrder { display: 2, ..buy(3, 9, 98) };
+    let mut exchange = crate::tests::exchange();
+    for order in [
+        buy(1, 5, 99),
+        buy(2, 5, 99),
+        iceberg,
+        sell(4, 5, 101),
+        until(9, sell(5, 5, 102)),
+        until(8, sell(6, 5, 102)),
+        stop,
+    ] {
+        exchange.apply(Command::New(order), &mut Vec::new());
+    }
+    exchange.check().expect("sound");
     exchange
 }
 
