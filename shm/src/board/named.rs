@@ -16,7 +16,6 @@ pub struct NamedWriter {
     segment: Option<OwnedSegment>,
 }
 
-/// The segment's full name.
 fn segment(name: &str) -> Result<String, BoardError> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
@@ -101,8 +100,7 @@ impl Reader {
 fn header(name: &str) -> Header {
     let creator_pid = std::process::id();
     let creator_start = start_time(creator_pid).unwrap_or(0);
-    let run = run_hash(name);
-    Header { kind: KIND, bytes: 0, capacity: 0, slot_words: 0, creator_pid, creator_start, run, index: 0 }
+    Header { creator_pid, creator_start, run: run_hash(name), ..Header::anonymous(KIND, 0, 0, 0, 0) }
 }
 
 /// Removes a board whose writer is dead.

@@ -5,9 +5,7 @@ use crate::memory::header::HEADER_WORDS;
 use crate::memory::{AtomicWords, Header, HeaderError, LINE_WORDS as LINE, ReadOnlyWords, SegmentKind};
 use crate::sync::Ordering;
 
-/// Offset of the number of words of a value.
 const WORDS: usize = HEADER_WORDS;
-/// Offset of the number of slots of a cell.
 const SLOTS: usize = WORDS + 1;
 /// Where the first cell begins: the words above have two lines to themselves.
 const CELLS: usize = HEADER_WORDS + 2 * LINE;

@@ -14,11 +14,7 @@ use std::path::PathBuf;
 /// What the system refused (the name exists, no permission).
 pub fn create(name: &str) -> Result<(), RegionError> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(path(name));
-    made.map_err(|source| RegionError::Os {
-        name: name.into(),
-        what: "create a directory of that name",
-        source,
-    })
+    made.map_err(RegionError::os(name, "create a directory of that name"))
 }
 
 /// Returns the path of a directory in `/dev/shm`.

@@ -110,17 +110,4 @@ mod tests {
         drop(second);
         assert!(try_lock(&third).unwrap());
     }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn bytes_are_locked_independently() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let open = || File::options().read(true).write(true).open(file.path()).unwrap();
-        let (first, second) = (open(), open());
-        assert!(try_lock(&first).unwrap() && try_lock_byte(&second, 7).unwrap());
-        assert!(!try_lock_byte(&first, 7).unwrap() && is_byte_locked(&first, 7).unwrap());
-        assert!(!is_byte_locked(&first, 8).unwrap());
-        drop(second);
-        assert!(!is_byte_locked(&first, 7).unwrap());
-    }
 }

@@ -54,6 +54,14 @@ pub enum RegionError {
     },
 }
 
+impl RegionError {
+    /// Returns a closure that adds a segment's name and an operation to an error of the system.
+    #[cfg(not(loom))]
+    pub(crate) fn os(name: impl Into<String>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Os { name: name.into(), what, source }
+    }
+}
+
 /// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
 /// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {

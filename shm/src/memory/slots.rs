@@ -34,9 +34,7 @@ impl Deref for Word {
 /// A ring slot: `M` words and the sequence after them.
 #[repr(C)]
 pub(crate) struct Slot<const M: usize> {
-    /// The message.
     pub(crate) message: [AtomicU64; M],
-    /// The sequence of the message in the slot.
     pub(crate) sequence: AtomicU64,
 }
 
@@ -195,21 +193,5 @@ mod tests {
             let words = Region::heap(40).words().slice(0, words);
             assert!(catch_unwind(AssertUnwindSafe(|| drop(Slots::<2>::new(words)))).is_err());
         }
-    }
-
-    #[test]
-    fn word_accesses_its_index() {
-        let words = Region::heap(8).words();
-        let word = Word::new(&words, 7);
-        word.store(9, Ordering::Relaxed);
-        assert_eq!(words[7].load(Ordering::Relaxed), 9);
-        drop(words);
-        assert_eq!(word.load(Ordering::Relaxed), 9);
-    }
-
-    #[test]
-    #[should_panic(expected = "out of range")]
-    fn word_outside_its_region_panics() {
-        drop(Word::new(&Region::heap(8).words(), 8));
     }
 }

@@ -6,7 +6,6 @@ use super::error::QueueError;
 /// follow.
 pub const PREFIX: &str = "bulkhead-queue.";
 
-/// Returns the full name of a queue's segment in `/dev/shm`.
 pub(super) fn segment_name(queue: &str, what: &str) -> String {
     format!("{PREFIX}{queue}.{what}")
 }

@@ -71,7 +71,6 @@ fn map(memory: &File) -> Result<Arc<Region>, QueueError> {
 }
 
 impl<T: Link> Queue<T> {
-    /// Creates a queue without a name, for typed messages of `bytes` bytes.
     pub(super) fn create_sealed(
         producers: usize,
         capacity: u32,
@@ -95,7 +94,6 @@ impl<T: Link> Queue<T> {
         Self::from_sealed(descriptor, memory, SealedMemory { region, pipe })
     }
 
-    /// Opens a queue without a name, given the descriptors of its memory and its pipe.
     pub(super) fn from_fds([memory, pipe]: [OwnedFd; 2]) -> Result<Self, QueueError> {
         let (memory, pipe) = (File::from(memory), File::from(pipe));
         let region = map(&memory)?;
@@ -130,7 +128,6 @@ impl<T: Link> Queue<T> {
         Self::from_sealed(descriptor, memory, SealedMemory { region, pipe })
     }
 
-    /// Creates a handle of a queue whose sealed memory was checked.
     pub(super) fn from_sealed(
         descriptor: QueueDescriptor,
         memory: File,
@@ -150,7 +147,6 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the descriptors of the memory and the pipe of a queue without a name.
     pub(super) fn fds(&self) -> Option<[BorrowedFd<'_>; 2]> {
         let (memory, sealed) = (self.file.as_ref()?, self.sealed.as_ref()?);
         Some([memory.as_fd(), sealed.pipe.as_fd()])

@@ -79,7 +79,6 @@ impl Source for QueueSource {
     }
 }
 
-/// Returns the descriptor of a new queue of the technique `T`.
 pub(super) fn describe<T: Link>(
     name: &str,
     producers: usize,
@@ -151,7 +150,6 @@ impl<T: Link> Queue<T> {
         Self::create_typed(name, producers, capacity, 0)
     }
 
-    /// Creates a queue as [`Queue::create`] does, for typed messages of `bytes` bytes.
     pub(super) fn create_typed(
         name: &str,
         producers: usize,
@@ -213,19 +211,14 @@ impl<T: Link> Queue<T> {
         if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
     }
 
-    /// Opens a queue as [`Queue::open`] does, for messages of any size.
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
-        let os = |what| {
-            let name = descriptor_name.clone();
-            move |source| RegionError::Os { name, what, source }
-        };
         let file = match open_safely(&descriptor_name, OpenOptions::new().read(true).write(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(QueueError::NotFound(name.into()));
             }
-            opened => opened.map_err(os("open it"))?,
+            opened => opened.map_err(RegionError::os(&descriptor_name, "open it"))?,
         };
         let words = Region::map(&descriptor_name, &file, true)?.words();
         let descriptor = QueueDescriptor::read(&words, name)
@@ -247,7 +240,6 @@ impl<T: Link> Queue<T> {
         QueueError::Technique { name: self.label().into(), technique: T::INFO.name }
     }
 
-    /// Returns another handle of the queue.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let (name, spec) = (self.label(), &self.spec);
         if let (Some(file), Some(sealed)) = (&self.file, &self.sealed) {
@@ -259,7 +251,6 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the queue's name for error messages.
     pub(super) fn label(&self) -> &str {
         let unnamed = if self.sealed.is_some() { SEALED } else { "on the heap" };
         self.name.as_deref().unwrap_or(unnamed)
@@ -289,8 +280,7 @@ impl<T: Link> Queue<T> {
     }
 
     fn failed(&self, what: &'static str) -> impl FnOnce(io::Error) -> QueueError {
-        let name = segment_name(self.label(), DESCRIPTOR);
-        move |source| RegionError::Os { name, what, source }.into()
+        move |source| RegionError::os(segment_name(self.label(), DESCRIPTOR), what)(source).into()
     }
 
     /// Returns the queue's name, by which other processes open it; `None` without a name.
@@ -389,8 +379,7 @@ impl<T: Link> Queue<T> {
 fn reopen(file: &File, name: &str) -> Result<File, QueueError> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let opened = File::options().read(true).write(true).open(path);
-    let name = || segment_name(name, DESCRIPTOR);
-    Ok(opened.map_err(|source| RegionError::Os { name: name(), what: "open it again", source })?)
+    Ok(opened.map_err(RegionError::os(&segment_name(name, DESCRIPTOR), "open it again"))?)
 }
 
 impl<T: Link> Drop for Queue<T> {

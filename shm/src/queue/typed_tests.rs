@@ -1,7 +1,7 @@
 //! Typed queues in one process: ends, states, successors, faults. Real crashes are in
 //! `tests/all/queues`.
 
-use super::names::segment_name;
+use super::tests::files;
 use super::*;
 use crate::ring::PeerFault;
 use crate::sync::Ordering;
@@ -11,12 +11,6 @@ type Large = [u64; 100];
 
 fn name(what: &str) -> String {
     format!("typed-{}-{what}", std::process::id())
-}
-
-fn files(name: &str) -> usize {
-    let entries = std::fs::read_dir(crate::memory::SHM_DIR).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|file| file.starts_with(&segment_name(name, ""))).count()
 }
 
 fn drain<T: Message>(receiver: &mut Receiver<T>) -> Vec<T> {
@@ -285,12 +279,4 @@ fn descriptor_is_readable_once_a_message_is_pushed() {
         assert!(!receiver.prepare_wait() && !is_readable(&receiver), "it is there already");
         assert_eq!(receiver.pop(), Ok(Some(n)));
     }
-}
-
-#[test]
-fn ends_can_move_to_other_threads() {
-    fn is_send<T: Send>() {}
-    is_send::<Sender<u64>>();
-    is_send::<Receiver<u64>>();
-    is_send::<MessageQueue<u64>>();
 }

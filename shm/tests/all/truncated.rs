@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
-/// Set for the children.
 const CHILD: &str = "BULKHEAD_TEST_TRUNCATED";
 /// Words of four pages.
 const WORDS: usize = 4 * 512;

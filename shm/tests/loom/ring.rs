@@ -166,7 +166,6 @@ fn successors_continue_a_ring_in_use() {
     }
 }
 
-/// Which ends have a successor.
 #[derive(Clone, Copy, PartialEq)]
 enum Resumed {
     Consumer,

@@ -47,7 +47,6 @@ impl<const W: usize> RingLayout<W> {
         self.mask + 1
     }
 
-    /// Returns the offset (words) of the slot of a position.
     #[inline(always)]
     pub(super) fn slot_offset(&self, position: u64) -> usize {
         (position & self.mask) as usize * (W + 1)

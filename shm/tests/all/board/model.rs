@@ -103,9 +103,7 @@ struct World<W, R, F> {
     writer: W,
     reader: R,
     follower: F,
-    /// The newest version of each cell.
     newest: Vec<u64>,
-    /// The last version that was read of each.
     read: Vec<u64>,
     /// Entries that the log reader returned, and the number it reported as missed.
     followed: u64,
