@@ -3,7 +3,7 @@
 use super::{BoardError, BoardShape, KIND, Reader, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
-use crate::memory::{AtomicWords, Region};
+use crate::memory::{AtomicWords, Region, is_valid_name};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
@@ -17,9 +17,7 @@ pub struct NamedWriter {
 }
 
 fn segment(name: &str) -> Result<String, BoardError> {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
-    if is_good { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
+    if is_valid_name(name) { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
 }
 
 impl NamedWriter {

@@ -22,11 +22,8 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a directory with its contents; the directory itself goes last. Before it go the files
-/// next to it. Links are removed and not followed.
-///
-/// # Errors
-/// What the system refused. Files that are already gone are ignored.
+/// Removes the files next to a directory, then the directory with its contents. Links are removed
+/// and not followed; what is gone already is ignored.
 pub(super) fn remove(name: &str) -> io::Result<()> {
     let beside = format!("{name}.");
     for entry in std::fs::read_dir(SHM_DIR)? {

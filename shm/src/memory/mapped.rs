@@ -102,9 +102,7 @@ impl Region {
     }
 
     fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
-        let file = open_safely(name, OpenOptions::new().read(true).write(true))
-            .map_err(RegionError::os(name, "open it"))?;
-        Self::map(name, &file, prefault)
+        Self::map(name, &open_named(name, true)?, prefault)
     }
 
     /// Maps a named segment for reading only, and touches its pages.
@@ -112,9 +110,7 @@ impl Region {
     /// # Errors
     /// As [`Region::open`].
     pub fn open_read_only(name: &str) -> Result<ReadOnlyWords, RegionError> {
-        let file =
-            open_safely(name, OpenOptions::new().read(true)).map_err(RegionError::os(name, "open it"))?;
-        Self::map_read_only(name, &file)
+        Self::map_read_only(name, &open_named(name, false)?)
     }
 
     /// Creates an anonymous shared file of zeroed words (`memfd_create`).
@@ -127,9 +123,6 @@ impl Region {
 
     /// Creates an anonymous region as [`Region::memfd`] does, and returns its file too. The file's
     /// size can be sealed and its descriptor handed over.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub(crate) fn memfd_and_file(
         name: &str,
         words: usize,
@@ -234,6 +227,12 @@ fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
     let guard = Guard::new(start.addr().get(), shmem.len(), true);
     let backing = Backing::Named(Box::new((shmem, locked)));
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
+}
+
+/// Opens the file with a segment's name as [`open_safely`] does, for reading and also for writing.
+pub(super) fn open_named(name: &str, is_writable: bool) -> Result<File, RegionError> {
+    let opened = open_safely(name, OpenOptions::new().read(true).write(is_writable));
+    opened.map_err(RegionError::os(name, "open it"))
 }
 
 /// Opens the file with a segment's name, which must be memory of this user. Follows no link and

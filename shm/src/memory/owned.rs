@@ -7,9 +7,9 @@
 //! now. Only the holder of the lock removes the name, so a leftover that two processes find at once
 //! is removed once, and what one of them has created under the name since is not touched.
 
-use super::mapped::{give_name, nameless, open_safely, unlink};
+use super::mapped::{give_name, nameless, open_named, unlink};
 use super::{AtomicWords, Region, RegionError, SHM_DIR, lock};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -53,8 +53,7 @@ impl OwnedSegment {
     /// # Errors
     /// No segment has that name; the file is not memory of this user.
     pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
-        let file = open_safely(name, OpenOptions::new().read(true).write(true))
-            .map_err(RegionError::os(name, "open it"))?;
+        let file = open_named(name, true)?;
         let is_ours = lock::try_lock(&file).map_err(RegionError::os(name, "lock it"))?;
         let owned = Self { name: name.into(), file };
         Ok((is_ours && owned.is_named()).then_some(owned))

@@ -47,9 +47,6 @@ pub(crate) struct Slots<const M: usize> {
 
 impl<const M: usize> Slots<M> {
     /// Creates ring slots that fill a whole slice.
-    ///
-    /// # Panics
-    /// If it is not a power of two of slots.
     pub(crate) fn new(words: AtomicWords) -> Self {
         let count = words.len() / (M + 1);
         assert!(count.is_power_of_two() && count * (M + 1) == words.len(), "checked geometries only");
@@ -114,9 +111,6 @@ unsafe impl<const M: usize> Send for Cursor<M> {}
 
 impl<const M: usize> Cursor<M> {
     /// Creates a read position at the start of a ring.
-    ///
-    /// # Panics
-    /// As [`Slots::new`].
     pub(crate) fn new(view: ReadOnlyWords) -> Self {
         let slots = Slots::new(view.0);
         Self { at: NonNull::from(slots.slot(0)), slots }

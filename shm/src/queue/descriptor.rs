@@ -22,7 +22,7 @@ use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use crate::process::start_time;
 use crate::ring::{SegmentPlace, SegmentSpec};
 use crate::sync::{AtomicU64, Ordering};
-use std::fs::FileType;
+use std::fs::{File, FileType};
 use std::os::unix::fs::FileTypeExt as _;
 
 pub(super) const KIND: SegmentKind = SegmentKind::new(
@@ -181,23 +181,20 @@ impl QueueDescriptor {
     }
 
     /// Reads the descriptor of the queue called `name`.
-    ///
-    /// # Errors
-    /// What is wrong with the header; numbers that do not fit the segment.
     pub(super) fn read(words: &AtomicWords, name: &str) -> Result<Self, HeaderError> {
         let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
-        let Header { run, capacity, slot_words, bytes, creator_pid, creator_start, .. } = header;
+        let Header { run, capacity, creator_pid, creator_start, .. } = header;
         if run != run_hash(name) {
             return Err(HeaderError::OtherRun);
         }
         if words.len() < ENDS {
-            return Err(HeaderError::TooShort(bytes));
+            return Err(HeaderError::TooShort(header.bytes));
         }
         let load = |word: usize| words[word].load(Ordering::Relaxed);
         let producers = usize::try_from(load(PRODUCERS)).unwrap_or(usize::MAX);
         // A list of files has pairs of words.
         if producers > words.len() - ENDS || !(words.len() - ENDS - producers).is_multiple_of(FILE_WORDS) {
-            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+            return Err(header.bad_geometry());
         }
         let listed = words[ENDS + producers..].chunks_exact(FILE_WORDS);
         let file = |pair: &[AtomicU64]| {
@@ -235,6 +232,36 @@ pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
 pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
     // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
+}
+
+/// An end of a typed queue that this process has attached, until it is dropped.
+pub(super) struct AttachedEnd {
+    words: AtomicWords,
+    end: QueueEnd,
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
+    lock: Option<File>,
+}
+
+impl AttachedEnd {
+    pub(super) fn take_over(words: &AtomicWords, end: QueueEnd, lock: File) -> Self {
+        take_over_end(words, end);
+        Self { words: words.clone(), end, lock: Some(lock) }
+    }
+
+    /// Leaves the end as the death of its process would: neither freed nor locked.
+    #[cfg(test)]
+    pub(super) fn abandon(&mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for AttachedEnd {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            free_end(&self.words, self.end);
+        }
+    }
 }
 
 pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {

@@ -13,7 +13,7 @@
 use super::descriptor::{self, QueueDescriptor};
 use super::error::QueueError;
 use super::sealed_memory::{MEMORY, SEALED, SealedMemory, os};
-use super::technique_queue::{Queue, describe, link_spec};
+use super::technique_queue::{Queue, check_descriptor, describe, link_spec};
 use super::wake;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::sealed::{is_size_sealed, seal_size};
@@ -108,11 +108,7 @@ impl<T: Link> Queue<T> {
         if !descriptor::is_ready(&words) {
             return Err(QueueError::Incomplete(SEALED.into()));
         }
-        let capacity = u32::try_from(descriptor.capacity).unwrap_or(u32::MAX);
-        let expected = describe::<T>(SEALED, descriptor.producers, capacity)?;
-        if descriptor.technique != expected.technique {
-            return Err(QueueError::Technique { name: SEALED.into(), technique: T::INFO.name });
-        }
+        let capacity = check_descriptor::<T>(SEALED, &descriptor)?;
         let (segments, words) = layout::<T>(&descriptor, capacity);
         let (promised, found) = (words as u64 * 8, all.len() as u64 * 8);
         if promised != found || !descriptor.files.is_empty() {

@@ -93,6 +93,18 @@ pub(super) fn describe<T: Link>(
     Ok(QueueDescriptor::new(name, T::INFO.name, producers, capacity))
 }
 
+/// Returns the capacity of a queue whose descriptor was read, after a check of its geometry and its
+/// technique.
+pub(super) fn check_descriptor<T: Link>(name: &str, found: &QueueDescriptor) -> Result<u32, QueueError> {
+    let capacity = u32::try_from(found.capacity).unwrap_or(u32::MAX);
+    let expected = describe::<T>(name, found.producers, capacity)?;
+    if found.technique == expected.technique { Ok(capacity) } else { Err(other_technique::<T>(name)) }
+}
+
+fn other_technique<T: Link>(name: &str) -> QueueError {
+    QueueError::Technique { name: name.into(), technique: T::INFO.name }
+}
+
 pub(super) const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
     LinkSpec { name: "queue", producers, capacity }
 }
@@ -208,7 +220,7 @@ impl<T: Link> Queue<T> {
     /// words are not what a creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         let queue = Self::open_any(name)?;
-        if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
+        if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(other_technique::<T>(name)) }
     }
 
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
@@ -223,21 +235,14 @@ impl<T: Link> Queue<T> {
         let words = Region::map(&descriptor_name, &file, true)?.words();
         let descriptor = QueueDescriptor::read(&words, name)
             .map_err(|source| RegionError::Header { name: descriptor_name.clone(), source })?;
-        let capacity = u32::try_from(descriptor.capacity).unwrap_or(u32::MAX);
-        let expected = describe::<T>(name, descriptor.producers, capacity)?;
-        let technique = descriptor.technique;
-        let is_complete = descriptor::is_ready(&words);
+        let capacity = check_descriptor::<T>(name, &descriptor)?;
+        if !descriptor::is_ready(&words) {
+            return Err(QueueError::Incomplete(name.into()));
+        }
         let mut queue = Self::new(name, capacity, descriptor, words);
         queue.name = Some(name.into());
         queue.file = Some(file);
-        if technique != expected.technique {
-            return Err(queue.is_of_another_technique());
-        }
-        if is_complete { Ok(queue) } else { Err(QueueError::Incomplete(name.into())) }
-    }
-
-    fn is_of_another_technique(&self) -> QueueError {
-        QueueError::Technique { name: self.label().into(), technique: T::INFO.name }
+        Ok(queue)
     }
 
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {

@@ -45,9 +45,6 @@ pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
 }
 
 /// Opens a pipe again, so that its flags are not shared with other processes.
-///
-/// # Errors
-/// It is not a pipe; what the system refused.
 pub(super) fn reopen_pipe(pipe: &File) -> io::Result<File> {
     if !pipe.metadata()?.file_type().is_fifo() {
         return Err(io::Error::other("it is not a pipe"));
