@@ -17,17 +17,13 @@ const SEGMENT: u64 = 4 << 20;
 const BEHIND_SNAPSHOT: u64 = 16_384;
 const BEHIND_SPARE: u64 = 400;
 
-/// Returns the options of the journals.
 pub fn options() -> Options {
     Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
 }
 
-/// A journal to recover from.
 #[derive(Clone, Copy)]
 pub struct RecoveryCase<'a> {
-    /// Directory of the journal.
     pub folder: &'a Path,
-    /// Number of records in the journal.
     pub records: u64,
     /// Number of open orders after recovery.
     pub open: u64,

@@ -9,17 +9,13 @@ use std::time::{Duration, Instant};
 /// Operations between two clock reads.
 pub const BATCH: u32 = 32;
 
-/// A measured operation.
 pub struct Subject<'a> {
-    /// Name of the row.
     pub name: String,
-    /// Runs a number of operations.
     pub batch: Box<dyn FnMut(u32) + 'a>,
     /// Operations in a batch: few for slow ones.
     pub operations: u32,
 }
 
-/// Creates a subject of fast operations.
 pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) -> Subject<'a> {
     let batch = move |operations| (0..operations).for_each(|_| operation());
     Subject { name: name.into(), batch: Box::new(batch), operations: BATCH }
@@ -49,7 +45,6 @@ pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     }
 }
 
-/// Formats nanoseconds with a unit.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1000.0 => format!("{ns:.1} ns"),
@@ -83,7 +78,6 @@ pub fn appends<'a>(memory: &Path, disk: &Path) -> Vec<Subject<'a>> {
     subjects
 }
 
-/// An order in a snapshot.
 #[derive(Clone, Serialize, Deserialize)]
 struct Order {
     id: u64,
@@ -181,7 +175,6 @@ pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64);
     })
 }
 
-/// Prints a row of the table of groups.
 pub fn print_group(name: &str, outstanding: u64, (rate, p50): (f64, f64)) {
     println!("| {name} | {outstanding} | {rate:.0} | {} |", time(p50));
 }

@@ -7,7 +7,6 @@
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
-/// Maximum number of bytes that decoding allocates.
 const MAX_DECODED_BYTES: usize = 1 << 32;
 
 /// The error that a state cannot be encoded or decoded.

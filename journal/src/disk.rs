@@ -99,7 +99,6 @@ impl Disk for FailingDisk {
     }
 }
 
-/// Runs one operation unless the disk refuses it.
 fn run<T>(
     disk: &dyn Disk,
     operation: DiskOperation,
@@ -111,7 +110,6 @@ fn run<T>(
         .map_err(JournalError::io(path, operation.description()))
 }
 
-/// Creates a file for reading and writing, mode 0600.
 pub(crate) fn create(disk: &dyn Disk, path: &Path) -> Result<File, JournalError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
@@ -140,7 +138,6 @@ pub(crate) fn rename(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), Jour
     run(disk, DiskOperation::Rename, from, || fs::rename(from, to))
 }
 
-/// Removes a file from the disk, if it exists.
 pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
     run(disk, DiskOperation::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

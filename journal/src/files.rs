@@ -13,10 +13,6 @@ use std::path::Path;
 /// Flags for a file that is not followed if it is a link, and never waited for.
 const SAFE: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
 
-/// Opens a regular file for reading.
-///
-/// # Errors
-/// Any other kind of file, or the system's refusal.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     regular(open(path, SAFE | OFlag::O_RDONLY, Mode::empty()))
 }

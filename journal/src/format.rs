@@ -40,7 +40,13 @@ pub(crate) const ROLL: u32 = u32::MAX;
 const MAGIC: u64 = u64::from_le_bytes(*b"bulkwal1");
 const VERSION: u64 = 1;
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+/// Writes words into bytes from the byte `at` on.
+pub(crate) fn put(bytes: &mut [u8], at: usize, words: &[u64]) {
+    let places = bytes[at..].as_chunks_mut::<8>().0.iter_mut();
+    places.zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+}
+
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
@@ -63,14 +69,9 @@ impl SegmentHeader {
     /// Encodes the segment's header as bytes of the file.
     pub fn encode(&self) -> [u8; SEGMENT_HEADER] {
         let mut bytes = [0; SEGMENT_HEADER];
-        let words = [MAGIC, VERSION, self.log, self.index, self.bytes];
-        for (at, word) in words.iter().enumerate() {
-            bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
-        }
+        put(&mut bytes, 0, &[MAGIC, VERSION, self.log, self.index, self.bytes]);
         let check = u64::from(crc32c(&bytes[..40]));
-        for (at, word) in [check, self.watermark, !self.watermark].iter().enumerate() {
-            bytes[40 + at * 8..48 + at * 8].copy_from_slice(&word.to_le_bytes());
-        }
+        put(&mut bytes, 40, &[check, self.watermark, !self.watermark]);
         bytes
     }
 

@@ -14,10 +14,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Sleep of the helper when it has nothing to do.
 const IDLE_SLEEP: Duration = Duration::from_millis(10);
 
-/// The options with which log segments are created.
 #[derive(Clone, Copy)]
 pub(crate) struct SegmentOptions {
     pub bytes: u64,

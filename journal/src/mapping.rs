@@ -12,10 +12,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Maximum length of a range of [`MappedWords::touch_ranges`].
 const TOUCH_BYTES: usize = 256 << 10;
 
-/// The owner of the words' memory.
 #[derive(Clone)]
 enum Backing {
     Heap(#[expect(dead_code, reason = "kept alive, accessed through the pointer")] Arc<[AtomicU64]>),

@@ -54,7 +54,6 @@ impl Iterator for Records<'_> {
 pub struct Reader {
     folder: PathBuf,
     segment: Option<OpenSegment>,
-    /// Byte offset of the next record in the segment.
     at: u64,
     next_sequence: u64,
     /// `buffer[start..end]` holds the bytes from `at` on.
@@ -121,7 +120,6 @@ impl Reader {
         self.segment.as_ref().map(|segment| (segment.path.as_path(), self.at))
     }
 
-    /// Returns the index of the segment from which the next record is read.
     pub(crate) fn index(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.index)
     }
@@ -182,7 +180,6 @@ impl Reader {
         }
     }
 
-    /// Returns the id of the log, which all its segments have.
     pub(crate) fn log_id(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.log)
     }

@@ -45,7 +45,6 @@ pub struct LogEnd {
     pub(crate) log: Option<u64>,
     /// Indices of the segments that recovery has read.
     pub(crate) segments: Vec<u64>,
-    /// Highest index of a segment.
     pub(crate) highest: u64,
 }
 
@@ -60,7 +59,6 @@ pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd
     check_watermark(folder, read_log(folder, apply)?)
 }
 
-/// Checks that no durable record is missing.
 fn check_watermark(folder: &Path, end: LogEnd) -> Result<LogEnd, JournalError> {
     if end.last < end.watermark {
         let (path, next, durable) = (folder.to_owned(), end.last + 1, end.watermark);
@@ -115,7 +113,6 @@ pub fn follow(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<Rea
     Reader::open(folder, Some(end.snapshot + 1))
 }
 
-/// Reads the headers of all segments.
 fn scan_headers(folder: &Path) -> Result<LogEnd, JournalError> {
     let mut end = LogEnd::default();
     for (index, path) in segment::list(folder)? {

@@ -7,7 +7,6 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the names of segments.
 const PREFIX: &str = "log-";
 /// Name of a log segment's file while it is created.
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
@@ -36,12 +35,10 @@ pub fn index_of(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
-/// Returns the path of the log segment with this index.
 pub(crate) fn path(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("{PREFIX}{index:08}"))
 }
 
-/// A log segment that is open for reading.
 pub(crate) struct OpenSegment {
     pub path: PathBuf,
     pub file: File,
@@ -88,9 +85,7 @@ impl OpenSegment {
             if read_at(&self.file, &self.path, &mut bytes, at)? < wanted {
                 return Ok(None);
             }
-            let mut claimed = [0; 8];
-            claimed.copy_from_slice(&bytes[8..16]);
-            let claimed = u64::from_le_bytes(claimed);
+            let claimed = format::word(&bytes, 8);
             match format::scan(&bytes, remaining, self.seed, claimed) {
                 ScanResult::Record(_) => return Ok(Some(claimed)),
                 ScanResult::NeedsMore(more) if more > wanted => bytes.resize(more, 0),

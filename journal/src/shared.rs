@@ -27,7 +27,6 @@ impl core::ops::Deref for PaddedCounter {
     }
 }
 
-/// A log segment that is mapped for writing.
 pub(crate) struct MappedSegment {
     pub index: u64,
     pub path: PathBuf,
@@ -60,7 +59,6 @@ pub(crate) struct Shared {
     failed: PaddedCounter,
     /// 1 once the threads must stop.
     pub stop: PaddedCounter,
-    /// Message of the first failure.
     reason: Mutex<String>,
     segments: Mutex<UnsyncedSegments>,
     /// Held while a thread syncs: others wait for it, and find its result.
@@ -125,9 +123,14 @@ impl Shared {
         self.failed.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the error that all calls return after the journal has failed.
+    /// Returns the error that all calls return after the journal has failed, if it has.
+    #[inline(always)]
+    pub fn check(&self) -> Result<(), JournalError> {
+        if self.is_failed() { Err(self.failure()) } else { Ok(()) }
+    }
+
     #[cold]
-    pub fn failure(&self) -> JournalError {
+    fn failure(&self) -> JournalError {
         JournalError::Failed(locked(&self.reason).clone())
     }
 
@@ -152,9 +155,7 @@ impl Shared {
     /// the first failure no sync is tried again.
     pub fn sync(&self) -> Result<u64, JournalError> {
         let _turn = locked(&self.syncing);
-        if self.is_failed() {
-            return Err(self.failure());
-        }
+        self.check()?;
         // Acquire: pairs with the Release of the append. Its segment was stored before it.
         let appended = self.appended.load(Ordering::Acquire);
         if appended == self.durable.load(Ordering::Relaxed) {
@@ -226,7 +227,7 @@ impl Watermark {
     /// # Errors
     /// [`JournalError::Failed`] with the reason.
     pub fn check(&self) -> Result<(), JournalError> {
-        if self.0.is_failed() { Err(self.0.failure()) } else { Ok(()) }
+        self.0.check()
     }
 
     /// Waits until a record is durable, at most for `timeout`. Returns `false` if it was not

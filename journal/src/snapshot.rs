@@ -20,6 +20,7 @@
 use crate::disk::{self, Disk};
 use crate::error::JournalError;
 use crate::files::open_regular;
+use crate::format::{self, word};
 use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
@@ -38,19 +39,15 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     segment::numbered(folder, "snapshot-")
 }
 
-/// Encodes the header of a snapshot.
 fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
-    let words = [MAGIC, VERSION, log, sequence, state.len() as u64, u64::from(crc32c(state))];
-    for (at, word) in words.iter().enumerate() {
-        bytes[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
-    }
+    let length = state.len() as u64;
+    format::put(&mut bytes, 0, &[MAGIC, VERSION, log, sequence, length, u64::from(crc32c(state))]);
     let check = u64::from(crc32c(&bytes[..48]));
-    bytes[48..56].copy_from_slice(&check.to_le_bytes());
+    format::put(&mut bytes, 48, &[check]);
     bytes
 }
 
-/// A snapshot of the state that was read from its file and verified.
 pub(crate) struct Snapshot {
     pub log: u64,
     pub sequence: u64,
@@ -66,10 +63,8 @@ pub(crate) fn read(path: &Path) -> Result<Result<Snapshot, &'static str>, Journa
         return Ok(Err("cut short"));
     }
     let state = bytes.split_off(HEADER);
-    let word =
-        |at: usize| bytes[at * 8..at * 8 + 8].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let (log, sequence) = (word(2), word(3));
-    if word(0) != MAGIC || word(1) != VERSION {
+    let (log, sequence) = (word(&bytes, 16), word(&bytes, 24));
+    if word(&bytes, 0) != MAGIC || word(&bytes, 8) != VERSION {
         return Ok(Err("not a snapshot of this version"));
     }
     if bytes != header(log, sequence, &state) {

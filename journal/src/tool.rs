@@ -234,10 +234,8 @@ pub fn cut(path: &Path) -> Result<u64, ToolError> {
             file.write_all_at(&vec![0; remaining.max(RECORD_HEADER)], at).map_err(io("write it"))?;
         }
         let watermark = open.header.watermark.min(end.last);
-        let mut words = [0; 16];
-        words[..8].copy_from_slice(&watermark.to_le_bytes());
-        words[8..].copy_from_slice(&(!watermark).to_le_bytes());
-        file.write_all_at(&words, WATERMARK as u64).map_err(io("write it"))?;
+        let words = [watermark, !watermark].map(u64::to_le_bytes);
+        file.write_all_at(words.as_flattened(), WATERMARK as u64).map_err(io("write it"))?;
         disk::sync(&OsDisk, &path, &file)?;
     }
     disk::sync_dir(&OsDisk, folder)?;

@@ -155,7 +155,9 @@ impl Writer {
     ) -> Result<Self, E> {
         options.check()?;
         if options.durability == Durability::None {
-            return Ok(Self::in_memory(options));
+            let shared = Shared::new(Path::new("").into(), 0, Arc::clone(&options.disk), 0, 0, 0);
+            let words = MappedWords::heap(options.segment_bytes as usize / 8);
+            return Ok(Self::in_memory(options, Arc::new(shared), words, 0, LogEnd::default()));
         }
         let disk = &*options.disk;
         fs::create_dir_all(folder).map_err(JournalError::io(folder, "make the folder"))?;
@@ -189,41 +191,29 @@ impl Writer {
                 helper::sync_groups(&synced, records, within);
             })?);
         }
-        Ok(Self {
-            words: first.words.clone(),
+        let mut writer = Self::in_memory(options, shared, first.words.clone(), first.seed, end);
+        (writer.ready, writer.jobs) = (Some(ready), Some(jobs));
+        (writer.threads, writer._lock) = (threads, Some(lock));
+        Ok(writer)
+    }
+
+    /// Creates a writer into memory, without threads and without a directory.
+    fn in_memory(options: &Options, shared: Arc<Shared>, words: MappedWords, seed: u32, end: LogEnd) -> Self {
+        Self {
+            words,
             at: SEGMENT_HEADER / 8,
-            seed: first.seed,
+            seed,
             next: end.last + 1,
             max_payload: format::max_payload(options.segment_bytes),
             durability: options.durability,
             shared,
-            ready: Some(ready),
-            jobs: Some(jobs),
-            threads,
-            snapshot_every: options.snapshot_every,
-            snapshot_at: end.snapshot,
-            segment_stalls: 0,
-            end,
-            _lock: Some(lock),
-        })
-    }
-
-    fn in_memory(options: &Options) -> Self {
-        Self {
-            words: MappedWords::heap(options.segment_bytes as usize / 8),
-            at: SEGMENT_HEADER / 8,
-            seed: 0,
-            next: 1,
-            max_payload: format::max_payload(options.segment_bytes),
-            durability: Durability::None,
-            shared: Arc::new(Shared::new(Path::new("").into(), 0, Arc::clone(&options.disk), 0, 0, 0)),
             ready: None,
             jobs: None,
             threads: Vec::new(),
             snapshot_every: options.snapshot_every,
-            snapshot_at: 0,
+            snapshot_at: end.snapshot,
             segment_stalls: 0,
-            end: LogEnd::default(),
+            end,
             _lock: None,
         }
     }
@@ -259,7 +249,7 @@ impl Writer {
 
     /// Returns the reason why the journal has failed, if it has.
     pub fn failure(&self) -> Option<JournalError> {
-        self.shared.is_failed().then(|| self.shared.failure())
+        self.shared.check().err()
     }
 
     /// Returns a handle to the durable end of the log.
@@ -275,9 +265,7 @@ impl Writer {
     /// [`JournalError::Length`]; [`JournalError::Failed`], which is final.
     #[inline]
     pub fn append(&mut self, payload: &[u8]) -> Result<u64, JournalError> {
-        if self.shared.is_failed() {
-            return Err(self.shared.failure());
-        }
+        self.shared.check()?;
         if payload.len().wrapping_sub(1) >= self.max_payload {
             return Err(JournalError::Length { bytes: payload.len(), max: self.max_payload });
         }
@@ -324,9 +312,7 @@ impl Writer {
         let mut next = ready.try_recv();
         self.segment_stalls += u64::from(next.is_err());
         while next.is_err() {
-            if self.shared.is_failed() {
-                return Err(self.shared.failure());
-            }
+            self.shared.check()?;
             if self.threads.iter().any(JoinHandle::is_finished) {
                 let gone = JournalError::Options("a thread of the journal has ended".to_owned());
                 return Err(self.shared.fail(gone));
@@ -369,9 +355,7 @@ impl Writer {
     /// [`JournalError::Failed`]. If this snapshot cannot be written, the journal fails, and a later
     /// call reports it.
     pub fn snapshot(&mut self, state: Vec<u8>) -> Result<(), JournalError> {
-        if self.shared.is_failed() {
-            return Err(self.shared.failure());
-        }
+        self.shared.check()?;
         self.snapshot_at = self.last();
         if let Some(jobs) = &self.jobs {
             // A helper that has ended has failed the journal.
@@ -387,7 +371,7 @@ impl Writer {
     /// [`JournalError::Failed`].
     pub fn close(mut self) -> Result<(), JournalError> {
         self.stop_threads();
-        if self.shared.is_failed() { Err(self.shared.failure()) } else { Ok(()) }
+        self.shared.check()
     }
 
     fn stop_threads(&mut self) {

@@ -101,8 +101,7 @@ impl<'a> Attached<'a> {
         }
         let name = self.name(what);
         if self.source.right(what) != Some(Access::Write) {
-            let source = std::io::Error::other("the plan does not say that this process writes it");
-            return Err(RegionError::Os { name, what: "map it", source });
+            return Err(unplanned(&name, "the plan does not say that this process writes it"));
         }
         let region = match self.inherited_file(what, Access::Write)? {
             Some(file) => Region::map(&name, &file, kind.prefault)?,
@@ -177,8 +176,7 @@ impl<'a> Attached<'a> {
         }
         let name = self.name(what);
         if self.source.right(what).is_none() {
-            let source = std::io::Error::other("the plan does not say that this process reads it");
-            return Err(RegionError::Os { name, what: "map it", source });
+            return Err(unplanned(&name, "the plan does not say that this process reads it"));
         }
         let view = match self.inherited_file(what, Access::Read)? {
             Some(file) => Region::map_read_only(&name, &file)?,
@@ -189,7 +187,6 @@ impl<'a> Attached<'a> {
         Ok(view)
     }
 
-    /// The inherited descriptor of a segment; `None` if the segment is opened by its name.
     fn inherited_file(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {
         let mut handles = self.source.handles().iter().filter(|handle| handle.name == what).peekable();
         if handles.peek().is_none() {
@@ -198,9 +195,7 @@ impl<'a> Attached<'a> {
         let wanted = |handle: &&Handle| handle.writable == (access == Access::Write);
         let missing = || std::io::Error::other("it was not handed over");
         let file = handles.find(wanted).ok_or_else(missing).and_then(sealed::take);
-        let os =
-            |source| RegionError::Os { name: what.to_owned(), what: "take the descriptor of it", source };
-        file.map(Some).map_err(os)
+        file.map(Some).map_err(RegionError::os(what, "take the descriptor of it"))
     }
 
     /// Checks that a segment is one of this run: by the plan, and where there is none by its
@@ -236,4 +231,8 @@ impl<'a> Attached<'a> {
         let words = self.region(what, kind)?.words();
         attach(&words).map_err(|source| RegionError::Header { name: what.into(), source })
     }
+}
+
+fn unplanned(name: &str, why: &str) -> RegionError {
+    RegionError::os(name, "map it")(std::io::Error::other(why))
 }

@@ -119,7 +119,6 @@ impl Doorbell {
 /// The receiving end of a doorbell: a thread that sleeps until one of its senders rings.
 pub struct Listener {
     flag: AtomicWords,
-    /// The words of the senders.
     senders: Vec<ReadOnlyWords>,
     /// The flag of the present park, or of the last one: with the bit [`SLEEPING`].
     park: u64,

@@ -145,8 +145,7 @@ impl<const W: usize> Receiver<W> {
         intents: Vec<AtomicWords>,
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
-        let ring = array_queue::Consumer::attach(ring, intents)?;
-        Ok(Self { ring, waker: waker.slice(BELL, 1) })
+        Ok(Self { ring: array_queue::Consumer::attach(ring, intents)?, waker: waker.slice(BELL, 1) })
     }
 
     /// Attaches a receiving end in place of a crashed one, as [`array_queue::Consumer::resume`]
@@ -159,8 +158,7 @@ impl<const W: usize> Receiver<W> {
         intents: Vec<AtomicWords>,
         waker: &AtomicWords,
     ) -> Result<Self, HeaderError> {
-        let ring = array_queue::Consumer::resume(ring, intents)?;
-        Ok(Self { ring, waker: waker.slice(BELL, 1) })
+        Ok(Self { ring: array_queue::Consumer::resume(ring, intents)?, waker: waker.slice(BELL, 1) })
     }
 
     /// Takes the next message; sleeps for at most `max_wait` until there is one. Returns `None` if

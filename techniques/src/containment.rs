@@ -1,7 +1,7 @@
 //! Why a crash loses no messages of other processes, technique by technique.
 //!
 //! Documentation only. The arguments about single words and orderings are in the files of the
-//! techniques; this page combines them, and lists the tests.
+//! techniques; this page combines them.
 //!
 //! # What is promised
 //!
@@ -36,32 +36,14 @@
 //! | `pipe` | the kernel | a whole message or none | none |
 //! | `unix-seqpacket` | the kernel | also a closed connection | our end is closed once empty |
 //!
-//! **`spsc-mux`.** One store publishes a message, and only the dead producer writes the rest of its
-//! ring. Before the store there are words of a nonexistent message, after it there is a message.
-//! The rings of other producers are in other memory. The remaining messages are received
-//! round-robin with those of the others. The successor begins at position 0 in zeroed memory:
-//! [`restart`](shm::ring::spsc).
+//! The argument of each is in its module: [`spsc`](shm::ring::spsc), [`array_queue`] with
+//! [`intent`](shm::ring::intent), [`channel`](crate::channel), [`linked`](crate::linked),
+//! [`pipe`](crate::pipe), [`unix_seqpacket`](crate::unix_seqpacket). In a shared ring the only
+//! question is who claimed an unwritten slot. Each producer announces, in memory that it alone
+//! writes, the slot that it is about to claim; an announcement whose slot is written needs no
+//! withdrawal, so the protection costs one store per push, to a cache line of the producer's own.
 //!
-//! **`array-queue`.** All crash states are listed in [`array_queue`](shm::ring::array_queue): the
-//! only one that blocks is a claimed, unwritten slot, and the only question is its claimant. Before
-//! the claim, each producer announces the slot that it is about to claim, in memory that it alone
-//! writes. Why that answers the question in every order of events, even if several producers are
-//! dead or about to announce the same slot, is in [`intent`](shm::ring::intent). An announcement
-//! whose slot is written needs no withdrawal: so the protection costs one store per push, to a
-//! cache line of the producer's own.
-//!
-//! **`channel`.** No lock is held while a sleeper is woken, so none can be lost with its owner. A
-//! lost wake-up costs the rest of one wait, and no wait is longer than
-//! [`MAX_WAIT`](crate::channel::MAX_WAIT).
-//!
-//! **`linked`.** Slots as in `array-queue`. A block carries its owner's mark from the instruction
-//! that allocates it to the one that links it, and the owner announces it before that: so the
-//! consumer finds the block to check, and the mark names the owner. Half-advanced links and
-//! counters of a dead producer are advanced by the next producer that needs them, without knowing
-//! about the death. The table is in [`linked`](crate::linked).
-//!
-//! **`pipe`, `unix-seqpacket`.** A message is one system call, which the kernel completes or
-//! refuses as a whole: a process is killed before or after it.
+//! [`array_queue`]: shm::ring::array_queue
 //!
 //! # When the consumer dies
 //!
@@ -95,15 +77,3 @@
 //!   they survive a process; but the death of a stuck thread cannot be confirmed.
 //! - **Memory that runs out.** All but `linked` touch their memory before the run; `linked`
 //!   reserves it. Other allocations of a process can still exhaust the machine.
-//!
-//! # What was done to test it
-//!
-//! - Loom (`tests/loom/deaths.rs`): a death at each [`Step`](shm::ring::Step) of a push, in every
-//!   order with another producer's pushes and the retirement, with every value that the orderings
-//!   allow. Mutants of every ordering involved are killed there ([`sync`](shm::sync)).
-//! - Random events (`tests/all/deaths.rs`): pushes, pops, deaths at random steps, retirements and
-//!   successors of three producers on every technique in memory, against queues; and consumers that
-//!   are replaced.
-//! - Thousands of deaths in a row on a small arena (`linked/tests.rs`): it has not shrunk by a
-//!   block.
-//! - Impossible tails and links, and random words in random places (`tests/all/hostile.rs`).

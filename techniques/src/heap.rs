@@ -8,6 +8,7 @@
 //! faster then, as fast as in an aligned buffer. The standard library's list is slower, because it
 //! allocates its blocks during the run, so it carries plain messages.
 
+use crate::named::os;
 use core::ops::ControlFlow;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use crossbeam_queue::ArrayQueue;
@@ -15,6 +16,7 @@ use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Message, TechniqueInfo};
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// A message in a cache line of its own.
@@ -96,10 +98,6 @@ impl shm::ring::Consumer for QueueMux {
     }
 }
 
-fn queue_of(producer: usize, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
-    queue(&format!("{}-{producer}", spec.name), spec, attached)
-}
-
 impl Link for ArrayQueueMux {
     const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
 
@@ -107,12 +105,12 @@ impl Link for ArrayQueueMux {
     type Consumer = QueueMux;
 
     fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
-        Ok(queue_of(index, spec, attached))
+        Ok(queue(&format!("{}-{index}", spec.name), spec, attached))
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux, RegionError> {
-        let queues = (0..spec.producers).map(|index| queue_of(index, spec, attached)).collect();
-        Ok(QueueMux { queues, next: 0 })
+        let queues = (0..spec.producers).map(|index| Self::producer(spec, index, attached));
+        Ok(QueueMux { queues: queues.collect::<Result<_, _>>()?, next: 0 })
     }
 }
 
@@ -221,10 +219,7 @@ impl Link for StdMpsc {
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver, RegionError> {
         let ends = attached.shared(spec.name, new_channel);
         let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
-        receiver.map(MpscReceiver).ok_or_else(|| RegionError::Os {
-            name: spec.name.into(),
-            what: "attach a second receiver to it",
-            source: std::io::ErrorKind::AddrInUse.into(),
-        })
+        let second = || os(spec.name, "attach a second receiver to it")(ErrorKind::AddrInUse);
+        receiver.map(MpscReceiver).ok_or_else(second)
     }
 }

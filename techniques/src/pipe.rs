@@ -31,12 +31,12 @@
 //! queue, no peer waits for the dead producer, and there is nothing to repair. Its successor opens
 //! the pipe again.
 
-use crate::named::fifo;
+use crate::named::{self, fifo};
 use core::ops::ControlFlow;
 use shm::attached::Attached;
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
-use shm::ring::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
+use shm::ring::{Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -49,13 +49,11 @@ const MARK: [u8; 4] = [0xB7, 0x1D, FRAME_BYTES as u8, 0];
 /// Maximum number of bytes read at once to skip invalid bytes. While synchronized, one frame is
 /// read at a time.
 const SCAN_BYTES: usize = 4096;
-/// Maximum number of reads per poll.
 const MAX_READS: usize = 4;
 
 /// A frame: the head, then the message.
 type Frame = [u64; MESSAGE_WORDS + 1];
 
-/// Returns the head of a message's frame.
 fn frame_head(message: &Message) -> u64 {
     let mut sum = 0x9e37_79b9_7f4a_7c15_u64;
     for &word in message {
@@ -117,7 +115,6 @@ impl PipeReceiver {
         (frame_head(&message) == head_word).then_some(message)
     }
 
-    /// Reads more bytes. Returns `false` if there are none.
     #[inline]
     fn try_fill(&mut self) -> bool {
         let left = self.end - self.next;
@@ -185,12 +182,7 @@ impl Link for Pipe {
     type Consumer = PipeReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        vec![SegmentSpec {
-            place: SegmentPlace::Fifo,
-            capacity: 0,
-            slot_words: MESSAGE_WORDS as u64,
-            ..SegmentSpec::memory(spec.name, shm::ring::spsc::KIND, 0, EndRights::ALL_WRITE)
-        }]
+        named::segments(spec, SegmentPlace::Fifo)
     }
 
     fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<PipeSender, RegionError> {
@@ -198,13 +190,7 @@ impl Link for Pipe {
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<PipeReceiver, RegionError> {
-        Ok(PipeReceiver::new(fifo::open_reader(&attached.name(spec.name))?))
-    }
-}
-
-impl PipeReceiver {
-    /// Makes the receiving end of a pipe that is open for reading, non-blocking.
-    fn new(pipe: File) -> Self {
-        Self { pipe, bytes: Box::new([0; SCAN_BYTES]), next: 0, end: 0, is_synchronized: true, stray: 0 }
+        let (pipe, bytes) = (fifo::open_reader(&attached.name(spec.name))?, Box::new([0; SCAN_BYTES]));
+        Ok(PipeReceiver { pipe, bytes, next: 0, end: 0, is_synchronized: true, stray: 0 })
     }
 }

@@ -28,14 +28,14 @@
 //! the listening process is the consumer's. A packet of another size, or an index that is invalid
 //! or belongs to another process or connection, is a [`PeerFault`], and the connection is closed.
 
-use crate::named::seqpacket;
+use crate::named::{self, os, seqpacket};
 use core::ops::ControlFlow;
 use core::time::Duration;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use shm::attached::{Attached, Peers};
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
-use shm::ring::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
+use shm::ring::{Full, Home, Link, LinkSpec, PeerFault, SegmentPlace, SegmentSpec, TechniqueInfo};
 use shm::ring::{MESSAGE_WORDS, Message};
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -58,7 +58,6 @@ pub struct SeqpacketSender(UnixStream);
 
 struct Connection {
     stream: UnixStream,
-    /// The process id of the peer.
     pid: u32,
     /// The producer's index from its first packet; `None` before that.
     producer: Option<usize>,
@@ -142,7 +141,6 @@ impl SeqpacketReceiver {
         producers.next().filter(|_| producers.next().is_none())
     }
 
-    /// Serves one event. Returns its message, if there is one.
     #[inline]
     fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
         let unnamed = self.is_unidentified(place);
@@ -151,12 +149,10 @@ impl SeqpacketReceiver {
         if unnamed { self.receive_packet(place) } else { taken }
     }
 
-    /// Returns `true` if the connection has not been identified.
     fn is_unidentified(&self, place: usize) -> bool {
         matches!(self.connections.get(place), Some(Some(Connection { producer: None, .. })))
     }
 
-    /// Receives one packet of a connection.
     #[inline]
     fn receive_packet(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
         let connection = self.connections.get_mut(place)?.as_mut()?;
@@ -270,12 +266,7 @@ impl Link for UnixSeqpacket {
     type Consumer = SeqpacketReceiver;
 
     fn segments(spec: &LinkSpec) -> Vec<SegmentSpec> {
-        vec![SegmentSpec {
-            place: SegmentPlace::Socket,
-            capacity: 0,
-            slot_words: MESSAGE_WORDS as u64,
-            ..SegmentSpec::memory(spec.name, shm::ring::spsc::KIND, 0, EndRights::ALL_WRITE)
-        }]
+        named::segments(spec, SegmentPlace::Socket)
     }
 
     fn producer(
@@ -285,24 +276,23 @@ impl Link for UnixSeqpacket {
     ) -> Result<SeqpacketSender, RegionError> {
         let name = attached.name(spec.name);
         let peers = attached.peers(spec.name);
-        let os = |what, source| RegionError::Os { name: name.clone(), what, source };
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         // The launcher publishes our process id after the start, and we may be faster.
         while peers.producer(index) != Some(std::process::id()) || peers.consumer().is_none() {
             if Instant::now() > deadline {
                 let missing = format!("process {} is not the one started for it", std::process::id());
-                return Err(os("connect as a producer", io::Error::other(missing)));
+                return Err(os(&name, "connect as a producer")(io::Error::other(missing)));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         let mut stream = seqpacket::connect(&name, CONNECT_TIMEOUT)?;
-        let listening = seqpacket::peer_pid(&stream).map_err(|error| os("ask who listens there", error))?;
+        let listening = seqpacket::peer_pid(&stream).map_err(os(&name, "ask who listens there"))?;
         if peers.consumer() != Some(listening) {
             let stranger = format!("process {listening} listens there, which is not the consumer's");
-            return Err(os("connect to its consumer", io::Error::other(stranger)));
+            return Err(os(&name, "connect to its consumer")(io::Error::other(stranger)));
         }
         let hello = stream.write_all(&(index as u64).to_le_bytes());
-        hello.map_err(|error| os("say hello through it", error))?;
+        hello.map_err(os(&name, "say hello through it"))?;
         Ok(SeqpacketSender(stream))
     }
 
@@ -313,8 +303,7 @@ impl Link for UnixSeqpacket {
         let epoll = epoll.and_then(|epoll| {
             epoll.add(&listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER)).map(|()| epoll)
         });
-        let epoll =
-            epoll.map_err(|errno| RegionError::Os { name, what: "watch it", source: errno.into() })?;
+        let epoll = epoll.map_err(os(&name, "watch it"))?;
         Ok(SeqpacketReceiver {
             listener,
             epoll,

@@ -2,11 +2,16 @@
 
 use crate::common::{State, append, folder, payload, recovered};
 use journal::{Durability, FailingDisk, JournalError, Options, Reader, Writer};
+use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 pub fn options(durability: Durability) -> Options {
     Options { durability, segment_bytes: 8192, ..Options::default() }
+}
+
+pub fn open(folder: &Path) -> Writer {
+    Writer::open(folder, &options(Durability::Process), |_| {}).unwrap()
 }
 
 const GROUP: Durability = Durability::GroupCommit { records: 8, within: Duration::from_micros(200) };
@@ -35,7 +40,7 @@ fn records_survive_many_segments_and_writers() {
 #[test]
 fn reader_follows_live_and_sees_each_record_once() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     let ready = Barrier::new(2);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -63,7 +68,7 @@ fn reader_follows_live_and_sees_each_record_once() {
 #[test]
 fn second_writer_and_invalid_lengths_are_refused() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     let second = Writer::open(folder.path(), &options(Durability::Process), |_| {});
     assert!(matches!(second.err(), Some(JournalError::Locked(_))));
     let max = journal::format::max_payload(8192);

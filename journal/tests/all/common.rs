@@ -11,7 +11,6 @@ pub fn folder() -> TempDir {
     tempfile::Builder::new().prefix("journal-test-").tempdir_in("/dev/shm").expect("space in /dev/shm")
 }
 
-/// Returns `true` if the tests run with large counts.
 pub fn is_slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
 }
@@ -51,7 +50,6 @@ impl State {
         }
     }
 
-    /// Returns the state after a record.
     pub fn after(last: u64) -> Self {
         let mut state = Self::default();
         (1..=last).for_each(|sequence| state.apply(&payload(sequence)));
@@ -81,7 +79,6 @@ pub fn recovered(folder: &Path) -> Result<(State, LogEnd), JournalError> {
     Ok((state, end))
 }
 
-/// Copies all files of a directory.
 pub fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
         if let Err(error) = std::fs::copy(entry.path(), to.join(entry.file_name())) {
@@ -90,7 +87,6 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Appends `records` records with their expected payloads.
 pub fn append(writer: &mut Writer, records: u64) {
     for _ in 0..records {
         let next = writer.last() + 1;
@@ -98,7 +94,6 @@ pub fn append(writer: &mut Writer, records: u64) {
     }
 }
 
-/// Waits for a condition that a helper thread brings about.
 pub fn until(what: &str, mut is_done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_done() {

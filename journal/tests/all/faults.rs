@@ -1,7 +1,7 @@
 //! Real faults of the disk: full, a file size limit, missing permissions, and a file truncated
 //! under a reader or under its writer.
 
-use crate::basics::options;
+use crate::basics::{open, options};
 use crate::common::{State, append, folder, payload, recovered};
 use crate::victim::{Victim, victim};
 use journal::{Durability, JournalError, Options, Reader, Writer};
@@ -25,8 +25,7 @@ pub fn limited(folder: &std::path::Path) {
     let error = Writer::open(folder, &large, |_| {}).err().unwrap();
     assert!(matches!(error, JournalError::Io { .. }), "{error}");
     assert!(error.to_string().contains("reserve its space"), "{error}");
-    // Segments that fit work.
-    let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder);
     append(&mut writer, 10);
     // A snapshot that does not fit fails the journal; the log is complete.
     writer.snapshot(vec![0; 200_000]).unwrap();
@@ -38,7 +37,7 @@ pub fn limited(folder: &std::path::Path) {
 #[test]
 fn file_truncated_under_reader_is_an_error() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     append(&mut writer, 60);
     writer.close().unwrap();
     let mut reader = Reader::open(folder.path(), None).unwrap();
@@ -101,12 +100,11 @@ fn file_in_place_of_directory_is_named() {
 #[test]
 fn unreadable_or_unwritable_file_is_named() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     append(&mut writer, 10);
     writer.close().unwrap();
     let status = victim("stranger", folder.path()).wait();
     assert_eq!(status.code(), Some(0), "{status:?}");
-    // The log is intact.
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(10));
 }
 
@@ -151,13 +149,13 @@ pub fn stranger(folder: &std::path::Path) {
 #[test]
 fn foreign_files_are_skipped_or_orphaned() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     append(&mut writer, 30);
     writer.close().unwrap();
     fs::write(folder.path().join("log-00000099"), "not a segment").unwrap();
     fs::write(folder.path().join("log-x"), "nor this").unwrap();
     fs::write(folder.path().join("snapshot-00000000000000000031"), "nor a snapshot").unwrap();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     assert_eq!((writer.last(), writer.recovered().bad_snapshots.len()), (30, 1));
     append(&mut writer, 30);
     writer.close().unwrap();

@@ -1,8 +1,8 @@
 //! The fuzz target with random bytes, and the roundtrip of arbitrary records as a property.
 
-use crate::basics::options;
+use crate::basics::open;
 use crate::common::{Random, folder, is_slow};
-use journal::{Durability, Reader, Writer};
+use journal::Reader;
 use proptest::prelude::*;
 
 #[path = "../../fuzz/bodies/reader.rs"]
@@ -30,7 +30,7 @@ proptest! {
         from in 1_u64..60,
     ) {
         let folder = folder();
-        let open = || Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+        let open = || open(folder.path());
         let mut writer = open();
         for (at, record) in records.iter().enumerate() {
             if at == reopen_at {

@@ -5,7 +5,7 @@
 //! differ any subset may have been written. Blocks are sectors of 512 bytes: the smallest that a
 //! disk writes whole. A block that was written several times may have any of its states.
 
-use crate::basics::options;
+use crate::basics::{open, options};
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
 use journal::format::{self, SEGMENT_HEADER, ScanResult, SegmentHeader};
 use journal::{Durability, JournalError, Options, Writer};
@@ -15,7 +15,6 @@ use std::time::Duration;
 
 const BLOCK: usize = 512;
 
-/// The files of a directory at one moment.
 type Image = Vec<(PathBuf, Vec<u8>)>;
 
 fn image(folder: &Path) -> Image {
@@ -36,7 +35,6 @@ struct Recorded {
     states: Vec<Image>,
 }
 
-/// Group commit that never syncs by itself.
 const MANUAL: Durability = Durability::GroupCommit { records: u64::MAX, within: Duration::from_secs(3600) };
 
 fn record(synced: u64, unsynced: u64) -> Recorded {
@@ -296,8 +294,7 @@ fn writer_continues_after_any_image_without_stale_records() {
         let mut last = recorded.judge(60).unwrap();
         // Two more writers: the second one recovers the records of the first one.
         for life in 0..2 {
-            let mut writer =
-                Writer::open(recorded.folder.path(), &options(Durability::Process), |_| {}).unwrap();
+            let mut writer = open(recorded.folder.path());
             assert_eq!(writer.last(), last, "round {round}, life {life}");
             append(&mut writer, 30);
             last += 30;

@@ -1,9 +1,8 @@
 //! Writers in their own processes that are killed at random times.
 
-use crate::basics::options;
+use crate::basics::open;
 use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
 use crate::victim::{victim, words};
-use journal::{Durability, Writer};
 use shm::sync::Ordering;
 use std::path::Path;
 use std::time::Duration;
@@ -29,7 +28,7 @@ fn as_a_victim() {
 
 fn append_for_ever(folder: &Path, is_boaster: bool) {
     let acknowledged = words(folder);
-    let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder);
     loop {
         let next = writer.last() + 1;
         if is_boaster {
@@ -49,7 +48,6 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
     }
 }
 
-/// Kills a writer. Returns its last acknowledged record and the last recovered one.
 fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
     let before = recovered(folder).unwrap().1.last;
     let mut victim = victim(what, folder);
@@ -85,7 +83,7 @@ fn killed_writer_loses_no_acknowledged_record() {
             }
         }
     }
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     append(&mut writer, 10);
 }
 

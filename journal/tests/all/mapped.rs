@@ -1,7 +1,7 @@
 //! The number of mappings and descriptors of a writer does not grow with the log, and unmapped
 //! segments are synced nevertheless.
 
-use crate::basics::options;
+use crate::basics::{open, options};
 use crate::common::{State, append, folder, recovered, until};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Durability, Options, Writer};
@@ -63,7 +63,6 @@ impl Synced {
     }
 }
 
-/// Returns the segments with a record.
 fn written(folder: &Path) -> Vec<u64> {
     let has_record = |entry: &fs::DirEntry| {
         fs::read(entry.path()).unwrap()[SEGMENT_HEADER..].iter().any(|byte| *byte != 0)
@@ -74,7 +73,6 @@ fn written(folder: &Path) -> Vec<u64> {
     written
 }
 
-/// Returns the segments with a record from an index on.
 fn written_from(folder: &Path, first: u64) -> Vec<u64> {
     written(folder).into_iter().filter(|index| *index >= first).collect()
 }
@@ -82,7 +80,7 @@ fn written_from(folder: &Path, first: u64) -> Vec<u64> {
 #[test]
 fn mappings_and_descriptors_do_not_grow_with_log() {
     let folder = folder();
-    let mut writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder.path());
     roll(&mut writer, folder.path(), SEGMENTS);
     until("few segments are mapped", || is_few(held(folder.path())));
     assert!(held(folder.path()).0 > 0, "they are seen");
@@ -90,7 +88,7 @@ fn mappings_and_descriptors_do_not_grow_with_log() {
     drop(writer);
     assert_eq!(held(folder.path()), (0, 0));
     // Nor with the segments of a predecessor.
-    let writer = Writer::open(folder.path(), &options(Durability::Process), |_| {}).unwrap();
+    let writer = open(folder.path());
     until("few segments are mapped", || is_few(held(folder.path())));
     drop(writer);
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));

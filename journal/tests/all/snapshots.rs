@@ -59,7 +59,6 @@ fn crash_before_any_syscall_recovers_exactly_once() {
         let mut log = Reader::open(image.path(), None).unwrap();
         let first = log.next_record().unwrap().map(|record| record.sequence);
         renamed_not_pruned += u64::from(end.snapshot > 0 && first.is_some_and(|first| first <= end.snapshot));
-        // A writer continues from there.
         let mut writer = Writer::open(image.path(), &options_without(&options), |_| {}).unwrap();
         append(&mut writer, 3);
         writer.close().unwrap();

@@ -6,7 +6,7 @@
 //! continues from it. An appender that acknowledges too early and a follower that trusts an
 //! incomplete record are both found.
 
-use crate::basics::options;
+use crate::basics::{open, options};
 use crate::common::{State, append, folder, is_slow, payload, recovered};
 use crate::victim::{Victim, victim, words};
 use journal::{Durability, Reader, Writer};
@@ -21,7 +21,7 @@ use std::path::Path;
 
 /// Records before the first stepped one: the last stepped ones are in the next segment.
 fn begin(folder: &Path) -> (Writer, u64) {
-    let mut writer = Writer::open(folder, &options(Durability::Process), |_| {}).unwrap();
+    let mut writer = open(folder);
     let room = options(Durability::Process).segment_bytes as usize - 64 - 16;
     let mut used = 0;
     loop {
@@ -79,7 +79,6 @@ impl Drop for Traced<'_> {
     }
 }
 
-/// A follower of the log from its beginning.
 struct Following {
     reader: Reader,
     state: State,
@@ -91,7 +90,6 @@ impl Following {
         Self { reader, state: State::default() }
     }
 
-    /// Polls the log. Returns the last record.
     fn last(&mut self) -> u64 {
         while let Some(record) = self.reader.next_record().unwrap() {
             assert_eq!(record.payload, payload(record.sequence), "record {}", record.sequence);
@@ -112,11 +110,9 @@ impl Following {
     }
 }
 
-/// Observations between the instructions of appends.
 #[derive(Debug, Default)]
 struct Seen {
     instructions: u64,
-    /// Number of records that became visible.
     appeared: u64,
     /// Instructions after which an acknowledged record was missing.
     boasted: u64,

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A process that runs a function of this test binary.
 pub struct Victim {
     child: Child,
     acknowledged: AtomicWords,
@@ -28,14 +27,12 @@ pub fn victim(what: &str, folder: &Path) -> Victim {
     Victim { child, acknowledged }
 }
 
-/// Maps the words that a victim shares with the test.
 pub fn words(folder: &Path) -> AtomicWords {
     let file = File::options().read(true).write(true).open(folder.join("acknowledged")).unwrap();
     Region::map("acknowledged", &file, true).unwrap().words()
 }
 
 impl Victim {
-    /// Returns the last record that the victim acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged[0].load(Ordering::Acquire)
     }

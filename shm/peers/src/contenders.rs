@@ -1,85 +1,62 @@
-//! The interface of the compared values: `W` words that one thread writes and another reads.
+//! The compared values of `W` words, which one thread writes and another reads.
 
+use crate::{Times, measure};
 use arc_swap::ArcSwap;
-use left_right::{Absorb, ReadHandle, WriteHandle};
+use left_right::Absorb;
 use seqlock::SeqLock;
 use shm::board::{self, BoardShape, Reader, Writer};
 use std::sync::Arc;
 
-/// One way to publish a value from one thread to others.
-pub trait Contender<const W: usize> {
-    /// The writing end of the published value.
-    type Writer: Send;
-    /// The reading end of the published value.
-    type Reader: Send;
+pub type Named = (&'static str, fn() -> Times);
 
-    /// Creates a value and returns its writing and its reading end.
-    fn pair() -> (Self::Writer, Self::Reader);
-
-    /// Publishes `value` as the newest value.
-    fn write(writer: &mut Self::Writer, value: &[u64; W]);
-
-    /// Copies the newest published value; returns how often it had to begin again.
-    fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32;
+/// Returns all contenders: first the board with 2, 4 and 8 slots.
+pub fn all<const W: usize>() -> [Named; 6] {
+    [
+        ("board, 2 slots", board::<W, 2>),
+        ("board, 4 slots", board::<W, 4>),
+        ("board, 8 slots", board::<W, 8>),
+        ("seqlock", seqlock::<W>),
+        ("left-right", left_right::<W>),
+        ("arc-swap", swap::<W>),
+    ]
 }
 
-/// The board of this project, with `N` slots per cell.
-pub struct Board<const SLOTS: usize>;
-
-impl<const W: usize, const SLOTS: usize> Contender<W> for Board<SLOTS> {
-    type Writer = Writer;
-    type Reader = Reader;
-
-    fn pair() -> (Writer, Reader) {
-        board::pair(BoardShape::with_slots(1, W, SLOTS).expect("a shape"))
-    }
-
-    #[inline(always)]
-    fn write(writer: &mut Writer, value: &[u64; W]) {
-        writer.write(0, 0, value);
-    }
-
-    #[inline(always)]
-    fn read(reader: &mut Reader, into: &mut [u64; W]) -> u32 {
-        let mut again = 0;
-        while reader.try_read(0, into).is_err() {
-            again += 1;
-            std::hint::spin_loop();
-        }
-        again
-    }
+/// The board of this project, with `SLOTS` slots per cell.
+fn board<const W: usize, const SLOTS: usize>() -> Times {
+    let pair = board::pair(BoardShape::with_slots(1, W, SLOTS).expect("a shape"));
+    measure::<W, Writer, Reader>(
+        pair,
+        #[inline(always)]
+        |writer, value| _ = writer.write(0, 0, value),
+        #[inline(always)]
+        |reader, into| {
+            let mut again = 0;
+            while reader.try_read(0, into).is_err() {
+                again += 1;
+                std::hint::spin_loop();
+            }
+            again
+        },
+    )
 }
 
 /// The crate `seqlock`: one slot, a lock among writers, readers wait for a write to end.
-pub struct Sequence;
-
-impl<const W: usize> Contender<W> for Sequence {
-    type Writer = Arc<SeqLock<[u64; W]>>;
-    type Reader = Self::Writer;
-
-    fn pair() -> (Self::Writer, Self::Reader) {
-        let cell = Arc::new(SeqLock::new([0; W]));
-        (Arc::clone(&cell), cell)
-    }
-
-    #[inline(always)]
-    fn write(writer: &mut Self::Writer, value: &[u64; W]) {
-        *writer.lock_write() = *value;
-    }
-
-    #[inline(always)]
-    fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32 {
-        *into = reader.read();
-        0
-    }
+fn seqlock<const W: usize>() -> Times {
+    let cell = Arc::new(SeqLock::new([0; W]));
+    measure(
+        (Arc::clone(&cell), cell),
+        #[inline(always)]
+        |writer, value| *writer.lock_write() = *value,
+        #[inline(always)]
+        |reader, into| {
+            *into = reader.read();
+            0
+        },
+    )
 }
 
-/// The crate `left-right`: two copies, readers register, the writer waits for them.
-pub struct LeftRight;
-
-/// The value of the crate `left-right`.
 #[derive(Clone)]
-pub struct Value<const W: usize>([u64; W]);
+struct Value<const W: usize>([u64; W]);
 
 impl<const W: usize> Absorb<Value<W>> for Value<W> {
     fn absorb_first(&mut self, operation: &mut Value<W>, _: &Self) {
@@ -95,49 +72,36 @@ impl<const W: usize> Absorb<Value<W>> for Value<W> {
     }
 }
 
-impl<const W: usize> Contender<W> for LeftRight {
-    type Writer = WriteHandle<Value<W>, Value<W>>;
-    type Reader = ReadHandle<Value<W>>;
-
-    fn pair() -> (Self::Writer, Self::Reader) {
-        left_right::new_from_empty(Value([0; W]))
-    }
-
-    #[inline(always)]
-    fn write(writer: &mut Self::Writer, value: &[u64; W]) {
-        writer.append(Value(*value));
-        writer.publish();
-    }
-
-    #[inline(always)]
-    fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32 {
-        if let Some(value) = reader.enter() {
-            *into = value.0;
-        }
-        0
-    }
+/// The crate `left-right`: two copies, readers register, the writer waits for them.
+fn left_right<const W: usize>() -> Times {
+    measure(
+        left_right::new_from_empty(Value([0; W])),
+        #[inline(always)]
+        |writer, value| {
+            writer.append(Value(*value));
+            writer.publish();
+        },
+        #[inline(always)]
+        |reader, into| {
+            if let Some(value) = reader.enter() {
+                *into = value.0;
+            }
+            0
+        },
+    )
 }
 
 /// The crate `arc-swap`: each value on the heap, freed when its last reader is gone.
-pub struct Swap;
-
-impl<const W: usize> Contender<W> for Swap {
-    type Writer = Arc<ArcSwap<[u64; W]>>;
-    type Reader = Self::Writer;
-
-    fn pair() -> (Self::Writer, Self::Reader) {
-        let cell = Arc::new(ArcSwap::from_pointee([0; W]));
-        (Arc::clone(&cell), cell)
-    }
-
-    #[inline(always)]
-    fn write(writer: &mut Self::Writer, value: &[u64; W]) {
-        writer.store(Arc::new(*value));
-    }
-
-    #[inline(always)]
-    fn read(reader: &mut Self::Reader, into: &mut [u64; W]) -> u32 {
-        *into = **reader.load();
-        0
-    }
+fn swap<const W: usize>() -> Times {
+    let cell = Arc::new(ArcSwap::from_pointee([0; W]));
+    measure(
+        (Arc::clone(&cell), cell),
+        #[inline(always)]
+        |writer, value| writer.store(Arc::new(*value)),
+        #[inline(always)]
+        |reader, into| {
+            *into = **reader.load();
+            0
+        },
+    )
 }

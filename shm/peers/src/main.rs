@@ -6,13 +6,11 @@
 
 mod contenders;
 
-use contenders::{Board, Contender, LeftRight, Sequence, Swap};
 use shm::board::BoardShape;
 use shm::sync::{AtomicU64, Ordering};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// How long one measurement takes.
 const MOMENT: Duration = Duration::from_millis(10);
 
 /// Nanoseconds for each, one contender, one round.
@@ -50,17 +48,22 @@ fn time(mut once: impl FnMut() -> u32) -> (f64, f64) {
     }
 }
 
-fn measure<const W: usize, C: Contender<W>>() -> Times {
-    let (mut writer, mut reader) = C::pair();
+/// Measures both ends of a value. `read` copies the newest value and returns how often it had to
+/// begin again.
+fn measure<const W: usize, T: Send, R: Send>(
+    (mut writer, mut reader): (T, R),
+    publish: impl Fn(&mut T, &[u64; W]) + Send,
+    copy: impl Fn(&mut R, &mut [u64; W]) -> u32 + Send,
+) -> Times {
     let mut value = [1_u64; W];
     let mut write = move || {
         value[0] += 1;
-        C::write(&mut writer, black_box(&value));
+        publish(&mut writer, black_box(&value));
         0
     };
     let mut into = [0_u64; W];
     let mut read = move || {
-        let again = C::read(&mut reader, black_box(&mut into));
+        let again = copy(&mut reader, black_box(&mut into));
         black_box(&into);
         again
     };
@@ -97,18 +100,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A contender's name and how it is measured.
-type Named = (&'static str, fn() -> Times);
-
 fn size<const W: usize>(rounds: usize) {
-    let contenders: [Named; 6] = [
-        ("board, 2 slots", measure::<W, Board<2>>),
-        ("board, 4 slots", measure::<W, Board<4>>),
-        ("board, 8 slots", measure::<W, Board<8>>),
-        ("seqlock", measure::<W, Sequence>),
-        ("left-right", measure::<W, LeftRight>),
-        ("arc-swap", measure::<W, Swap>),
-    ];
+    let contenders = contenders::all::<W>();
     let chosen = BoardShape::slots_for(W).trailing_zeros() as usize - 1;
     let mut all: Vec<Vec<Times>> = vec![Vec::new(); contenders.len()];
     for round in 0..rounds {

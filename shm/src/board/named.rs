@@ -3,7 +3,7 @@
 use super::{BoardError, BoardShape, KIND, Reader, Writer};
 use crate::memory::header::{Header, run_hash};
 use crate::memory::owned::OwnedSegment;
-use crate::memory::{AtomicWords, Region};
+use crate::memory::{AtomicWords, Region, is_valid_name};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
@@ -16,11 +16,8 @@ pub struct NamedWriter {
     segment: Option<OwnedSegment>,
 }
 
-/// The segment's full name.
 fn segment(name: &str) -> Result<String, BoardError> {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    let is_good = (1..=64).contains(&name.len()) && name.bytes().all(good);
-    if is_good { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
+    if is_valid_name(name) { Ok(format!("{name}.board")) } else { Err(BoardError::Name(name.into())) }
 }
 
 impl NamedWriter {
@@ -101,8 +98,7 @@ impl Reader {
 fn header(name: &str) -> Header {
     let creator_pid = std::process::id();
     let creator_start = start_time(creator_pid).unwrap_or(0);
-    let run = run_hash(name);
-    Header { kind: KIND, bytes: 0, capacity: 0, slot_words: 0, creator_pid, creator_start, run, index: 0 }
+    Header { creator_pid, creator_start, run: run_hash(name), ..Header::anonymous(KIND, 0, 0, 0, 0) }
 }
 
 /// Removes a board whose writer is dead.

@@ -5,9 +5,7 @@ use crate::memory::header::HEADER_WORDS;
 use crate::memory::{AtomicWords, Header, HeaderError, LINE_WORDS as LINE, ReadOnlyWords, SegmentKind};
 use crate::sync::Ordering;
 
-/// Offset of the number of words of a value.
 const WORDS: usize = HEADER_WORDS;
-/// Offset of the number of slots of a cell.
 const SLOTS: usize = WORDS + 1;
 /// Where the first cell begins: the words above have two lines to themselves.
 const CELLS: usize = HEADER_WORDS + 2 * LINE;
@@ -155,9 +153,6 @@ impl BoardShape {
     }
 
     /// Checks that a segment has the size of a board of this shape, without trusting its header.
-    ///
-    /// # Errors
-    /// [`HeaderError::Size`].
     pub(super) fn check_size(&self, words: usize) -> Result<(), HeaderError> {
         let (promised, found) = (self.segment_words() as u64 * 8, words as u64 * 8);
         if promised == found { Ok(()) } else { Err(HeaderError::Size { promised, found }) }
@@ -165,23 +160,14 @@ impl BoardShape {
 
     /// Reads and checks the shape in the header of a board's segment. It is copied once, and not
     /// read from shared memory again.
-    ///
-    /// # Errors
-    /// What is wrong with the header; a shape that boards do not have or that does not fit the
-    /// segment.
     pub(super) fn read(view: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let header = view.header(KIND)?;
         if view.len() < CELLS {
             return Err(HeaderError::TooShort(header.bytes));
         }
-        let Header { capacity, slot_words, bytes, .. } = header;
         let word = |place| usize::try_from(view.load(place, Ordering::Relaxed)).unwrap_or(usize::MAX);
-        let cells = usize::try_from(capacity).unwrap_or(usize::MAX);
-        let shape = Self::with_slots(cells, word(WORDS), word(SLOTS)).map_err(|_| HeaderError::Geometry {
-            capacity,
-            slot_words,
-            bytes,
-        })?;
+        let cells = usize::try_from(header.capacity).unwrap_or(usize::MAX);
+        let shape = Self::with_slots(cells, word(WORDS), word(SLOTS)).map_err(|_| header.bad_geometry())?;
         header.check_geometry(CELLS, shape.cell)?;
         Ok(shape)
     }

@@ -19,7 +19,6 @@ pub enum Wait {
 /// The longest sleep before a waiting reader polls by itself.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
-/// Number of polls between two reads of the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {

@@ -10,12 +10,10 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Converts a path or a name to a C string.
 pub(crate) fn c_string(name: impl Into<Vec<u8>>) -> io::Result<CString> {
     CString::new(name).map_err(io::Error::from)
 }
 
-/// Returns the effective user id of this process.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes nothing and always succeeds.
     unsafe { libc::geteuid() }

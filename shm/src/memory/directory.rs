@@ -14,11 +14,7 @@ use std::path::PathBuf;
 /// What the system refused (the name exists, no permission).
 pub fn create(name: &str) -> Result<(), RegionError> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(path(name));
-    made.map_err(|source| RegionError::Os {
-        name: name.into(),
-        what: "create a directory of that name",
-        source,
-    })
+    made.map_err(RegionError::os(name, "create a directory of that name"))
 }
 
 /// Returns the path of a directory in `/dev/shm`.
@@ -26,11 +22,8 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(format!("{SHM_DIR}/{name}"))
 }
 
-/// Removes a directory with its contents; the directory itself goes last. Before it go the files
-/// next to it. Links are removed and not followed.
-///
-/// # Errors
-/// What the system refused. Files that are already gone are ignored.
+/// Removes the files next to a directory, then the directory with its contents. Links are removed
+/// and not followed; what is gone already is ignored.
 pub(super) fn remove(name: &str) -> io::Result<()> {
     let beside = format!("{name}.");
     for entry in std::fs::read_dir(SHM_DIR)? {

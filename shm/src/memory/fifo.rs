@@ -13,9 +13,5 @@ pub fn create(name: &str) -> Result<(), RegionError> {
         checked(unsafe { libc::mkfifo(path.as_ptr(), 0o600) })
     };
     let made = c_string(format!("{SHM_DIR}/{name}")).and_then(make);
-    made.map(drop).map_err(|source| RegionError::Os {
-        name: name.into(),
-        what: "make a FIFO of that name",
-        source,
-    })
+    made.map(drop).map_err(RegionError::os(name, "make a FIFO of that name"))
 }

@@ -293,8 +293,12 @@ impl Header {
         if fits && self.slot_words == slot_words as u64 {
             Ok(self.capacity as usize)
         } else {
-            let Self { capacity, slot_words, bytes, .. } = *self;
-            Err(HeaderError::Geometry { capacity, slot_words, bytes })
+            Err(self.bad_geometry())
         }
+    }
+
+    pub(crate) const fn bad_geometry(&self) -> HeaderError {
+        let Self { capacity, slot_words, bytes, .. } = *self;
+        HeaderError::Geometry { capacity, slot_words, bytes }
     }
 }

@@ -45,9 +45,6 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 /// Takes the exclusive lock of one byte of a file until the file is closed. Returns `false` if
 /// another open file holds it. Byte 0 is the owner's: see [`try_lock`]. The file must be open for
 /// writing.
-///
-/// # Errors
-/// What the system refused.
 pub(crate) fn try_lock_byte(file: &File, at: u64) -> io::Result<bool> {
     match call(file, libc::F_OFD_SETLK, &mut byte(libc::F_WRLCK, at)) {
         Ok(()) => Ok(true),
@@ -66,9 +63,6 @@ pub fn is_locked(file: &File) -> io::Result<bool> {
 }
 
 /// Returns `true` if another open file holds the lock of one byte of the file.
-///
-/// # Errors
-/// What the system refused.
 pub(crate) fn is_byte_locked(file: &File, at: u64) -> io::Result<bool> {
     let mut asked = byte(libc::F_WRLCK, at);
     call(file, libc::F_OFD_GETLK, &mut asked)?;
@@ -109,18 +103,5 @@ mod tests {
         assert!(!try_lock(&third).unwrap());
         drop(second);
         assert!(try_lock(&third).unwrap());
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri has no file locks")]
-    fn bytes_are_locked_independently() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let open = || File::options().read(true).write(true).open(file.path()).unwrap();
-        let (first, second) = (open(), open());
-        assert!(try_lock(&first).unwrap() && try_lock_byte(&second, 7).unwrap());
-        assert!(!try_lock_byte(&first, 7).unwrap() && is_byte_locked(&first, 7).unwrap());
-        assert!(!is_byte_locked(&first, 8).unwrap());
-        drop(second);
-        assert!(!is_byte_locked(&first, 7).unwrap());
     }
 }

@@ -22,11 +22,6 @@ pub const PREFIX: &str = "bulkhead.";
 /// Maximum number of bytes to touch in one call: other threads that map memory wait for it.
 const MAX_TOUCHED_BYTES: usize = 256 << 10;
 
-pub(super) fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
-    let name = name.to_owned();
-    move |source| RegionError::Os { name, what, source }
-}
-
 /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS
 /// later.
 fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
@@ -34,7 +29,7 @@ fn reserve(name: &str, file: &File, bytes: u64) -> Result<(), RegionError> {
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, bytes as i64) } {
         0 => Ok(()),
         libc::ENOSPC | libc::ENOMEM => Err(RegionError::NoRoom { name: name.to_owned(), bytes }),
-        errno => Err(os(name, "reserve its memory")(io::Error::from_raw_os_error(errno))),
+        errno => Err(RegionError::os(name, "reserve its memory")(io::Error::from_raw_os_error(errno))),
     }
 }
 
@@ -83,9 +78,9 @@ impl Region {
             .create_new(true)
             .mode(0o600)
             .open(&path)
-            .map_err(os(name, "create it"))?;
+            .map_err(RegionError::os(name, "create it"))?;
         let mapped = reserve(name, &file, words as u64 * 8)
-            .and_then(|()| options(prefault).map_raw(&file).map_err(os(name, "map it")));
+            .and_then(|()| options(prefault).map_raw(&file).map_err(RegionError::os(name, "map it")));
         mapped.map(|map| from_map(map, true)).inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
 
@@ -107,9 +102,7 @@ impl Region {
     }
 
     fn open_mapped(name: &str, prefault: bool) -> Result<Arc<Self>, RegionError> {
-        let file =
-            open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
-        Self::map(name, &file, prefault)
+        Self::map(name, &open_named(name, true)?, prefault)
     }
 
     /// Maps a named segment for reading only, and touches its pages.
@@ -117,8 +110,7 @@ impl Region {
     /// # Errors
     /// As [`Region::open`].
     pub fn open_read_only(name: &str) -> Result<ReadOnlyWords, RegionError> {
-        let file = open_safely(name, OpenOptions::new().read(true)).map_err(os(name, "open it"))?;
-        Self::map_read_only(name, &file)
+        Self::map_read_only(name, &open_named(name, false)?)
     }
 
     /// Creates an anonymous shared file of zeroed words (`memfd_create`).
@@ -131,9 +123,6 @@ impl Region {
 
     /// Creates an anonymous region as [`Region::memfd`] does, and returns its file too. The file's
     /// size can be sealed and its descriptor handed over.
-    ///
-    /// # Errors
-    /// What the system refused.
     pub(crate) fn memfd_and_file(
         name: &str,
         words: usize,
@@ -143,7 +132,7 @@ impl Region {
             // SAFETY: the name ends with a zero byte, and is valid during the call.
             checked(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })
         };
-        let fd = c_string(name).and_then(create).map_err(os(name, "create it"))?;
+        let fd = c_string(name).and_then(create).map_err(RegionError::os(name, "create it"))?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
         reserve(name, &file, words as u64 * 8)?;
@@ -156,7 +145,7 @@ impl Region {
     /// # Errors
     /// What the system refused, for example because the file is open for reading only.
     pub fn map(name: &str, file: &File, prefault: bool) -> Result<Arc<Self>, RegionError> {
-        let map = options(prefault).map_raw(file).map_err(os(name, "map it"))?;
+        let map = options(prefault).map_raw(file).map_err(RegionError::os(name, "map it"))?;
         Ok(from_map(map, true))
     }
 
@@ -182,7 +171,8 @@ impl Region {
     /// # Errors
     /// What the system refused.
     pub fn map_read_only(name: &str, file: &File) -> Result<ReadOnlyWords, RegionError> {
-        let map = MmapOptions::new().populate().map_raw_read_only(file).map_err(os(name, "map it"))?;
+        let map =
+            MmapOptions::new().populate().map_raw_read_only(file).map_err(RegionError::os(name, "map it"))?;
         Ok(from_map(map, false).words().into())
     }
 
@@ -197,7 +187,7 @@ impl Region {
     pub fn create_control(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         let path = format!("{SHM_DIR}/{name}");
         let file = nameless(name, words)?;
-        lock::lock_shared(&file).map_err(os(name, "lock it"))?;
+        lock::lock_shared(&file).map_err(RegionError::os(name, "lock it"))?;
         give_name(name, &file)?;
         let mapped = map_control(name, file);
         mapped.inspect_err(|_| drop(std::fs::remove_file(&path)))
@@ -208,7 +198,7 @@ impl Region {
 pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-    let file = options.open(SHM_DIR).map_err(os(name, "create it"))?;
+    let file = options.open(SHM_DIR).map_err(RegionError::os(name, "create it"))?;
     reserve(name, &file, words as u64 * 8)?;
     Ok(file)
 }
@@ -222,20 +212,27 @@ pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
         checked(unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), flags) })
     };
     let linked = c_string(nameless).and_then(|from| link(from, c_string(path)?));
-    linked.map(drop).map_err(os(name, "create it"))
+    linked.map(drop).map_err(RegionError::os(name, "create it"))
 }
 
 /// Maps the control segment by its name, through the crate `shared_memory`.
 #[cfg(feature = "control")]
 fn map_control(name: &str, locked: File) -> Result<Arc<Region>, RegionError> {
-    let fail = |e: shared_memory::ShmemError| os(name, "map it")(io::Error::other(e.to_string()));
+    let fail =
+        |e: shared_memory::ShmemError| RegionError::os(name, "map it")(io::Error::other(e.to_string()));
     let shmem = shared_memory::ShmemConf::new().os_id(name).open().map_err(fail)?;
     let start = NonNull::new(shmem.as_ptr().cast())
-        .ok_or_else(|| os(name, "map it")(io::Error::other("mapped at null")))?;
+        .ok_or_else(|| RegionError::os(name, "map it")(io::Error::other("mapped at null")))?;
     let len = shmem.len() / 8;
     let guard = Guard::new(start.addr().get(), shmem.len(), true);
     let backing = Backing::Named(Box::new((shmem, locked)));
     Ok(Arc::new(Region { start, len, header: OnceLock::new(), guard, _backing: backing }))
+}
+
+/// Opens the file with a segment's name as [`open_safely`] does, for reading and also for writing.
+pub(super) fn open_named(name: &str, is_writable: bool) -> Result<File, RegionError> {
+    let opened = open_safely(name, OpenOptions::new().read(true).write(is_writable));
+    opened.map_err(RegionError::os(name, "open it"))
 }
 
 /// Opens the file with a segment's name, which must be memory of this user. Follows no link and

@@ -33,5 +33,13 @@ pub(crate) use slots::{Cursor, Slots};
 /// The directory of named segments: `/dev/shm`.
 pub const SHM_DIR: &str = "/dev/shm";
 
+/// Returns `true` if a name of 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `-` and `_` is given to a
+/// queue or a board.
+#[cfg(not(loom))]
+pub(crate) fn is_valid_name(name: &str) -> bool {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=64).contains(&name.len()) && name.bytes().all(good)
+}
+
 /// Words of a cache line, the longest that CPUs of this architecture have.
 pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

@@ -7,9 +7,9 @@
 //! now. Only the holder of the lock removes the name, so a leftover that two processes find at once
 //! is removed once, and what one of them has created under the name since is not touched.
 
-use super::mapped::{give_name, nameless, open_safely, os, unlink};
+use super::mapped::{give_name, nameless, open_named, unlink};
 use super::{AtomicWords, Region, RegionError, SHM_DIR, lock};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl OwnedSegment {
         fill: impl FnOnce(&AtomicWords),
     ) -> Result<(Self, Arc<Region>), RegionError> {
         let file = nameless(name, words)?;
-        lock::try_lock(&file).map_err(os(name, "lock it"))?;
+        lock::try_lock(&file).map_err(RegionError::os(name, "lock it"))?;
         fill(&Region::map(name, &file, false)?.words());
         give_name(name, &file)?;
         let owned = Self { name: name.into(), file };
@@ -53,9 +53,8 @@ impl OwnedSegment {
     /// # Errors
     /// No segment has that name; the file is not memory of this user.
     pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
-        let file =
-            open_safely(name, OpenOptions::new().read(true).write(true)).map_err(os(name, "open it"))?;
-        let is_ours = lock::try_lock(&file).map_err(os(name, "lock it"))?;
+        let file = open_named(name, true)?;
+        let is_ours = lock::try_lock(&file).map_err(RegionError::os(name, "lock it"))?;
         let owned = Self { name: name.into(), file };
         Ok((is_ours && owned.is_named()).then_some(owned))
     }

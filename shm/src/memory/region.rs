@@ -54,6 +54,14 @@ pub enum RegionError {
     },
 }
 
+impl RegionError {
+    /// Returns a closure that adds a segment's name and an operation to an error of the system.
+    #[cfg(not(loom))]
+    pub(crate) fn os(name: impl Into<String>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Os { name: name.into(), what, source }
+    }
+}
+
 /// The owner of a region's memory: a mapping or a heap allocation. Dropped with the region: the
 /// memory is unmapped, a name in `/dev/shm` stays.
 pub(super) enum Backing {
@@ -122,9 +130,6 @@ impl Region {
     }
 
     /// Returns a region that consists of `len` words of this one, from `offset` on.
-    ///
-    /// # Panics
-    /// If they are not inside this region.
     #[cfg(not(loom))]
     pub(crate) fn part(self: &Arc<Self>, offset: usize, len: usize) -> Arc<Self> {
         let start = self.words().slice(offset, len).start;
@@ -139,8 +144,6 @@ impl Region {
 
     /// Sets the header that later checks use instead of the one in shared memory. The first one
     /// that is given stays.
-    ///
-    /// # Errors The region does not have the size that the header states.
     #[cfg(not(loom))]
     pub(crate) fn set_header(&self, header: Header) -> Result<(), HeaderError> {
         let found = self.len as u64 * 8;
@@ -254,9 +257,7 @@ impl ReadOnlyWords {
     pub fn len(&self) -> usize {
         self.0.len()
     }
-}
 
-impl ReadOnlyWords {
     /// Returns the slice's `len` words from `offset` on.
     ///
     /// # Panics
@@ -298,9 +299,6 @@ impl ReadOnlyWords {
 
     /// Copies words that a writer may change concurrently, each Relaxed, calling `at` before each
     /// load. It copies from `offset` on, and `at` receives the index.
-    ///
-    /// # Panics
-    /// If they are not inside this window.
     #[inline(always)]
     pub(crate) fn copy(&self, offset: usize, into: &mut [u64], at: &mut impl FnMut(usize)) {
         let words = &self.0[offset..offset + into.len()];

@@ -80,10 +80,7 @@ impl Shared {
         prefault: bool,
     ) -> Result<(Self, AtomicWords), RegionError> {
         let (region, write) = Region::memfd_and_file(&name, words, prefault)?;
-        let os = |what| {
-            let name = name.clone();
-            move |source: io::Error| RegionError::Os { name, what, source }
-        };
+        let os = |what| RegionError::os(&name, what);
         // The mapping above is older than the seals, and stays as it is.
         add_seals(&write, seals | SIZE_SEALS).map_err(os("seal it"))?;
         // Opened again, not duplicated: a duplicate would keep the right to write.
@@ -131,7 +128,6 @@ impl Shared {
     }
 }
 
-/// Seals after which the size of memory is final, and no other seal can be added.
 const SIZE_SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 fn add_seals(memory: &File, seals: i32) -> io::Result<()> {
@@ -175,7 +171,6 @@ pub fn inherited_by<F: AsFd, T>(files: &[F], start: impl FnOnce() -> io::Result<
     started
 }
 
-/// Queries or changes the flags or the seals of a descriptor.
 fn flags(fd: i32, command: i32, flags: i32) -> io::Result<i32> {
     // SAFETY: a number that is not open is an error of the call. These commands take an integer:
     // nothing is read, written or closed.
@@ -191,7 +186,6 @@ fn close_others_on_exec() {
     }
 }
 
-/// The first number that is not a standard stream's.
 const MIN_INHERITED_FD: i32 = 3;
 
 /// Takes ownership of an inherited descriptor that the plan lists: see [`take_inherited`].

@@ -30,9 +30,7 @@ const UNIT: usize = 4096;
 const LEN_BITS: u32 = 28;
 /// The range of an entry that is claimed and covers nothing yet.
 const CLAIMED: u64 = 1 << LEN_BITS;
-/// Flag: the region may be written.
 const WRITABLE: u64 = 1;
-/// Flag: a page of the region was replaced.
 const LOST: u64 = 2;
 
 /// A mapped region, as the handler sees it.
@@ -61,7 +59,6 @@ impl Entry {
 static TABLE: [Entry; CAPACITY] = [const { Entry::new() }; CAPACITY];
 /// Where the next search for a free entry begins.
 static NEXT: AtomicU64 = AtomicU64::new(0);
-/// Pages that were replaced.
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 /// Bytes of a page of this machine.
 static PAGE: AtomicU64 = AtomicU64::new(0);
@@ -94,7 +91,6 @@ impl Guard {
         Some(Self(place))
     }
 
-    /// Returns `true` if a page of the mapped region was lost and replaced.
     pub(super) fn is_lost(&self) -> bool {
         // Relaxed: the handler has run on the thread that made the access, before the access was
         // over.

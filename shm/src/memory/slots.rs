@@ -34,9 +34,7 @@ impl Deref for Word {
 /// A ring slot: `M` words and the sequence after them.
 #[repr(C)]
 pub(crate) struct Slot<const M: usize> {
-    /// The message.
     pub(crate) message: [AtomicU64; M],
-    /// The sequence of the message in the slot.
     pub(crate) sequence: AtomicU64,
 }
 
@@ -49,9 +47,6 @@ pub(crate) struct Slots<const M: usize> {
 
 impl<const M: usize> Slots<M> {
     /// Creates ring slots that fill a whole slice.
-    ///
-    /// # Panics
-    /// If it is not a power of two of slots.
     pub(crate) fn new(words: AtomicWords) -> Self {
         let count = words.len() / (M + 1);
         assert!(count.is_power_of_two() && count * (M + 1) == words.len(), "checked geometries only");
@@ -116,9 +111,6 @@ unsafe impl<const M: usize> Send for Cursor<M> {}
 
 impl<const M: usize> Cursor<M> {
     /// Creates a read position at the start of a ring.
-    ///
-    /// # Panics
-    /// As [`Slots::new`].
     pub(crate) fn new(view: ReadOnlyWords) -> Self {
         let slots = Slots::new(view.0);
         Self { at: NonNull::from(slots.slot(0)), slots }
@@ -195,21 +187,5 @@ mod tests {
             let words = Region::heap(40).words().slice(0, words);
             assert!(catch_unwind(AssertUnwindSafe(|| drop(Slots::<2>::new(words)))).is_err());
         }
-    }
-
-    #[test]
-    fn word_accesses_its_index() {
-        let words = Region::heap(8).words();
-        let word = Word::new(&words, 7);
-        word.store(9, Ordering::Relaxed);
-        assert_eq!(words[7].load(Ordering::Relaxed), 9);
-        drop(words);
-        assert_eq!(word.load(Ordering::Relaxed), 9);
-    }
-
-    #[test]
-    #[should_panic(expected = "out of range")]
-    fn word_outside_its_region_panics() {
-        drop(Word::new(&Region::heap(8).words(), 8));
     }
 }

@@ -22,8 +22,9 @@ use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use crate::process::start_time;
 use crate::ring::{SegmentPlace, SegmentSpec};
 use crate::sync::{AtomicU64, Ordering};
+use std::fs::{File, FileType};
+use std::os::unix::fs::FileTypeExt as _;
 
-/// The segment kind of a queue's descriptor.
 pub(super) const KIND: SegmentKind = SegmentKind::new(
     32,
     "queue",
@@ -100,16 +101,14 @@ impl ListedFile {
         if self.place() == 0 { Some(self.kind >> 8) } else { None }
     }
 
-    pub(super) const fn is_fifo(self) -> bool {
-        self.place() == 1
-    }
-
-    pub(super) const fn is_socket(self) -> bool {
-        self.place() == 2
-    }
-
-    pub(super) const fn is_folder(self) -> bool {
-        self.place() == 3
+    /// Returns `true` if a file without a header is of the listed type.
+    pub(super) fn has_type(self, found: FileType) -> bool {
+        match self.place() {
+            1 => found.is_fifo(),
+            2 => found.is_socket(),
+            3 => found.is_dir(),
+            _ => false,
+        }
     }
 
     const fn place(self) -> u64 {
@@ -117,12 +116,10 @@ impl ListedFile {
     }
 }
 
-/// Contents of a queue's descriptor segment, copied when a handle is made.
 #[derive(Clone)]
 pub(super) struct QueueDescriptor {
     /// Hash of the queue's name: what the headers of all its segments carry.
     run: u64,
-    /// Number of messages that fit into the queue.
     pub(super) capacity: u64,
     pub(super) producers: usize,
     /// Hash of the technique's name.
@@ -135,7 +132,6 @@ pub(super) struct QueueDescriptor {
 }
 
 impl QueueDescriptor {
-    /// Creates the descriptor of a queue that this process creates.
     pub(super) fn new(name: &str, technique: &str, producers: usize, capacity: u32) -> Self {
         let creator_pid = std::process::id();
         Self {
@@ -150,12 +146,10 @@ impl QueueDescriptor {
         }
     }
 
-    /// Returns the size of the descriptor's segment in words.
     pub(super) fn segment_words(&self) -> usize {
         ENDS + self.producers + FILE_WORDS * self.files.len()
     }
 
-    /// Returns the header of a segment of the queue.
     pub(super) fn header(&self, spec: &SegmentSpec) -> Header {
         self.header_of(spec.kind, spec.words, spec.capacity, spec.slot_words, spec.index)
     }
@@ -187,23 +181,20 @@ impl QueueDescriptor {
     }
 
     /// Reads the descriptor of the queue called `name`.
-    ///
-    /// # Errors
-    /// What is wrong with the header; numbers that do not fit the segment.
     pub(super) fn read(words: &AtomicWords, name: &str) -> Result<Self, HeaderError> {
         let header = Header::read(|i, ordering| words[i].load(ordering), words.len(), KIND)?;
-        let Header { run, capacity, slot_words, bytes, creator_pid, creator_start, .. } = header;
+        let Header { run, capacity, creator_pid, creator_start, .. } = header;
         if run != run_hash(name) {
             return Err(HeaderError::OtherRun);
         }
         if words.len() < ENDS {
-            return Err(HeaderError::TooShort(bytes));
+            return Err(HeaderError::TooShort(header.bytes));
         }
         let load = |word: usize| words[word].load(Ordering::Relaxed);
         let producers = usize::try_from(load(PRODUCERS)).unwrap_or(usize::MAX);
         // A list of files has pairs of words.
         if producers > words.len() - ENDS || !(words.len() - ENDS - producers).is_multiple_of(FILE_WORDS) {
-            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+            return Err(header.bad_geometry());
         }
         let listed = words[ENDS + producers..].chunks_exact(FILE_WORDS);
         let file = |pair: &[AtomicU64]| {
@@ -222,35 +213,57 @@ impl QueueDescriptor {
     }
 }
 
-/// Marks the queue as complete: all of its files exist.
 pub(super) fn set_ready(words: &AtomicWords) {
     // Release: pairs with the Acquire in `is_ready`.
     words[READY].store(1, Ordering::Release);
 }
 
-/// Returns `true` if all files of the queue exist.
 pub(super) fn is_ready(words: &AtomicWords) -> bool {
     // Acquire: pairs with the Release in `set_ready`.
     words[READY].load(Ordering::Acquire) == 1
 }
 
-/// Stores in the descriptor that this process attaches to an end of the queue.
-///
-/// # Errors
-/// The id of the process that has attached before.
 pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     let ours = u64::from(std::process::id());
     // Acquire: pairs with the Release in `free_end`; a dead producer's memory was reset before.
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
-/// Stores in the descriptor that this process replaces the previous owner of an end.
 pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
     // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
 
-/// Stores in the descriptor that an end of the queue is free.
+/// An end of a typed queue that this process has attached, until it is dropped.
+pub(super) struct AttachedEnd {
+    words: AtomicWords,
+    end: QueueEnd,
+    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
+    /// crash.
+    lock: Option<File>,
+}
+
+impl AttachedEnd {
+    pub(super) fn take_over(words: &AtomicWords, end: QueueEnd, lock: File) -> Self {
+        take_over_end(words, end);
+        Self { words: words.clone(), end, lock: Some(lock) }
+    }
+
+    /// Leaves the end as the death of its process would: neither freed nor locked.
+    #[cfg(test)]
+    pub(super) fn abandon(&mut self) {
+        self.lock = None;
+    }
+}
+
+impl Drop for AttachedEnd {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            free_end(&self.words, self.end);
+        }
+    }
+}
+
 pub(super) fn free_end(words: &AtomicWords, end: QueueEnd) {
     // Release: pairs with the Acquire in `claim_end`.
     words[end.word()].store(0, Ordering::Release);
@@ -279,7 +292,6 @@ pub(super) fn end_state(words: &AtomicWords, end: QueueEnd) -> EndState {
     }
 }
 
-/// Stores in the descriptor that the consumer no longer polls a producer.
 pub(super) fn retire_end(words: &AtomicWords, index: usize) {
     // Release: a successor of the consumer that sees it sees a drained ring.
     words[QueueEnd::Producer(index).word()].store(RETIRED, Ordering::Release);

@@ -13,7 +13,7 @@ use crate::memory::owned::OwnedSegment;
 use crate::memory::{Region, RegionError, SHM_DIR, lock, open_safely, unlink};
 use std::fs::{OpenOptions, symlink_metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 
 /// The files of a queue whose creator is dead, locked: no other process can remove them or take
 /// the name.
@@ -24,7 +24,6 @@ struct Leftovers {
 }
 
 impl Leftovers {
-    /// Finds the leftovers of a queue; `None` if no queue has that name.
     fn find(name: &str) -> Result<Option<Self>, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
@@ -41,12 +40,8 @@ impl Leftovers {
             .map_err(|source| RegionError::Header { name: descriptor_name.clone(), source })?;
         let listed = |what: &str| says.files.iter().copied().find(|file| file.is_named(what));
         let is_left = |what: &str| listed(what).is_some_and(|file| is_file_of(&says, file, name, what));
-        let os = |source| RegionError::Os {
-            name: descriptor_name.clone(),
-            what: "list /dev/shm beside it",
-            source,
-        };
-        let files = names_with(&segment_name(name, "")).map_err(os)?;
+        let files = names_with(&segment_name(name, ""))
+            .map_err(RegionError::os(&descriptor_name, "list /dev/shm beside it"))?;
         let files = files.into_iter().filter(|what| is_left(what)).map(|what| segment_name(name, &what));
         Ok(Some(Self { files: files.collect(), descriptor }))
     }
@@ -73,11 +68,7 @@ fn is_file_of(queue: &QueueDescriptor, file: ListedFile, name: &str, what: &str)
             Some(kind) => {
                 found.is_file() && first_words(&full).is_some_and(|w| queue.owns(&w, kind, facts.len()))
             }
-            None => {
-                (file.is_fifo() && found.is_fifo())
-                    || (file.is_socket() && found.is_socket())
-                    || (file.is_folder() && found.is_dir())
-            }
+            None => file.has_type(found),
         }
 }
 
@@ -122,15 +113,11 @@ pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
 /// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.
 pub fn remove(name: &str) -> Result<Vec<String>, QueueError> {
     let Some(Leftovers { mut files, descriptor }) = Leftovers::find(name)? else { return Ok(Vec::new()) };
-    let os = |name: &String| {
-        let name = name.clone();
-        |source| RegionError::Os { name, what: "remove it", source }
-    };
     for file in &files {
-        unlink(file).map_err(os(file))?;
+        unlink(file).map_err(RegionError::os(file, "remove it"))?;
     }
     let descriptor_name = segment_name(name, DESCRIPTOR);
-    descriptor.unlink().map_err(os(&descriptor_name))?;
+    descriptor.unlink().map_err(RegionError::os(&*descriptor_name, "remove it"))?;
     files.push(descriptor_name);
     Ok(files)
 }

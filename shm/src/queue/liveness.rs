@@ -28,7 +28,6 @@ pub enum ProducerState {
     Retired,
 }
 
-/// Returns the states of all producers of a queue.
 pub(super) fn producer_states(queue: &Queue<WakingMux>) -> Result<Vec<ProducerState>, QueueError> {
     let state = |index| {
         let end = QueueEnd::Producer(index);

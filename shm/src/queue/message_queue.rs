@@ -90,7 +90,6 @@ pub fn from_fds<T: Message>(fds: [OwnedFd; 2]) -> Result<MessageQueue<T>, QueueE
     check_type(Queue::from_fds(fds)?)
 }
 
-/// Returns the number of slots for `capacity` messages.
 fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
     let slots = u64::from(capacity.max(2)) * payload::slots::<T>() as u64;
     u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))
@@ -105,7 +104,6 @@ pub fn open<T: Message>(name: &str) -> Result<MessageQueue<T>, QueueError> {
     check_type(Queue::open_any(name)?)
 }
 
-/// Checks that a queue has messages of that size.
 fn check_type<T: Message>(queue: Queue<WakingMux>) -> Result<MessageQueue<T>, QueueError> {
     let (expected, found) = (message_bytes::<T>(), queue.descriptor.message_bytes);
     if expected != found {

@@ -1,6 +1,6 @@
 //! The receiving end of a typed queue.
 
-use super::descriptor::{self, EndState, QueueEnd};
+use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
 use super::error::{ProducerFault, QueueError};
 use super::liveness::{ProducerState, producer_states};
 use super::payload::{self, Message, Partial};
@@ -27,9 +27,8 @@ pub struct Receiver<T> {
     /// Incomplete messages of several slots, by producer; empty for messages of one slot.
     partial: Vec<Partial>,
     last_producer: usize,
-    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
-    /// crash.
-    lock: Option<File>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "freed when it is dropped"))]
+    end: AttachedEnd,
     message: PhantomData<fn() -> T>,
 }
 
@@ -45,8 +44,8 @@ impl<T: Message> Receiver<T> {
         }
         let is_large = const { payload::slots::<T>() } > 1;
         let partial = (0..if is_large { queue.producers() } else { 0 }).map(|_| Partial::default()).collect();
-        descriptor::take_over_end(&queue.words, QueueEnd::Consumer);
-        Ok(Self { mux, queue, waiter, partial, last_producer: 0, lock: Some(lock), message: PhantomData })
+        let end = AttachedEnd::take_over(&queue.words, QueueEnd::Consumer, lock);
+        Ok(Self { mux, queue, waiter, partial, last_producer: 0, end, message: PhantomData })
     }
 
     /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
@@ -164,7 +163,7 @@ impl<T: Message> Receiver<T> {
     /// Ends this receiver as the death of its process would: its end is neither freed nor locked.
     #[cfg(test)]
     pub(super) fn abandon(mut self) {
-        self.lock = None;
+        self.end.abandon();
     }
 
     /// Retires a producer if nothing is left of it, and returns the lock of its end.
@@ -194,14 +193,6 @@ impl<T> AsFd for Receiver<T> {
 impl<T> AsRawFd for Receiver<T> {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
-    }
-}
-
-impl<T> Drop for Receiver<T> {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            descriptor::free_end(&self.queue.words, QueueEnd::Consumer);
-        }
     }
 }
 

@@ -12,26 +12,22 @@ pub(super) const SEALED: &str = "sealed";
 /// The name in `/proc` of the memory of a queue without a name.
 pub(super) const MEMORY: &str = "bulkhead-queue.sealed";
 
-/// The memory and the pipe of a queue without a name.
 pub(super) struct SealedMemory {
     pub(super) region: Arc<Region>,
     pub(super) pipe: File,
 }
 
 impl SealedMemory {
-    /// Opens the queue's pipe for one of its ends.
     pub(super) fn open_pipe(&self) -> Result<File, QueueError> {
         Ok(wake::reopen_pipe(&self.pipe).map_err(os("open its pipe again"))?)
     }
 
-    /// Returns a second handle of the queue's memory and pipe.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let pipe = self.pipe.try_clone().map_err(os("duplicate its pipe"))?;
         Ok(Self { region: Arc::clone(&self.region), pipe })
     }
 }
 
-/// Converts an I/O error of a queue's unnamed memory to a [`RegionError`].
 pub(super) fn os(what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
-    move |source| RegionError::Os { name: MEMORY.into(), what, source }
+    RegionError::os(MEMORY, what)
 }

@@ -13,7 +13,7 @@
 use super::descriptor::{self, QueueDescriptor};
 use super::error::QueueError;
 use super::sealed_memory::{MEMORY, SEALED, SealedMemory, os};
-use super::technique_queue::{Queue, describe, link_spec};
+use super::technique_queue::{Queue, check_descriptor, describe, link_spec};
 use super::wake;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::sealed::{is_size_sealed, seal_size};
@@ -71,7 +71,6 @@ fn map(memory: &File) -> Result<Arc<Region>, QueueError> {
 }
 
 impl<T: Link> Queue<T> {
-    /// Creates a queue without a name, for typed messages of `bytes` bytes.
     pub(super) fn create_sealed(
         producers: usize,
         capacity: u32,
@@ -95,7 +94,6 @@ impl<T: Link> Queue<T> {
         Self::from_sealed(descriptor, memory, SealedMemory { region, pipe })
     }
 
-    /// Opens a queue without a name, given the descriptors of its memory and its pipe.
     pub(super) fn from_fds([memory, pipe]: [OwnedFd; 2]) -> Result<Self, QueueError> {
         let (memory, pipe) = (File::from(memory), File::from(pipe));
         let region = map(&memory)?;
@@ -110,11 +108,7 @@ impl<T: Link> Queue<T> {
         if !descriptor::is_ready(&words) {
             return Err(QueueError::Incomplete(SEALED.into()));
         }
-        let capacity = u32::try_from(descriptor.capacity).unwrap_or(u32::MAX);
-        let expected = describe::<T>(SEALED, descriptor.producers, capacity)?;
-        if descriptor.technique != expected.technique {
-            return Err(QueueError::Technique { name: SEALED.into(), technique: T::INFO.name });
-        }
+        let capacity = check_descriptor::<T>(SEALED, &descriptor)?;
         let (segments, words) = layout::<T>(&descriptor, capacity);
         let (promised, found) = (words as u64 * 8, all.len() as u64 * 8);
         if promised != found || !descriptor.files.is_empty() {
@@ -130,7 +124,6 @@ impl<T: Link> Queue<T> {
         Self::from_sealed(descriptor, memory, SealedMemory { region, pipe })
     }
 
-    /// Creates a handle of a queue whose sealed memory was checked.
     pub(super) fn from_sealed(
         descriptor: QueueDescriptor,
         memory: File,
@@ -150,7 +143,6 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the descriptors of the memory and the pipe of a queue without a name.
     pub(super) fn fds(&self) -> Option<[BorrowedFd<'_>; 2]> {
         let (memory, sealed) = (self.file.as_ref()?, self.sealed.as_ref()?);
         Some([memory.as_fd(), sealed.pipe.as_fd()])

@@ -1,12 +1,11 @@
 //! The sending end of a typed queue.
 
-use super::descriptor::{self, QueueEnd};
+use super::descriptor::{AttachedEnd, QueueEnd};
 use super::error::QueueError;
 use super::payload::{self, Message};
 use super::technique_queue::Queue;
 use super::wake::Waker;
 use super::waking_mux::WakingMux;
-use crate::memory::AtomicWords;
 use crate::ring::spsc_mux::SpscMuxProducer;
 use crate::ring::{Full, Link as _, Producer as _};
 use core::marker::PhantomData;
@@ -18,10 +17,8 @@ pub struct Sender<T> {
     ring: SpscMuxProducer,
     waker: Waker,
     index: usize,
-    descriptor: AtomicWords,
-    /// Proof of life: the kernel releases its lock when the process ends. `None` in tests of a
-    /// crash.
-    lock: Option<File>,
+    #[cfg_attr(not(test), expect(dead_code, reason = "freed when it is dropped"))]
+    end: AttachedEnd,
     message: PhantomData<fn(T)>,
 }
 
@@ -31,9 +28,8 @@ impl<T: Message> Sender<T> {
         let waker = Waker::attach(&mut queue.attached, fifo)?;
         // It continues after what is there.
         let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
-        descriptor::take_over_end(&queue.words, QueueEnd::Producer(index));
-        let descriptor = queue.words.clone();
-        Ok(Self { ring, waker, index, descriptor, lock: Some(lock), message: PhantomData })
+        let end = AttachedEnd::take_over(&queue.words, QueueEnd::Producer(index), lock);
+        Ok(Self { ring, waker, index, end, message: PhantomData })
     }
 
     /// Puts a message into the queue, and wakes a waiting receiver. Never blocks. Does not make a
@@ -67,7 +63,7 @@ impl<T: Message> Sender<T> {
     /// Ends this sender as the death of its process would: its end is neither freed nor locked.
     #[cfg(test)]
     pub(super) fn abandon(mut self) {
-        self.lock = None;
+        self.end.abandon();
     }
 
     /// Pushes the first parts of a large message, as a sender does that is killed in the middle.
@@ -87,14 +83,6 @@ impl<T: Message> Sender<T> {
     /// it.
     pub const fn index(&self) -> usize {
         self.index
-    }
-}
-
-impl<T> Drop for Sender<T> {
-    fn drop(&mut self) {
-        if self.lock.is_some() {
-            descriptor::free_end(&self.descriptor, QueueEnd::Producer(self.index));
-        }
     }
 }
 

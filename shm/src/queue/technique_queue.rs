@@ -79,7 +79,6 @@ impl Source for QueueSource {
     }
 }
 
-/// Returns the descriptor of a new queue of the technique `T`.
 pub(super) fn describe<T: Link>(
     name: &str,
     producers: usize,
@@ -92,6 +91,18 @@ pub(super) fn describe<T: Link>(
         return Err(QueueError::Producers(producers));
     }
     Ok(QueueDescriptor::new(name, T::INFO.name, producers, capacity))
+}
+
+/// Returns the capacity of a queue whose descriptor was read, after a check of its geometry and its
+/// technique.
+pub(super) fn check_descriptor<T: Link>(name: &str, found: &QueueDescriptor) -> Result<u32, QueueError> {
+    let capacity = u32::try_from(found.capacity).unwrap_or(u32::MAX);
+    let expected = describe::<T>(name, found.producers, capacity)?;
+    if found.technique == expected.technique { Ok(capacity) } else { Err(other_technique::<T>(name)) }
+}
+
+fn other_technique<T: Link>(name: &str) -> QueueError {
+    QueueError::Technique { name: name.into(), technique: T::INFO.name }
 }
 
 pub(super) const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
@@ -151,7 +162,6 @@ impl<T: Link> Queue<T> {
         Self::create_typed(name, producers, capacity, 0)
     }
 
-    /// Creates a queue as [`Queue::create`] does, for typed messages of `bytes` bytes.
     pub(super) fn create_typed(
         name: &str,
         producers: usize,
@@ -210,44 +220,31 @@ impl<T: Link> Queue<T> {
     /// words are not what a creator writes.
     pub fn open(name: &str) -> Result<Self, QueueError> {
         let queue = Self::open_any(name)?;
-        if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(queue.is_of_another_technique()) }
+        if queue.descriptor.message_bytes == 0 { Ok(queue) } else { Err(other_technique::<T>(name)) }
     }
 
-    /// Opens a queue as [`Queue::open`] does, for messages of any size.
     pub(super) fn open_any(name: &str) -> Result<Self, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
-        let os = |what| {
-            let name = descriptor_name.clone();
-            move |source| RegionError::Os { name, what, source }
-        };
         let file = match open_safely(&descriptor_name, OpenOptions::new().read(true).write(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(QueueError::NotFound(name.into()));
             }
-            opened => opened.map_err(os("open it"))?,
+            opened => opened.map_err(RegionError::os(&descriptor_name, "open it"))?,
         };
         let words = Region::map(&descriptor_name, &file, true)?.words();
         let descriptor = QueueDescriptor::read(&words, name)
             .map_err(|source| RegionError::Header { name: descriptor_name.clone(), source })?;
-        let capacity = u32::try_from(descriptor.capacity).unwrap_or(u32::MAX);
-        let expected = describe::<T>(name, descriptor.producers, capacity)?;
-        let technique = descriptor.technique;
-        let is_complete = descriptor::is_ready(&words);
+        let capacity = check_descriptor::<T>(name, &descriptor)?;
+        if !descriptor::is_ready(&words) {
+            return Err(QueueError::Incomplete(name.into()));
+        }
         let mut queue = Self::new(name, capacity, descriptor, words);
         queue.name = Some(name.into());
         queue.file = Some(file);
-        if technique != expected.technique {
-            return Err(queue.is_of_another_technique());
-        }
-        if is_complete { Ok(queue) } else { Err(QueueError::Incomplete(name.into())) }
+        Ok(queue)
     }
 
-    fn is_of_another_technique(&self) -> QueueError {
-        QueueError::Technique { name: self.label().into(), technique: T::INFO.name }
-    }
-
-    /// Returns another handle of the queue.
     pub(super) fn duplicate(&self) -> Result<Self, QueueError> {
         let (name, spec) = (self.label(), &self.spec);
         if let (Some(file), Some(sealed)) = (&self.file, &self.sealed) {
@@ -259,7 +256,6 @@ impl<T: Link> Queue<T> {
         Ok(queue)
     }
 
-    /// Returns the queue's name for error messages.
     pub(super) fn label(&self) -> &str {
         let unnamed = if self.sealed.is_some() { SEALED } else { "on the heap" };
         self.name.as_deref().unwrap_or(unnamed)
@@ -289,8 +285,7 @@ impl<T: Link> Queue<T> {
     }
 
     fn failed(&self, what: &'static str) -> impl FnOnce(io::Error) -> QueueError {
-        let name = segment_name(self.label(), DESCRIPTOR);
-        move |source| RegionError::Os { name, what, source }.into()
+        move |source| RegionError::os(segment_name(self.label(), DESCRIPTOR), what)(source).into()
     }
 
     /// Returns the queue's name, by which other processes open it; `None` without a name.
@@ -389,8 +384,7 @@ impl<T: Link> Queue<T> {
 fn reopen(file: &File, name: &str) -> Result<File, QueueError> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let opened = File::options().read(true).write(true).open(path);
-    let name = || segment_name(name, DESCRIPTOR);
-    Ok(opened.map_err(|source| RegionError::Os { name: name(), what: "open it again", source })?)
+    Ok(opened.map_err(RegionError::os(&segment_name(name, DESCRIPTOR), "open it again"))?)
 }
 
 impl<T: Link> Drop for Queue<T> {

@@ -23,7 +23,6 @@ fn path(file: &str) -> PathBuf {
     Path::new(crate::memory::SHM_DIR).join(file)
 }
 
-/// Files of the queue in `/dev/shm`.
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(crate::memory::SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()

@@ -1,7 +1,6 @@
 //! Typed queues in one process: ends, states, successors, faults. Real crashes are in
 //! `tests/all/queues`.
 
-use super::names::segment_name;
 use super::*;
 use crate::ring::PeerFault;
 use crate::sync::Ordering;
@@ -13,38 +12,8 @@ fn name(what: &str) -> String {
     format!("typed-{}-{what}", std::process::id())
 }
 
-fn files(name: &str) -> usize {
-    let entries = std::fs::read_dir(crate::memory::SHM_DIR).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|file| file.starts_with(&segment_name(name, ""))).count()
-}
-
 fn drain<T: Message>(receiver: &mut Receiver<T>) -> Vec<T> {
     core::iter::from_fn(|| receiver.pop().unwrap()).collect()
-}
-
-#[test]
-fn typed_messages_arrive_in_order_and_files_go() {
-    let name = name("order");
-    let mut queue = mpsc::<u64>(&name, 64).unwrap();
-    let mut receiver = queue.receiver().unwrap();
-    let mut senders: Vec<_> = (0..3).map(|_| open::<u64>(&name).unwrap().sender().unwrap()).collect();
-    let mut next = [0; 3];
-    for n in 0..1_000u64 {
-        senders[(n % 3) as usize].push(&(n / 3)).unwrap();
-        if n % 50 == 49 {
-            while let Some(value) = receiver.pop().unwrap() {
-                let expected = &mut next[receiver.last_producer()];
-                assert_eq!(value, *expected);
-                *expected += 1;
-            }
-        }
-    }
-    assert_eq!(next, [334, 333, 333]);
-    drop(queue);
-    assert_eq!(files(&name), 0);
-    senders[1].push(&7).unwrap();
-    assert_eq!(receiver.pop(), Ok(Some(7)), "attached ends continue");
 }
 
 #[test]
@@ -285,12 +254,4 @@ fn descriptor_is_readable_once_a_message_is_pushed() {
         assert!(!receiver.prepare_wait() && !is_readable(&receiver), "it is there already");
         assert_eq!(receiver.pop(), Ok(Some(n)));
     }
-}
-
-#[test]
-fn ends_can_move_to_other_threads() {
-    fn is_send<T: Send>() {}
-    is_send::<Sender<u64>>();
-    is_send::<Receiver<u64>>();
-    is_send::<MessageQueue<u64>>();
 }

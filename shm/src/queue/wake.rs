@@ -41,13 +41,10 @@ pub(super) fn open_fifo(name: &str) -> Result<File, RegionError> {
         let is_ours = facts.file_type().is_fifo() && facts.uid() == effective_user();
         if is_ours { Ok(fifo) } else { Err(io::Error::other("not a FIFO of this user")) }
     };
-    open().map_err(|source| RegionError::Os { name: name.into(), what: "open it", source })
+    open().map_err(RegionError::os(name, "open it"))
 }
 
 /// Opens a pipe again, so that its flags are not shared with other processes.
-///
-/// # Errors
-/// It is not a pipe; what the system refused.
 pub(super) fn reopen_pipe(pipe: &File) -> io::Result<File> {
     if !pipe.metadata()?.file_type().is_fifo() {
         return Err(io::Error::other("it is not a pipe"));
@@ -55,7 +52,6 @@ pub(super) fn reopen_pipe(pipe: &File) -> io::Result<File> {
     open_both_ways(&format!("/proc/self/fd/{}", pipe.as_raw_fd()), 0)
 }
 
-/// The sender's end of the wake-up: wakes the receiver.
 pub(super) struct Waker {
     flag: ReadOnlyWords,
     fifo: File,
@@ -89,7 +85,6 @@ impl Waker {
     }
 }
 
-/// The receiver's end of the wake-up: sleeps until a sender wakes it.
 pub(super) struct Waiter {
     listener: Listener,
     fifo: File,

@@ -7,7 +7,6 @@ use crate::memory::RegionError;
 use crate::ring::spsc_mux::{Mux, SpscMux, SpscMuxProducer};
 use crate::ring::{EndRights, Home, Link, LinkSpec, SegmentPlace, SegmentSpec, TechniqueInfo};
 
-/// The technique of typed queues: an SPSC ring for each producer, and a wake-up of the receiver.
 pub(super) struct WakingMux;
 
 impl Link for WakingMux {

@@ -3,7 +3,7 @@
 use super::link::{Link, LinkSpec};
 use super::{spsc, spsc_mux};
 use crate::attached::Attached;
-use crate::memory::{AtomicWords, ReadOnlyWords, RegionError};
+use crate::memory::{AtomicWords, HeaderError, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
     /// Attaches a producer's end of a link with several producers, which the technique `T` carries.
@@ -28,10 +28,8 @@ impl Attached<'_> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
-        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
-        let tail = self.region(what, spsc::KIND)?.words();
-        spsc::Producer::attach_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
+        let (tail, head) = self.producer_parts(what)?;
+        named(what, spsc::Producer::attach_parts(&tail, &head))
     }
 
     /// Attaches the receiving end of a link with one producer.
@@ -39,9 +37,8 @@ impl Attached<'_> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let (tail, head) = self.parts(what)?;
-        spsc::Consumer::attach_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
+        let (tail, head) = self.consumer_parts(what)?;
+        named(what, spsc::Consumer::attach_parts(&tail, &head))
     }
 
     /// Attaches a receiving end of a link with one producer in place of a crashed one. See
@@ -50,9 +47,8 @@ impl Attached<'_> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn resume_receiver(&mut self, what: &str) -> Result<spsc::Consumer, RegionError> {
-        let (tail, head) = self.parts(what)?;
-        spsc::Consumer::resume_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
+        let (tail, head) = self.consumer_parts(what)?;
+        named(what, spsc::Consumer::resume_parts(&tail, &head))
     }
 
     /// Attaches a sending end of a link with one producer in place of a crashed one. See
@@ -61,15 +57,21 @@ impl Attached<'_> {
     /// # Errors
     /// As [`Attached::region`].
     pub fn resume_sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
-        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
-        let tail = self.region(what, spsc::KIND)?.words();
-        spsc::Producer::resume_parts(&tail, &head)
-            .map_err(|source| RegionError::Header { name: what.into(), source })
+        let (tail, head) = self.producer_parts(what)?;
+        named(what, spsc::Producer::resume_parts(&tail, &head))
     }
 
-    /// The producer's and the consumer's part of a 1→1 link, for the consumer.
-    fn parts(&mut self, what: &str) -> Result<(ReadOnlyWords, AtomicWords), RegionError> {
+    fn producer_parts(&mut self, what: &str) -> Result<(AtomicWords, ReadOnlyWords), RegionError> {
+        let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
+        Ok((self.region(what, spsc::KIND)?.words(), head))
+    }
+
+    fn consumer_parts(&mut self, what: &str) -> Result<(ReadOnlyWords, AtomicWords), RegionError> {
         let tail = self.view(what, spsc::KIND)?;
         Ok((tail, self.region(&spsc_mux::head_name(what), spsc::HEAD_KIND)?.words()))
     }
+}
+
+fn named<T>(what: &str, attached: Result<T, HeaderError>) -> Result<T, RegionError> {
+    attached.map_err(|source| RegionError::Header { name: what.into(), source })
 }

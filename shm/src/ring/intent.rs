@@ -67,12 +67,7 @@ pub const KIND: SegmentKind = SegmentKind::new(9, "intent", &[("place", POSITION
 fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     let header = words.header(KIND)?;
     header.check_geometry(POSITION, LINES)?;
-    if header.capacity == 1 {
-        Ok(header.index)
-    } else {
-        let Header { capacity, slot_words, bytes, .. } = header;
-        Err(HeaderError::Geometry { capacity, slot_words, bytes })
-    }
+    if header.capacity == 1 { Ok(header.index) } else { Err(header.bad_geometry()) }
 }
 
 /// A producer's end of its announcements of the slots that it is about to write. For rings that

@@ -137,9 +137,8 @@ pub trait Link: 'static {
     /// # Errors
     /// As [`Link::consumer`]; always, if the technique cannot.
     fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
-        let name = attached.name(spec.name);
-        let source = std::io::ErrorKind::Unsupported.into();
-        Err(RegionError::Os { name, what: "replace its consumer", source })
+        let error = RegionError::os(attached.name(spec.name), "replace its consumer");
+        Err(error(std::io::ErrorKind::Unsupported.into()))
     }
 
     /// Attaches a producer in place of a crashed one: it continues after the last published
@@ -153,8 +152,7 @@ pub trait Link: 'static {
         attached: &mut Attached<'_>,
     ) -> Result<Self::Producer, RegionError> {
         let _ = index;
-        let name = attached.name(spec.name);
-        let source = std::io::ErrorKind::Unsupported.into();
-        Err(RegionError::Os { name, what: "replace its producer", source })
+        let error = RegionError::os(attached.name(spec.name), "replace its producer");
+        Err(error(std::io::ErrorKind::Unsupported.into()))
     }
 }

@@ -58,7 +58,7 @@ pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) ->
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::memory::{AtomicWords, Region};
+    use crate::memory::Region;
     use crate::ring::{SharedQueue as _, intent};
     use crate::sync::Ordering;
     use proptest::prelude::*;
@@ -66,10 +66,23 @@ mod tests {
     const CAPACITY: usize = 64;
     const M: usize = MESSAGE_WORDS;
 
-    fn fill_of_spsc(words: &AtomicWords) -> Option<u64> {
-        let part = words.slice(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
-        let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
-        spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word)
+    /// Fills and drains a ring three times. `fill` is compared with what it holds after each step.
+    fn check_fill(
+        fill: impl Fn() -> Option<u64>,
+        mut push: impl FnMut(&[u64; M]) -> bool,
+        mut pop: impl FnMut() -> bool,
+    ) {
+        for lap in 0..3 {
+            for pushed in 0..CAPACITY as u64 {
+                assert_eq!(fill(), Some(pushed), "lap {lap}");
+                assert!(push(&[pushed; M]));
+            }
+            assert!(!push(&[0; M]));
+            for left in (0..=CAPACITY as u64).rev() {
+                assert_eq!(fill(), Some(left), "lap {lap}");
+                assert_eq!(pop(), left > 0);
+            }
+        }
     }
 
     #[test]
@@ -78,17 +91,13 @@ mod tests {
         spsc::write_header::<M>(&words, CAPACITY);
         let (mut producer, mut consumer) =
             (spsc::Producer::<M>::attach(&words).unwrap(), spsc::Consumer::<M>::attach(&words).unwrap());
-        for lap in 0..3 {
-            for pushed in 0..CAPACITY as u64 {
-                assert_eq!(fill_of_spsc(&words), Some(pushed), "lap {lap}");
-                assert!(producer.try_push(&[pushed; M]).is_ok());
-            }
-            assert!(producer.try_push(&[0; M]).is_err());
-            for left in (0..=CAPACITY as u64).rev() {
-                assert_eq!(fill_of_spsc(&words), Some(left), "lap {lap}");
-                assert_eq!(consumer.try_pop().unwrap().is_some(), left > 0);
-            }
-        }
+        let part = words.slice(spsc::HEAD_WORDS, words.len() - spsc::HEAD_WORDS);
+        let word = |index: usize| part.get(index).map(|word| word.load(Ordering::Relaxed));
+        check_fill(
+            || spsc(CAPACITY as u64, words[spsc::HEAD].load(Ordering::Relaxed), word),
+            |message| producer.try_push(message).is_ok(),
+            || consumer.try_pop().unwrap().is_some(),
+        );
     }
 
     #[test]
@@ -98,19 +107,12 @@ mod tests {
         let intents = intent::on_heap(1);
         let mut producer = array_queue::Producer::<M>::attach(&words, &intents[0]).unwrap();
         let mut consumer = array_queue::Consumer::<M>::attach(&words, intents).unwrap();
-        let fill = || {
-            array_queue(CAPACITY as u64, |index| words.get(index).map(|word| word.load(Ordering::Relaxed)))
-        };
-        for lap in 0..3 {
-            for pushed in 0..CAPACITY as u64 {
-                assert_eq!(fill(), Some(pushed), "lap {lap}");
-                assert!(producer.try_push(&[pushed; M]).is_ok());
-            }
-            for left in (0..=CAPACITY as u64).rev() {
-                assert_eq!(fill(), Some(left), "lap {lap}");
-                assert_eq!(consumer.try_pop().unwrap().is_some(), left > 0);
-            }
-        }
+        let word = |index: usize| words.get(index).map(|word| word.load(Ordering::Relaxed));
+        check_fill(
+            || array_queue(CAPACITY as u64, word),
+            |message| producer.try_push(message).is_ok(),
+            || consumer.try_pop().unwrap().is_some(),
+        );
     }
 
     proptest! {

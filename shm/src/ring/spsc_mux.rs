@@ -82,7 +82,6 @@ impl Mux {
         message.map(|message| (Some(producer), message))
     }
 
-    /// Takes a ring out of the scan.
     #[cold]
     fn deactivate(&mut self, index: usize) {
         let ring = self.rings.remove(index);

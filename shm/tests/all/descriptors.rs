@@ -9,18 +9,33 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Output, Stdio};
 
-/// What the child is to look at.
+/// The function that a child runs, and what it is to look at.
+const CHILD: &str = "BULKHEAD_TEST_CHILD";
 const HANDED: &str = "BULKHEAD_TEST_HANDED";
 
-/// Starts a test of this binary with these descriptors.
-fn child(test: &str, handed: &str, files: &[&File]) -> String {
-    let mut command = itself(&format!("descriptors::{test}"));
-    command.env(HANDED, handed).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+/// Starts a function of this file as a process with these descriptors.
+fn child(function: &str, handed: &str, files: &[&File]) -> String {
+    let mut command = itself("descriptors::run");
+    command.env(CHILD, function).env(HANDED, handed);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let Output { status, stderr, .. } =
         inherited_by(files, || command.spawn()).unwrap().wait_with_output().unwrap();
     let said = String::from_utf8(stderr).unwrap();
     assert!(status.success(), "{status}: {said}");
     said
+}
+
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn run() {
+    match std::env::var(CHILD).unwrap_or_default().as_str() {
+        "launcher_with_stray_descriptor" => launcher_with_stray_descriptor(),
+        "launcher_with_several_threads" => launcher_with_several_threads(),
+        "print_open_descriptors" => print_open_descriptors(),
+        "taker" => taker(),
+        "inside" => inside(),
+        _ => {}
+    }
 }
 
 /// As a shell gives it: every executed program inherits it.
@@ -29,11 +44,10 @@ fn given_by_accident() -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(libc::dup(2)) }
 }
 
-/// Runs a test of this binary as a launcher: in a process of its own. In this one other tests open
-/// what is inherited while a child is being started.
-fn alone(test: &str) {
-    let Output { status, stderr, .. } =
-        itself(&format!("descriptors::{test}")).env(HANDED, "").output().unwrap();
+/// Runs a function of this file as a launcher: in a process of its own. In this one other tests
+/// open what is inherited while a child is being started.
+fn alone(function: &str) {
+    let Output { status, stderr, .. } = itself("descriptors::run").env(CHILD, function).output().unwrap();
     assert!(status.success(), "{status}: {}", String::from_utf8_lossy(&stderr));
 }
 
@@ -42,12 +56,7 @@ fn child_inherits_only_the_descriptors_it_is_handed() {
     alone("launcher_with_stray_descriptor");
 }
 
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn launcher_with_stray_descriptor() {
-    if std::env::var(HANDED).is_err() {
-        return;
-    }
     let (handed, kept) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let accident = given_by_accident();
     let said = child("print_open_descriptors", "", &[&handed]);
@@ -62,12 +71,7 @@ fn children_of_several_threads_get_their_own_only() {
     alone("launcher_with_several_threads");
 }
 
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn launcher_with_several_threads() {
-    if std::env::var(HANDED).is_err() {
-        return;
-    }
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -81,12 +85,7 @@ fn launcher_with_several_threads() {
     });
 }
 
-#[test]
-#[ignore = "the others start it, as a process of its own"]
 fn print_open_descriptors() {
-    if std::env::var(HANDED).is_err() {
-        return;
-    }
     let is_open = |fd: &i32| std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok();
     for fd in (3..1024).filter(is_open) {
         eprintln!("{fd}");
@@ -118,12 +117,7 @@ fn number_that_was_not_inherited_is_refused() {
     alone("taker");
 }
 
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn taker() {
-    if std::env::var(HANDED).is_err() {
-        return;
-    }
     let own = tempfile::tempfile().unwrap();
     let take_number = |fd: i32| take(&Handle { name: "any".into(), fd, writable: true });
     for fd in [own.as_raw_fd(), 0, 1, 2, -1, i32::MAX] {
@@ -150,10 +144,8 @@ fn write_sealed_memory_cannot_be_mapped_writable() {
     assert!(Region::map("ring", shared.file(Access::Write), true).is_ok());
 }
 
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn inside() {
-    let Ok(handed) = std::env::var(HANDED) else { return };
+    let handed = std::env::var(HANDED).unwrap();
     let mut files = handed.split(' ').map(|fd| {
         take(&Handle { name: "any".into(), fd: fd.parse().unwrap(), writable: true })
             .expect("it was handed over")

@@ -184,7 +184,6 @@ fn killed_sender_of_sealed_queue_is_inherited() {
     });
 }
 
-/// Kills a sender and several successors while they send.
 fn replace_senders(queue: &mut MessageQueue<Numbered>, start: impl Fn(u64, &str) -> Child) {
     let mut receiver = queue.receiver().unwrap();
     let mut received = Received::default();

@@ -11,11 +11,8 @@ use shm::sync::Ordering;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Pushes this number of messages, or until the ring is full.
     Push(u8),
-    /// The producer dies at that step of a push, and a successor comes.
     DieIn(Step),
-    /// Takes this number of messages and frees them.
     Take(u8),
     /// Takes `.0` messages, records `.1` of them, and crashes without freeing them.
     DieWith(u8, u8),

@@ -8,20 +8,29 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
-/// Set for the children.
 const CHILD: &str = "BULKHEAD_TEST_TRUNCATED";
 /// Words of four pages.
 const WORDS: usize = 4 * 512;
 
-/// Runs an ignored test of this file in a process of its own, since signal handlers belong to the
+/// Runs a function of this file in a process of its own, since signal handlers belong to the
 /// process.
-fn alone(test: &str) -> ExitStatus {
-    let mut command = itself(&format!("truncated::{test}"));
-    command.env(CHILD, "").stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap()
+fn alone(function: &str) -> ExitStatus {
+    let mut command = itself("truncated::child");
+    command.env(CHILD, function).stdout(Stdio::null()).stderr(Stdio::inherit()).status().unwrap()
 }
 
-fn is_child() -> bool {
-    std::env::var(CHILD).is_ok()
+#[test]
+#[ignore = "the others start it, as a process of its own"]
+fn child() {
+    match std::env::var(CHILD).unwrap_or_default().as_str() {
+        "survivor" => survivor(),
+        #[cfg(feature = "control")]
+        "controller" => controller(),
+        "stranger" => stranger(),
+        "unprotected" => unprotected(),
+        "recipient" => recipient(),
+        _ => {}
+    }
 }
 
 /// A named segment, mapped for writing and for reading, whose name goes with it.
@@ -56,12 +65,7 @@ fn truncated_region_reads_as_zeros_and_is_marked_lost() {
     assert!(alone("survivor").success());
 }
 
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn survivor() {
-    if !is_child() {
-        return;
-    }
     sigbus::install_handler().unwrap();
     let (cut, whole) = (Named::new("cut"), Named::new("whole"));
     cut.truncate(4096);
@@ -94,12 +98,7 @@ fn truncated_control_segment_is_survived() {
 }
 
 #[cfg(feature = "control")]
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn controller() {
-    if !is_child() {
-        return;
-    }
     sigbus::install_handler().unwrap();
     let name = format!("bulkhead.unit-{}.mine", std::process::id());
     let words = Region::create_control(&name, WORDS).unwrap().words();
@@ -117,12 +116,7 @@ fn sigbus_outside_of_regions_ends_the_process() {
 }
 
 /// A mapping outside of all regions.
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn stranger() {
-    if !is_child() {
-        return;
-    }
     sigbus::install_handler().unwrap();
     let file = tempfile::tempfile().unwrap();
     file.set_len(8192).unwrap();
@@ -133,12 +127,7 @@ fn stranger() {
 }
 
 /// A region in a process that has not asked to survive.
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn unprotected() {
-    if !is_child() {
-        return;
-    }
     let file = tempfile::tempfile().unwrap();
     file.set_len(8192).unwrap();
     let view = Region::map_read_only("file", &file).unwrap();
@@ -147,12 +136,7 @@ fn unprotected() {
 }
 
 /// A signal that another process sends.
-#[test]
-#[ignore = "the other starts it, as a process of its own"]
 fn recipient() {
-    if !is_child() {
-        return;
-    }
     sigbus::install_handler().unwrap();
     // SAFETY: the handler is installed, or the default action ends the process.
     unsafe { libc::raise(libc::SIGBUS) };

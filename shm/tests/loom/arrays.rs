@@ -14,7 +14,6 @@ use shm::sync::{Ordering, spin_hint};
 
 const CAPACITY: usize = 2;
 
-/// A ring and the announcements of two producers.
 #[derive(Clone)]
 struct Memory {
     ring: AtomicWords,

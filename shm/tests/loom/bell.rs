@@ -11,8 +11,19 @@ fn heap(words: usize) -> AtomicWords {
     Region::heap(words).words()
 }
 
-/// The parked receiver of `idle::Park`: poll, arm, poll again, sleep. Loom's futex has no time-out,
-/// so a wake-up that is lost hangs the model, which loom reports.
+/// Parks until `is_done`: poll, arm, poll again, sleep.
+fn park_until(listener: &mut Listener, mut is_done: impl FnMut() -> bool) {
+    loop {
+        listener.arm();
+        if is_done() {
+            break;
+        }
+        listener.wait(Duration::MAX);
+    }
+}
+
+/// The parked receiver of `idle::Park`. Loom's futex has no time-out, so a wake-up that is lost
+/// hangs the model, which loom reports.
 #[test]
 fn no_wake_up_is_lost() {
     loom::model(|| {
@@ -28,14 +39,8 @@ fn no_wake_up_is_lost() {
             producer.try_push(&[7]).unwrap();
             rings.ring();
         });
-        loop {
-            listener.arm();
-            if let Some(message) = consumer.try_pop().unwrap() {
-                assert_eq!(message, [7]);
-                break;
-            }
-            listener.wait(Duration::MAX);
-        }
+        let mut taken = || consumer.try_pop().unwrap();
+        park_until(&mut listener, || taken().is_some_and(|message| message == [7]));
         sender.join().unwrap();
     });
 }
@@ -60,13 +65,7 @@ fn two_senders_wake_one_sleeper() {
                 })
             })
             .collect();
-        loop {
-            listener.arm();
-            if (0..2).all(|i| flags[i].load(Ordering::Acquire) == 1) {
-                break;
-            }
-            listener.wait(Duration::MAX);
-        }
+        park_until(&mut listener, || (0..2).all(|i| flags[i].load(Ordering::Acquire) == 1));
         senders.into_iter().for_each(|sender| sender.join().unwrap());
     });
 }
@@ -95,13 +94,7 @@ fn no_wake_up_is_lost_despite_spurious_rings() {
                 hostile[RUNG].store(word, Ordering::Relaxed);
             }
         });
-        loop {
-            listener.arm();
-            if flag[0].load(Ordering::Acquire) == 1 {
-                break;
-            }
-            listener.wait(Duration::MAX);
-        }
+        park_until(&mut listener, || flag[0].load(Ordering::Acquire) == 1);
         honest.join().unwrap();
         hostile.join().unwrap();
     });

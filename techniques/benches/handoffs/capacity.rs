@@ -16,7 +16,6 @@ use techniques::heap::LineMessage;
 
 const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
 
-/// The samples of one kind of round trip.
 #[derive(Default)]
 struct Trips {
     /// Nanoseconds of the cache line.
@@ -47,7 +46,6 @@ impl Trips {
     }
 }
 
-/// The contestants of one capacity, and the peer thread.
 struct Match {
     capacity: usize,
     ring: Contestant<spsc::Producer, spsc::Consumer>,
@@ -115,7 +113,6 @@ impl Match {
     }
 }
 
-/// Measures all capacities, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let (_, count) = options.effort(31, 5_000, 1 << 18);

@@ -7,7 +7,6 @@ use crate::pair::{Contestant, Peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{BouncedLine, Step};
 
-/// Measures both floors, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let mut parts = Vec::new();

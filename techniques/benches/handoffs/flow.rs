@@ -18,7 +18,6 @@ pub trait Push: Send + 'static {
     fn push_many(&mut self, messages: &[Message]) -> usize {
         messages.iter().take_while(|message| self.try_send(message)).count()
     }
-    /// Pushes `count` messages one by one.
     fn send(&mut self, count: u64)
     where
         Self: Sized,
@@ -96,7 +95,6 @@ impl Rate {
     }
 }
 
-/// Pushes `count` messages one by one.
 #[inline(never)]
 pub fn send(producer: &mut impl Push, count: u64) {
     for n in 0..count {
@@ -105,7 +103,6 @@ pub fn send(producer: &mut impl Push, count: u64) {
     }
 }
 
-/// Pushes `count` messages in batches.
 #[inline(never)]
 pub fn send_batches(producer: &mut impl Push, count: u64) {
     let mut n = 0;

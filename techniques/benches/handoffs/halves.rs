@@ -30,7 +30,6 @@ enum Whole {
 
 macro_rules! receiver {
     ($receiver:ident, $error:ident) => {
-        /// The receiving end of the ring, with errors of that type.
         struct $receiver(spsc::Consumer);
 
         impl $receiver {
@@ -68,7 +67,6 @@ macro_rules! receiver {
 receiver!(WholeReceiver, Whole);
 receiver!(HalvedReceiver, Halved);
 
-/// Measures both, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, count) = options.effort(31, 5_000, 1 << 18);
     let mut parts = Vec::new();

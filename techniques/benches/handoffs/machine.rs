@@ -2,7 +2,6 @@
 
 use crate::Options;
 
-/// Returns CPU model, cores, load, and the way of waiting.
 pub fn describe(options: &Options) -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")
         .ok()

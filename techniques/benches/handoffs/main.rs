@@ -28,7 +28,6 @@ mod trip;
 use report::BenchReport;
 use techniques::Technique;
 
-/// The options of the command line.
 pub struct Options {
     /// Sections to run; empty: all.
     sections: Vec<String>,
@@ -43,6 +42,17 @@ pub struct Options {
     pub samples: Option<usize>,
     /// The only technique to measure, in sections that cover all of them.
     pub technique: Option<Technique>,
+}
+
+/// Parses the value of a flag.
+fn value<T>(
+    flag: &str,
+    text: Option<String>,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, String> {
+    let text = text.ok_or(format!("{flag} needs a value"))?;
+    parse(&text).ok_or(format!("{flag} {text}: {expected}"))
 }
 
 impl Options {
@@ -62,35 +72,32 @@ impl Options {
         };
         let mut args = args;
         while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or(format!("{arg} needs a value"));
             match arg.as_str() {
                 // Cargo passes this to a bench; `cargo test --benches` does not, so it stays quick.
                 "--bench" => options.quick = false,
                 "--json" => options.json = true,
                 "--quick" | "--test" => {}
                 "--cores" => {
-                    let text = value()?;
-                    let parse = || {
+                    options.cores = value(&arg, args.next(), "expected two, as in 0,1", |text| {
                         let (a, b) = text.split_once(',')?;
                         Some((a.parse().ok()?, b.parse().ok()?))
-                    };
-                    options.cores = parse().ok_or(format!("--cores {text}: expected two, as in 0,1"))?;
+                    })?;
                 }
                 "--capacity" => {
-                    let text = value()?;
-                    let capacity = text.parse().ok().filter(|c: &usize| c.is_power_of_two() && *c >= 64);
-                    options.capacity = capacity
-                        .ok_or(format!("--capacity {text}: expected a power of two of at least 64"))?;
+                    let is_fit = |slots: &usize| slots.is_power_of_two() && *slots >= 64;
+                    options.capacity =
+                        value(&arg, args.next(), "expected a power of two of at least 64", |text| {
+                            text.parse().ok().filter(is_fit)
+                        })?;
                 }
                 "--samples" => {
-                    let text = value()?;
-                    let samples = text.parse().ok().filter(|n| *n >= 1);
-                    options.samples = Some(samples.ok_or(format!("--samples {text}: expected a number"))?);
+                    let samples = value(&arg, args.next(), "expected a number", |text| {
+                        text.parse().ok().filter(|n| *n >= 1)
+                    })?;
+                    options.samples = Some(samples);
                 }
                 "--technique" => {
-                    let text = value()?;
-                    let technique = Technique::from_name(&text);
-                    options.technique = Some(technique.ok_or(format!("--technique {text}: there is none"))?);
+                    options.technique = Some(value(&arg, args.next(), "there is none", Technique::from_name)?)
                 }
                 flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}")),
                 section => options.sections.push(section.to_owned()),
@@ -112,10 +119,8 @@ impl Options {
     }
 }
 
-/// A section's measurement.
 type Section = fn(&Options, &mut BenchReport);
 
-/// The sections by name, in the order in which they run.
 const SECTIONS: [(&str, Section); 6] = [
     ("floors", floors::run),
     ("capacity", capacity::run),

@@ -7,17 +7,13 @@
 
 use crate::Options;
 use crate::common::Run;
-use crate::report::{BenchReport, FigureRow, Goal};
+use crate::report::{BenchReport, FigureRow, Goal, Subject, alternate, ns_each};
 use protocol::segments;
 use shm::ring::MESSAGE_WORDS;
 use shm::ring::{Consumer, Link, Producer};
 use std::hint::black_box;
-use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 use techniques::with_link;
-
-/// Pushes and pops a number of messages, and returns the nanoseconds of each.
-type Trader = Box<dyn FnMut(u64) -> f64>;
 
 #[inline(never)]
 fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, count: u64) {
@@ -27,35 +23,21 @@ fn push_and_pop<P: Producer, C: Consumer>(producer: &mut P, consumer: &mut C, co
     }
 }
 
-fn trader<T: Link>(technique: Technique, capacity: u32) -> Trader {
+fn trader<T: Link>(technique: Technique, capacity: u32) -> Subject {
     let run = Run::new(technique, 1, capacity);
     run.create::<T>();
     let (mut consumer, mut producers) = run.attach::<T>(&mut segments::attach(run.plan(), None));
-    Box::new(move |count| {
-        let start = Monotonic.now();
-        push_and_pop(&mut producers[0], &mut consumer, count);
-        (Monotonic.now() - start) as f64 / count as f64
-    })
+    Box::new(move |count| ns_each(count, || push_and_pop(&mut producers[0], &mut consumer, count)))
 }
 
-/// Measures all techniques, alternated.
 pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
-    let (samples, count) = options.effort(101, 960, 9_600);
     let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);
-    let mut traders: Vec<(Technique, Trader, Vec<f64>)> = Technique::all()
-        .into_iter()
-        .filter(wanted)
-        .map(|technique| {
-            let trader = with_link!(technique, T => trader::<T>(technique, options.capacity as u32));
-            (technique, trader, Vec::new())
-        })
-        .collect();
-    for _ in 0..samples {
-        for (_, trader, costs) in &mut traders {
-            costs.push(trader(count));
-        }
-    }
-    let rows = traders.into_iter().map(|(t, _, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
+    let costs = alternate(
+        Technique::all().into_iter().filter(wanted),
+        |technique| with_link!(technique, T => trader::<T>(technique, options.capacity as u32)),
+        options.effort(101, 960, 9_600),
+    );
+    let rows = costs.into_iter().map(|(t, costs)| FigureRow::new(t.name(), "ns", costs, Goal::None));
     report.add("Push and pop of a message, one thread", rows.collect());
 }

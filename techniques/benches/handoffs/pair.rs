@@ -2,17 +2,15 @@
 
 use crate::flow;
 pub use crate::flow::{Pop, Push};
+use crate::report::ns_each;
 use crate::trip::{self, Step};
 use shm::memory::{AtomicWords, Region};
 use std::ops::Range;
 use std::sync::mpsc;
-use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, PseudoRandomWork};
 
-/// Number of batches of the round trips.
 const BATCHES: u64 = 50;
 
-/// A job of the peer thread.
 #[derive(Clone, Copy)]
 pub enum Job {
     Echo(Step),
@@ -33,11 +31,9 @@ struct PeerEnds<P, C>(P, C);
 pub struct Contestant<P, C> {
     producer: P,
     consumer: C,
-    /// The index of the peer's part.
     number: usize,
 }
 
-/// Makes the peer's part.
 fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
     let mut ends = PeerEnds(producer, consumer);
     Box::new(move |job, count| {
@@ -52,18 +48,15 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
     })
 }
 
-/// The peer thread, and the channel of its jobs.
 pub struct Peer {
     orders: mpsc::Sender<(usize, Job, u64)>,
     done: mpsc::Receiver<()>,
     line: AtomicWords,
 }
 
-/// The job number of the floor.
 const FLOOR: usize = usize::MAX;
 
 impl Peer {
-    /// Starts a peer thread on a core, with its parts.
     pub fn start(core: u32, mut parts: Vec<Part>) -> Self {
         let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
         let (says, done) = mpsc::channel();
@@ -135,9 +128,7 @@ impl<P: Push, C: Pop> Contestant<P, C> {
         let ns = peer.with(self.number, Job::Echo(step), batch * BATCHES, || {
             let mut samples = Vec::new();
             for first in (0..BATCHES).map(|number| number * batch) {
-                let start = Monotonic.now();
-                each(first..first + batch);
-                samples.push((Monotonic.now() - start) as f64 / batch as f64);
+                samples.push(ns_each(batch, || each(first..first + batch)));
             }
             FloorSample::from_batches(samples).median_ns
         });

@@ -8,39 +8,15 @@
 //! `.ci/instructions.sh --protection` does that.
 
 use crate::Options;
-use crate::report::{BenchReport, FigureRow, Goal};
+use crate::report::{BenchReport, FigureRow, Goal, ns_each};
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::memory::{AtomicWords, Region};
 use shm::ring::{Full, SharedQueue, array_queue, intent};
 use std::hint::black_box;
-use system::clock::{Clock, Monotonic};
 use system::pin;
 use techniques::{Technique, linked};
 
-/// A sending end, with or without protection.
-trait Push: Send {
-    fn push(&mut self, message: &Message) -> Result<(), Full>;
-}
-
-impl<const PROTECTED: bool> Push for array_queue::Producer<MESSAGE_WORDS, PROTECTED> {
-    #[inline(always)]
-    fn push(&mut self, message: &Message) -> Result<(), Full> {
-        self.try_push(message)
-    }
-}
-
-impl<const PROTECTED: bool> Push for linked::Producer<MESSAGE_WORDS, { linked::BLOCK_SLOTS }, PROTECTED> {
-    #[inline(always)]
-    fn push(&mut self, message: &Message) -> Result<(), Full> {
-        self.try_push(message)
-    }
-}
-
-/// Both ends of a queue.
-struct QueueEnds<P, C> {
-    producer: P,
-    consumer: C,
-}
+type Pushed = Result<(), Full>;
 
 /// Makes memory that is mapped like that of a run.
 fn mapped(words: usize) -> AtomicWords {
@@ -53,70 +29,64 @@ fn announcement() -> AtomicWords {
     intent
 }
 
-fn array<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
+fn array<const PROTECTED: bool>(capacity: usize) -> (impl FnMut(&Message) -> Pushed, impl SharedQueue) {
     let (ring, intent) = (mapped(array_queue::ring_words(capacity, MESSAGE_WORDS)), announcement());
     array_queue::write_header::<MESSAGE_WORDS>(&ring, capacity);
-    QueueEnds {
-        producer: array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent)
+    let producer = array_queue::Producer::<MESSAGE_WORDS, PROTECTED>::attach(&ring, &intent);
+    let mut producer = producer.expect("a fresh ring has good headers");
+    (
+        #[inline(always)]
+        move |message: &Message| producer.try_push(message),
+        array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
             .expect("a fresh ring has good headers"),
-        consumer: array_queue::Consumer::<MESSAGE_WORDS>::attach(&ring, vec![intent])
-            .expect("a fresh ring has good headers"),
-    }
+    )
 }
 
-fn list<const PROTECTED: bool>(capacity: usize) -> QueueEnds<impl Push, impl SharedQueue> {
+fn list<const PROTECTED: bool>(capacity: usize) -> (impl FnMut(&Message) -> Pushed, impl SharedQueue) {
     const SLOTS: usize = linked::BLOCK_SLOTS;
     let blocks = linked::reserved_blocks(capacity, 1);
     let (arena, intent) = (mapped(linked::arena_words(blocks, SLOTS, MESSAGE_WORDS)), announcement());
     linked::write_header::<MESSAGE_WORDS, SLOTS>(&arena, blocks);
-    QueueEnds {
-        producer: linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent)
+    let producer = linked::Producer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, &intent);
+    let mut producer = producer.expect("a fresh list has good headers");
+    (
+        #[inline(always)]
+        move |message: &Message| producer.try_push(message),
+        linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
             .expect("a fresh list has good headers"),
-        consumer: linked::Consumer::<MESSAGE_WORDS, SLOTS, PROTECTED>::attach(&arena, vec![intent])
-            .expect("a fresh list has good headers"),
-    }
+    )
 }
 
-impl<P: Push, C: SharedQueue> QueueEnds<P, C> {
-    /// Pushes and takes `count` messages on this thread.
-    #[inline(always)]
-    fn one_thread(&mut self, count: u64) {
-        for n in 0..count {
-            // Minimal work besides push and pop, which would hide their cost.
-            assert!(self.producer.push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
-            assert!(black_box(self.consumer.pop(&mut None)).is_some(), "lost");
-        }
+#[inline(always)]
+fn one_thread((push, consumer): &mut (impl FnMut(&Message) -> Pushed, impl SharedQueue), count: u64) {
+    for n in 0..count {
+        // Minimal work besides push and pop, which would hide their cost.
+        assert!(push(black_box(&[n; MESSAGE_WORDS])).is_ok(), "room for one");
+        assert!(black_box(consumer.pop(&mut None)).is_some(), "lost");
     }
 }
 
 #[inline(never)]
-fn with_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
-    ends.one_thread(count);
+fn with_it(ends: &mut (impl FnMut(&Message) -> Pushed, impl SharedQueue), count: u64) {
+    one_thread(ends, count);
 }
 
 #[inline(never)]
-fn without_it(ends: &mut QueueEnds<impl Push, impl SharedQueue>, count: u64) {
-    ends.one_thread(count);
-}
-
-/// Returns the nanoseconds per message.
-fn time(count: u64, work: impl FnOnce()) -> f64 {
-    let start = Monotonic.now();
-    work();
-    (Monotonic.now() - start) as f64 / count as f64
+fn without_it(ends: &mut (impl FnMut(&Message) -> Pushed, impl SharedQueue), count: u64) {
+    one_thread(ends, count);
 }
 
 /// Measures both, alternated, and the ratio of each pair: the cost of the instructions.
 fn compare(
     options: &Options,
     what: Technique,
-    mut ours: QueueEnds<impl Push, impl SharedQueue>,
-    mut bare: QueueEnds<impl Push, impl SharedQueue>,
+    mut ours: (impl FnMut(&Message) -> Pushed, impl SharedQueue),
+    mut bare: (impl FnMut(&Message) -> Pushed, impl SharedQueue),
 ) -> Vec<FigureRow> {
     let (samples, count) = options.effort(301, 1_000, 50_000);
-    let mut pair =
-        || [time(count, || with_it(&mut ours, count)), time(count, || without_it(&mut bare, count))];
-    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| pair()).collect();
+    let mut with_it = || ns_each(count, || with_it(&mut ours, count));
+    let mut without_it = || ns_each(count, || without_it(&mut bare, count));
+    let pairs: Vec<[f64; 2]> = (0..samples).map(|_| [with_it(), without_it()]).collect();
     let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
     let ratios = pairs.iter().map(|[a, b]| a / b).collect();
     vec![
@@ -126,7 +96,6 @@ fn compare(
     ]
 }
 
-/// Returns the techniques with protection that were selected.
 fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
     let only = options.technique;
     ["array-queue", "linked"]
@@ -135,7 +104,6 @@ fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
         .filter(move |technique| only.is_none_or(|only| only == *technique))
 }
 
-/// Measures on one thread.
 pub fn run(options: &Options, report: &mut BenchReport) {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let capacity = options.capacity;

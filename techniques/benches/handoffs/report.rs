@@ -2,15 +2,38 @@
 
 use comfy_table::{Table, presets};
 use serde_json::json;
+use system::clock::{Clock, Monotonic};
+use techniques::Technique;
+
+/// Returns the nanoseconds of each of `count` operations.
+#[inline(always)]
+pub fn ns_each(count: u64, work: impl FnOnce()) -> f64 {
+    let start = Monotonic.now();
+    work();
+    (Monotonic.now() - start) as f64 / count as f64
+}
+
+/// Does a number of operations with a technique, and returns the nanoseconds of each.
+pub type Subject = Box<dyn FnMut(u64) -> f64>;
+
+/// Measures techniques alternated (A B A B …). Returns the samples of each.
+pub fn alternate(
+    techniques: impl Iterator<Item = Technique>,
+    subject: impl Fn(Technique) -> Subject,
+    (samples, count): (usize, u64),
+) -> Vec<(Technique, Vec<f64>)> {
+    let mut all: Vec<_> = techniques.map(|technique| (technique, subject(technique), Vec::new())).collect();
+    for _ in 0..samples {
+        all.iter_mut().for_each(|(_, subject, costs)| costs.push(subject(count)));
+    }
+    all.into_iter().map(|(technique, _, costs)| (technique, costs)).collect()
+}
 
 /// The goal of a figure.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// No goal: the figure is a reference.
     None,
-    /// At most this value.
     AtMost(f64),
-    /// At least this value.
     AtLeast(f64),
 }
 
@@ -25,7 +48,6 @@ pub struct FigureRow {
 }
 
 impl FigureRow {
-    /// Makes a figure of samples.
     pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>, goal: Goal) -> Self {
         samples.sort_by(f64::total_cmp);
         let at = |part: usize| samples.get(samples.len().saturating_sub(1) * part / 4).copied();
@@ -54,24 +76,20 @@ impl FigureRow {
     }
 }
 
-/// All figures of a bench run.
 pub struct BenchReport {
     machine: String,
     sections: Vec<(String, Vec<FigureRow>)>,
 }
 
 impl BenchReport {
-    /// Makes an empty report for a machine.
     pub fn new(machine: String) -> Self {
         Self { machine, sections: Vec::new() }
     }
 
-    /// Adds a section of figures.
     pub fn add(&mut self, title: &str, rows: Vec<FigureRow>) {
         self.sections.push((title.to_owned(), rows));
     }
 
-    /// Prints the report as tables.
     pub fn print(&self) {
         println!("{}", self.machine);
         for (title, rows) in &self.sections {
@@ -99,7 +117,6 @@ impl BenchReport {
         }
     }
 
-    /// Prints the report as JSON.
     pub fn print_json(&self) {
         let rows = |rows: &[FigureRow]| -> Vec<_> {
             rows.iter()

@@ -66,7 +66,6 @@ impl Pop for rtrb::Consumer<LineMessage> {
     }
 }
 
-/// Sends through rtrb one by one, each message built in place.
 #[inline(never)]
 fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     for n in 0..count {
@@ -74,7 +73,6 @@ fn send_lines(producer: &mut rtrb::Producer<LineMessage>, count: u64) {
     }
 }
 
-/// Sends through the ring, each message built in place.
 #[inline(never)]
 fn send_in_place(producer: &mut spsc::Producer, count: u64) {
     let mut n = 0;

@@ -7,11 +7,11 @@
 //! subtracted.
 
 use crate::flow::{Pop, Push, receive};
+use crate::report::ns_each;
 use shm::memory::{AtomicWords, Region};
 use shm::ring::Message;
 use shm::sync::{Ordering, spin_hint};
 use std::ops::Range;
-use system::clock::{Clock, Monotonic};
 use system::floor::{PseudoRandomWork, wait};
 
 /// Whether the two sides are synchronized.
@@ -24,21 +24,17 @@ pub enum Step {
 /// Returns the nanoseconds of the work of both sides per trip.
 pub fn pauses_ns(count: u64) -> f64 {
     let (mut caller, mut echo) = (PseudoRandomWork::for_asker(), PseudoRandomWork::for_answerer());
-    let start = Monotonic.now();
-    for _ in 0..count {
-        caller.run();
-        echo.run();
-    }
-    (Monotonic.now() - start) as f64 / count as f64
+    ns_each(count, || {
+        for _ in 0..count {
+            caller.run();
+            echo.run();
+        }
+    })
 }
 
 /// Returns the nanoseconds of the CPU's pause hint, back to back.
 pub fn hint_ns(count: u64) -> f64 {
-    let start = Monotonic.now();
-    for _ in 0..count {
-        spin_hint();
-    }
-    (Monotonic.now() - start) as f64 / count as f64
+    ns_each(count, || (0..count).for_each(|_| spin_hint()))
 }
 
 /// Echoes every message. Not inlined, like [`call`], so that its instructions do not depend on its

@@ -5,7 +5,6 @@ use shm::board::{self, BoardShape, LogReader, Reader, Writer};
 use shm::memory::AtomicWords;
 use shm::sync::Ordering::Relaxed;
 
-/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Write {
@@ -35,14 +34,12 @@ enum Act {
     Attach,
 }
 
-/// The new value of a word.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Value {
     Any(u64),
     Small(u8),
     /// Counted from the top.
     Large(u8),
-    /// The old value plus a difference.
     Beside(i8),
 }
 

@@ -11,7 +11,6 @@ use techniques::named::fifo;
 use techniques::pipe::{FRAME_BYTES, Pipe, frame};
 use zerocopy::IntoBytes;
 
-/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Push([u64; MESSAGE_WORDS]),

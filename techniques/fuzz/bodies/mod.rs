@@ -14,7 +14,6 @@ pub use frames::frames;
 pub use readers::{control, header, log, status, wire};
 pub use rings::rings;
 
-/// The body of a fuzz target.
 pub type Body = fn(&[u8]);
 
 /// All bodies with the names of their targets.

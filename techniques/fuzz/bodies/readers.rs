@@ -13,7 +13,6 @@ use shm::sync::Ordering::Relaxed;
 use techniques::Technique;
 use techniques::linked;
 
-/// The kinds of segments that are tried.
 const KINDS: [SegmentKind; 10] = [
     protocol::topology::CONTROL_KIND,
     spsc::KIND,
@@ -27,7 +26,6 @@ const KINDS: [SegmentKind; 10] = [
     protocol::supervision::KIND,
 ];
 
-/// Overwrites words of `words` while bytes remain.
 fn overwrite(words: &AtomicWords, bytes: &mut Unstructured<'_>) {
     while !bytes.is_empty() {
         let Ok((place, value)) = <(u16, u64)>::arbitrary(bytes) else { break };

@@ -15,7 +15,6 @@ use techniques::with_link;
 const PRODUCERS: usize = 3;
 const CAPACITY: u32 = 4;
 
-/// A random action.
 #[derive(Arbitrary, Debug)]
 enum Act {
     Push(u8),
@@ -44,16 +43,13 @@ enum Act {
     },
 }
 
-/// The new value of a word.
 #[derive(Arbitrary, Debug)]
 enum Value {
     Any(u64),
     Small(u8),
     /// Counted from the top.
     Large(u8),
-    /// The old value plus a difference.
     Beside(i8),
-    /// The value of another word.
     Copy(u16),
     /// A link of `linked`.
     Link {

@@ -15,8 +15,8 @@ use shm::ring::{
 /// enough for a strategy that sends every millisecond, and a run that ends gets all messages.
 const MAX_EMPTY_POLLS: u32 = 10_000;
 
-/// A popped message with its producer.
 type PoppedMessage = (Option<usize>, Message);
+type Deliveries = (Option<PoppedMessage>, Option<PoppedMessage>);
 
 /// A defect that a deliberately faulty ring has.
 pub trait RingFault: Send + 'static {
@@ -38,7 +38,7 @@ pub trait RingFault: Send + 'static {
     /// Corrupts a received message as the fault does; by default not at all. Returns the message to
     /// deliver now, and one to deliver later: directly after it, or, if none is delivered now,
     /// after the next one of the same producer (or after many empty polls).
-    fn corrupt(message: PoppedMessage, _before: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+    fn corrupt(message: PoppedMessage, _before: &Message) -> Deliveries {
         (Some(message), None)
     }
 }
@@ -64,7 +64,7 @@ pub struct KeepsDeadMemory;
 impl RingFault for DuplicatesMessage {
     const NAME: &'static str = "broken-doubles";
 
-    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> Deliveries {
         (Some(message), Some(message))
     }
 }
@@ -72,7 +72,7 @@ impl RingFault for DuplicatesMessage {
 impl RingFault for DropsMessage {
     const NAME: &'static str = "broken-drops";
 
-    fn corrupt(_: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+    fn corrupt(_: PoppedMessage, _: &Message) -> Deliveries {
         (None, None)
     }
 }
@@ -80,7 +80,7 @@ impl RingFault for DropsMessage {
 impl RingFault for ReordersMessages {
     const NAME: &'static str = "broken-reorders";
 
-    fn corrupt(message: PoppedMessage, _: &Message) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+    fn corrupt(message: PoppedMessage, _: &Message) -> Deliveries {
         (None, Some(message))
     }
 }
@@ -88,10 +88,7 @@ impl RingFault for ReordersMessages {
 impl RingFault for TearsMessage {
     const NAME: &'static str = "broken-tears";
 
-    fn corrupt(
-        (from, mut message): PoppedMessage,
-        before: &Message,
-    ) -> (Option<PoppedMessage>, Option<PoppedMessage>) {
+    fn corrupt((from, mut message): PoppedMessage, before: &Message) -> Deliveries {
         message[MESSAGE_WORDS / 2..].copy_from_slice(&before[MESSAGE_WORDS / 2..]);
         (Some((from, message)), None)
     }

@@ -145,7 +145,6 @@ pub struct ConformanceFailure {
     pub violation: Box<Violation>,
 }
 
-/// Returns the memories that a technique supports.
 fn supported_memories(home: Home) -> &'static [CheckMemory] {
     match home {
         Home::Heap => &[CheckMemory::Heap],
@@ -170,10 +169,8 @@ fn queue<T: Link>(memory: CheckMemory, producers: usize, capacity: u32) -> Resul
     })
 }
 
-/// A check: its name and its function.
 type Check = (String, Box<dyn Fn(CheckMemory) -> Result<(), Violation>>);
 
-/// Returns every check of a technique, in order.
 fn all_checks<T: Link>() -> Vec<Check> {
     let mut all: Vec<Check> = vec![
         ("the steps of a push".into(), Box::new(checks::steps::<T>)),

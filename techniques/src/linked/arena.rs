@@ -54,7 +54,6 @@ pub const fn block_words(slots: usize, words: usize) -> usize {
     (1 + slots * (words + 1)).next_multiple_of(16)
 }
 
-/// Returns the offset of the first block.
 const fn blocks_offset(blocks: usize) -> usize {
     FREE_RING + blocks.next_multiple_of(16)
 }
@@ -78,6 +77,15 @@ pub(super) struct BlockLink {
 }
 
 impl BlockLink {
+    /// Block 0, which is in the list from the start.
+    pub(super) const FIRST: Self = Self { number: 0, id: 0 };
+
+    /// Decodes the link to the newest block of a list; 0 is block 0.
+    #[inline(always)]
+    pub(super) const fn newest(word: u64, blocks: usize) -> Option<Self> {
+        if word == 0 { Some(Self::FIRST) } else { Self::from_word(word, blocks) }
+    }
+
     pub(super) const fn to_word(self) -> u64 {
         self.number << 24 | (self.id as u64) << 1 | 1
     }
@@ -107,7 +115,6 @@ impl<const W: usize, const B: usize> BlockArena<W, B> {
         Ok(Self { words: words.slice(0, arena_words(blocks, B, W)), blocks })
     }
 
-    /// Returns the offset (words) of a block in the arena.
     #[inline(always)]
     pub(super) fn block_offset(&self, id: usize) -> usize {
         blocks_offset(self.blocks) + id * block_words(B, W)

@@ -28,7 +28,6 @@ pub struct Consumer<
     pub(super) slot: usize,
     /// The previous block, while no message of the current one was taken.
     previous: Option<usize>,
-    /// Number of freed blocks.
     pub(super) freed: u64,
     /// `true` if the list ends here, because the next block cannot be found.
     is_broken: bool,
@@ -44,13 +43,12 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
     pub fn attach(arena: &AtomicWords, intents: Vec<AtomicWords>) -> Result<Self, HeaderError> {
         let (arena, intents) = (BlockArena::attach(arena)?, Intents::attach(intents)?);
         let (block, head_word) = (arena.block_offset(0), Word::new(&arena.words, HEAD));
-        let current = BlockLink { number: 0, id: 0 };
         Ok(Self {
             arena,
             intents,
             head: 0,
             head_word,
-            current,
+            current: BlockLink::FIRST,
             block,
             slot: 0,
             previous: None,
@@ -111,7 +109,6 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         }
     }
 
-    /// Advances to the next block, if there is one.
     #[cold]
     fn try_next_block(&mut self, fault: &mut Option<PeerFault>) -> bool {
         // Relaxed: a link of an earlier use is never seen, here or in the next block, because we
@@ -227,9 +224,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
         // least as new as the one before the block was linked.
         let link = words[LAST].load(Ordering::Acquire);
         let later = words[TAIL].load(Ordering::Relaxed);
-        let zero = BlockLink { number: 0, id: 0 };
-        let last = if link == 0 { Some(zero) } else { BlockLink::from_word(link, self.arena.blocks) };
         // A block is linked when the tail is at its beginning; the tail never passes its end.
+        let last = BlockLink::newest(link, self.arena.blocks);
         let last = last.filter(|last| last.number <= later / B as u64);
         let Some(last) = last else {
             return Err(PeerFault::InvalidLink { link, block: later / B as u64 });
@@ -245,7 +241,13 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> SharedQueue<W> for C
     }
 
     fn blocked(&self) -> Option<BlockedSlot> {
-        self.blocked_slot()
+        let place = self.head;
+        // Relaxed, all of them: a snapshot, which is meaningful only if it persists.
+        let tail = self.arena.words[TAIL].load(Ordering::Relaxed);
+        if self.is_written() || tail <= place {
+            return None;
+        }
+        Some(BlockedSlot { position: place, announcer: self.intents.announcer(place) })
     }
 
     /// The counters can be falsified by any process that can write the arena.

@@ -126,7 +126,6 @@ mod link {
     /// The receiving end of a link that the technique `linked` carries.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
-    /// All steps occur in its pushes.
     const STEPS: &[Step] = Step::ALL;
 
     impl Link for Linked {

@@ -9,7 +9,6 @@ use shm::ring::step::{reach, write};
 use shm::ring::{self, Full, Step};
 use shm::sync::{Ordering, spin_hint};
 
-/// The result of a producer's search for the block of its message.
 pub(super) enum BlockSearch {
     /// The block was found; the offset of its first word.
     Found(usize),
@@ -135,12 +134,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         // Acquire: pairs with the Release in `link_next_block`; the block's `next` is set, and the
         // consumer's reads of what the block held before are over.
         let word = self.arena.words[LAST].load(Ordering::Acquire);
-        let last = if word == 0 {
-            Some(BlockLink { number: 0, id: 0 })
-        } else {
-            BlockLink::from_word(word, self.arena.blocks)
-        };
-        match last {
+        match BlockLink::newest(word, self.arena.blocks) {
             Some(last) if last.number == number => Ok(BlockSearch::Found(self.arena.block_offset(last.id))),
             Some(last) if last.number.wrapping_add(1) == number => self.link_next_block(word, last, at),
             // A stale tail; or damage, and then the attempts run out.

@@ -2,7 +2,6 @@
 
 use super::arena::{BlockLink, TAIL};
 use super::consumer::Consumer;
-use shm::ring::BlockedSlot;
 use shm::sync::Ordering;
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
@@ -52,18 +51,6 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTE
         let slot = self.arena.slot_offset(self.block, self.slot);
         // Between two blocks no slot can be read: `pop` finds the next block.
         self.slot == B || self.arena.words[slot].load(Ordering::Relaxed) > self.head
-    }
-
-    /// Returns the next slot to take if it is claimed and not written, with the producer that
-    /// announced it.
-    pub(super) fn blocked_slot(&self) -> Option<BlockedSlot> {
-        let place = self.head;
-        // Relaxed, all of them: a snapshot, which is meaningful only if it persists.
-        let tail = self.arena.words[TAIL].load(Ordering::Relaxed);
-        if self.is_written() || tail <= place {
-            return None;
-        }
-        Some(BlockedSlot { position: place, announcer: self.intents.announcer(place) })
     }
 
     /// Returns the blocks from the consumer's to the last, by their links; `None` if a link is

@@ -1,7 +1,6 @@
 //! Single steps of the linked list, set up by hand: states that only a slow or a dead producer
 //! leaves.
 
-use super::arena::BlockLink;
 use super::*;
 use core::ops::ControlFlow;
 use proptest::prelude::*;
@@ -18,32 +17,6 @@ fn list(blocks: usize) -> (AtomicWords, Producer<1, SLOTS>, Producer<1, SLOTS>, 
     let intents = intent::on_heap(2);
     let producer = |index: usize| Producer::attach(&words, &intents[index]).unwrap();
     (words.clone(), producer(0), producer(1), Consumer::attach(&words, intents.clone()).unwrap())
-}
-
-#[test]
-fn slow_producer_never_links_to_reused_block() {
-    let (words, mut late, mut fast, mut consumer) = list(4);
-    let mut round = |consumer: &mut Consumer<1, SLOTS>, n: u64| {
-        fast.try_push(&[n]).unwrap();
-        assert_eq!(consumer.try_pop(), Ok(Some([n])));
-    };
-    (0..4).for_each(|n| round(&mut consumer, n));
-    // The slow producer has read `last`: block number 1, full. No block follows it yet.
-    let word = words[LAST].load(Ordering::Relaxed);
-    let last = BlockLink::from_word(word, 4).unwrap();
-    assert_eq!(last.number, 1);
-    // Then the same block is reused as number 3, without a next block.
-    (4..7).for_each(|n| round(&mut consumer, n));
-    assert_eq!(
-        BlockLink::from_word(words[LAST].load(Ordering::Relaxed), 4),
-        Some(BlockLink { number: 3, id: last.id })
-    );
-    late.link_next_block(word, last, &mut |_| ControlFlow::Continue(())).unwrap();
-    for n in 7..20 {
-        round(&mut consumer, n);
-    }
-    assert_eq!(late.try_push(&[20]), Ok(()));
-    assert_eq!(consumer.try_pop(), Ok(Some([20])));
 }
 
 #[test]

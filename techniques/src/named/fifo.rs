@@ -1,5 +1,6 @@
 //! Opening the ends of named pipes (FIFOs) in `/dev/shm`.
 
+use super::os;
 use nix::fcntl::{FcntlArg, fcntl};
 use shm::memory::RegionError;
 use shm::memory::SHM_DIR;
@@ -10,15 +11,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 /// The kernel's default size of a pipe, in bytes.
 const DEFAULT_BYTES: i32 = 65_536;
 
-fn os(name: &str, what: &'static str) -> impl FnOnce(io::Error) -> RegionError {
-    let name = name.to_owned();
-    move |source| RegionError::Os { name, what, source }
-}
-
 /// Opens the reading end of a named pipe, non-blocking. Does not wait for a writer.
-///
-/// # Errors
-/// An error of the system; a file that is not a FIFO.
 pub(crate) fn open_reader(name: &str) -> Result<File, RegionError> {
     open(name, OpenOptions::new().read(true))
 }
@@ -41,7 +34,7 @@ fn open(name: &str, options: &mut OpenOptions) -> Result<File, RegionError> {
         options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path).map_err(os(name, "open it"))?;
     let is_fifo = file.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo());
     if !is_fifo {
-        return Err(os(name, "use it as a FIFO")(io::ErrorKind::InvalidInput.into()));
+        return Err(os(name, "use it as a FIFO")(io::Error::from(io::ErrorKind::InvalidInput)));
     }
     enlarge(&file);
     Ok(file)

@@ -3,6 +3,7 @@
 //! The standard library has no type for them, but its stream types work, since read, write and
 //! accept are the same calls: a read returns one packet, a write sends one.
 
+use super::os;
 use core::time::Duration;
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -20,11 +21,6 @@ use std::time::Instant;
 /// The requested send buffer in bytes; the kernel limits it to the maximum for ordinary users
 /// (`/proc/sys/net/core/wmem_max`).
 const SEND_BUFFER: usize = 1 << 28;
-
-fn os(name: &str, what: &'static str) -> impl Fn(Errno) -> RegionError {
-    let name = name.to_owned();
-    move |errno| RegionError::Os { name: name.clone(), what, source: errno.into() }
-}
 
 fn address(name: &str) -> Result<UnixAddr, RegionError> {
     UnixAddr::new(format!("{SHM_DIR}/{name}").as_str()).map_err(os(name, "name a socket like that"))

@@ -184,7 +184,6 @@ impl<'a, T: Link> World<'a, T> {
         }
     }
 
-    /// Retires all dead producers, and receives all messages.
     fn settle(&mut self) {
         for _ in 0..=PRODUCERS {
             self.pop(usize::MAX);

@@ -18,12 +18,10 @@ fn name(what: &str) -> String {
     format!("techniques-{}-{what}", std::process::id())
 }
 
-/// Returns the full name of a queue's segment in `/dev/shm`.
 fn segment_name(queue: &str, what: &str) -> String {
     format!("{PREFIX}{queue}.{what}")
 }
 
-/// Returns the number of files of the queue in `/dev/shm`.
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()

@@ -14,7 +14,6 @@ use techniques::unix_seqpacket::UnixSeqpacket;
 
 /// The environment variable with the foreign process's action: `connect NAME` or `listen NAME`.
 const ORDERS: &str = "BULKHEAD_STRANGER";
-/// Timeout of the tests.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The foreign process: prints a line after its action, and waits for its end.

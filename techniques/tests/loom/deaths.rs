@@ -42,12 +42,10 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     model.check(check);
 }
 
-/// Ends a push at that step.
 fn dies_at(step: Step) -> impl FnMut(Step) -> ControlFlow<()> {
     move |at| if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Takes the next message.
 fn pop(ring: &mut impl SharedQueue<1>) -> Option<u64> {
     ring.try_pop().expect("honest peers").map(|[n]| n)
 }

@@ -12,7 +12,6 @@ use shm::ring::{PeerFault, SharedQueue, intent};
 use shm::sync::{Ordering, spin_hint};
 use techniques::linked::{self, FRESH, LAST, TAIL, arena_words, write_header};
 
-/// Messages per block.
 const SLOTS: usize = 2;
 
 type Producer<const W: usize> = linked::Producer<W, SLOTS>;

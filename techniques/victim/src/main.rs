@@ -44,13 +44,11 @@ fn pop<C: Consumer>(consumer: &mut C, into: &mut Message) -> bool {
     }
 }
 
-/// Retires a producer; single-stepped by the tracer.
 #[inline(never)]
 fn retire<C: Consumer>(consumer: &mut C, dead: usize) -> bool {
     consumer.retire(dead)
 }
 
-/// Writes to a board; single-stepped by the tracer.
 #[inline(never)]
 fn write(writer: &mut Writer, version: u64, value: &[u64]) -> bool {
     writer.write(BOARD_CELL, version, value) == version
@@ -76,7 +74,6 @@ fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
     }
 }
 
-/// Logs a popped message.
 fn note(orders: &AtomicWords, message: &Message) {
     let done = orders[DONE].load(Relaxed);
     let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-/// The facts that count attempts.
 const TRIED: [&str; 2] = ["points", "words"];
 
 /// Counts of observations by experiment, in the order in which they are printed.

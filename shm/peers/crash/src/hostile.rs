@@ -16,7 +16,6 @@ const MESSAGES: u64 = 3;
 /// The first words of a mapping, all of which are tried.
 const FIRST: usize = 64;
 
-/// Returns the addresses of all words of the shared memory of a process.
 fn words(process: &Process) -> Vec<Vec<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid())).expect("it runs");
     let mapping = |line: &str| {
@@ -34,9 +33,9 @@ fn words(process: &Process) -> Vec<Vec<u64>> {
 
 /// Returns the memory words to overwrite: the first ones of each mapping, and at most `limit` of
 /// the others, at equal distances.
-pub fn places<P: Peer>(name: &str, limit: usize) -> Vec<(usize, usize)> {
+pub fn places(peer: &Peer, limit: usize) -> Vec<(usize, usize)> {
     let place = Place::new();
-    let (mut sender, _receiver) = both::<P>(name, &place);
+    let (mut sender, _receiver) = both(peer, &place);
     sender.ask(&format!("push {MESSAGES}"));
     let mappings = words(&sender);
     let all = mappings
@@ -55,10 +54,9 @@ fn random(seed: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Overwrites one word of shared memory while the receiver polls, and lets the sender continue.
-pub fn overwrite<P: Peer>(name: &str, (mapping, word): (usize, usize), facts: &mut Facts) {
+pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts) {
     let place = Place::new();
-    let (mut sender, mut receiver) = both::<P>(name, &place);
+    let (mut sender, mut receiver) = both(peer, &place);
     sender.ask(&format!("push {MESSAGES}"));
     let address = words(&sender).get(mapping).and_then(|words| words.get(word).copied());
     let memory: Option<File> =

@@ -1,11 +1,11 @@
 //! A transport under test.
 
+use crate::role;
 use std::path::Path;
 
 /// A message: number of its sender, number of the message, and words that depend on both.
 pub type Message = [u64; 7];
 
-/// Creates message `number` of a sender.
 pub fn message(sender: u64, number: u64) -> Message {
     core::array::from_fn(|word| match word {
         0 => sender,
@@ -20,19 +20,15 @@ pub fn decode(found: &Message) -> Option<(u64, u64)> {
     (sender < 16 && *found == message(sender, number)).then_some((sender, number))
 }
 
-/// An end of a tested transport: sender or receiver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Sender,
     Receiver,
 }
 
-/// The way in which a process attaches an end of a transport.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Attach {
-    /// The first end of the transport, which creates it.
     Create,
-    /// The other end.
     Join,
     /// An end in place of a killed one of the same kind, the way the transport documents.
     Succeed,
@@ -40,38 +36,42 @@ pub enum Attach {
 
 /// A transport under test, with space for [`CAPACITY`] messages. Its ends are in different
 /// processes.
-pub trait Peer {
-    /// Name of the tested crate.
-    const CRATE: &'static str;
+pub struct Peer {
+    pub name: &'static str,
+    pub krate: &'static str,
     /// Name of the tested type of the crate.
-    const KIND: &'static str;
-    /// The end that creates the transport.
-    const CREATOR: End;
+    pub kind: &'static str,
+    pub creator: End,
     /// `true` if a receiver sees the newest message only.
-    const NEWEST_ONLY: bool = false;
+    pub is_newest_only: bool,
     /// `true` if several senders can be attached at once.
-    const HAS_MANY_SENDERS: bool = false;
-    type Sender;
-    type Receiver;
-
-    /// Attaches a sender to the transport. `place` is a directory in `/dev/shm` for the transport's
-    /// files, whose last component is also a name for it.
-    fn sender(place: &Path, attach: Attach) -> Result<Self::Sender, String>;
-
-    /// Attaches a receiver to the transport.
-    fn receiver(place: &Path, attach: Attach) -> Result<Self::Receiver, String>;
-
-    /// Sends a message; `false` if the transport is full.
-    fn push(sender: &mut Self::Sender, message: &Message) -> Result<bool, String>;
-
-    /// Takes a message from the transport, without waiting.
-    fn pop(receiver: &mut Self::Receiver) -> Result<Option<Message>, String>;
+    pub has_many_senders: bool,
+    pub role: Box<dyn Fn(&Path, End, Attach, u64)>,
 }
 
-/// Number of messages that a tested transport has space for.
+impl Peer {
+    /// A transport with its name, its crate and the type there, and the end that creates it. The
+    /// functions attach a sender, attach a receiver, push, and pop. They attach in a directory in
+    /// `/dev/shm` for the transport's files, whose last component is also a name for it.
+    pub fn new<S, R>(
+        [name, krate, kind]: [&'static str; 3],
+        creator: End,
+        sender: impl Fn(&Path, Attach) -> Result<S, String> + 'static,
+        receiver: impl Fn(&Path, Attach) -> Result<R, String> + 'static,
+        push: impl Fn(&mut S, &Message) -> Result<bool, String> + 'static,
+        pop: impl Fn(&mut R) -> Result<Option<Message>, String> + 'static,
+    ) -> Self {
+        let role = move |place: &Path, end, attach, id| match end {
+            End::Sender => role::sender(sender(place, attach), &push, id),
+            End::Receiver => role::receiver(receiver(place, attach), &pop),
+        };
+        let role = Box::new(role);
+        Self { name, krate, kind, creator, is_newest_only: false, has_many_senders: false, role }
+    }
+}
+
 pub const CAPACITY: usize = 64;
 
-/// Returns the last component of a directory's path.
 pub fn name(place: &Path) -> String {
     place.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
@@ -83,7 +83,6 @@ pub fn version(name: &str) -> &'static str {
     after.and_then(|rest| rest.split('"').next()).unwrap_or("?")
 }
 
-/// Formats an error as text.
 pub fn text(error: impl std::fmt::Debug) -> String {
     format!("{error:?}")
 }

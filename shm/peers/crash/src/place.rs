@@ -8,7 +8,6 @@ const SHM: &str = "/dev/shm";
 pub struct Place(PathBuf);
 
 impl Place {
-    /// Creates the directory of a trial.
     pub fn new() -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +37,6 @@ impl Place {
         paths.filter(is_ours).collect()
     }
 
-    /// Returns the number of files in the directory of a trial.
     pub fn files(&self) -> usize {
         fn within(path: &Path) -> usize {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

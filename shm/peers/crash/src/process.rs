@@ -15,13 +15,10 @@ use std::time::{Duration, Instant};
 /// Time after which a process that does not answer counts as hanging. The machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The outcome of a command to a child process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Line(String),
-    /// No answer in time.
     Hangs,
-    /// The process has ended.
     Died,
 }
 
@@ -60,19 +57,16 @@ impl Process {
         Pid::from_raw(self.child.id() as i32)
     }
 
-    /// Sends a command to the child process, without waiting for its answer.
     pub fn send_command(&mut self, command: &str) {
         // A process that is gone is found by its answer.
         let _ = writeln!(self.input, "{command}");
     }
 
-    /// Sends a command to the child process, and waits for its answer.
     pub fn ask(&mut self, command: &str) -> Answer {
         self.send_command(command);
         self.answer(PATIENCE)
     }
 
-    /// Waits for the child process's next line of output.
     pub fn answer(&mut self, patience: Duration) -> Answer {
         let end = Instant::now() + patience;
         loop {
@@ -123,7 +117,6 @@ impl Process {
         count
     }
 
-    /// Kills the child process, and waits for its end.
     pub fn kill(mut self) {
         self.end();
     }

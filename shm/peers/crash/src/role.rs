@@ -12,9 +12,8 @@
 //!
 //! `?` stands for a message that no sender has made.
 
-use crate::peer::{Attach, CAPACITY, Peer, decode, message};
+use crate::peer::{CAPACITY, Message, decode, message};
 use std::io::{BufRead as _, Write as _};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Pauses of a receiver that finds nothing, before it reports that.
@@ -50,21 +49,24 @@ fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u
     print_line("bye");
 }
 
-/// Runs a child process that sends messages as commanded.
-pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
+pub fn sender<S>(
+    attached: Result<S, String>,
+    push: impl Fn(&mut S, &Message) -> Result<bool, String>,
+    id: u64,
+) {
     let mut next = 0;
-    serve(P::sender(place, attach), |sender, word, number| {
+    serve(attached, |sender, word, number| {
         if word == "step" {
             let message = message(id, next);
             trap();
-            let _ = P::push(sender, &message);
+            let _ = push(sender, &message);
             trap();
             return "stepped".into();
         }
         let first = next;
         let count = if word == "fill" { 4 * CAPACITY as u64 } else { number };
         while next < first + count {
-            match P::push(sender, &message(id, next)) {
+            match push(sender, &message(id, next)) {
                 Ok(true) => next += 1,
                 Ok(false) => break,
                 Err(error) => return format!("pushed {} {error}", next - first),
@@ -74,12 +76,11 @@ pub fn sender<P: Peer>(place: &Path, attach: Attach, id: u64) {
     });
 }
 
-/// Runs a child process that receives messages as commanded.
-pub fn receiver<P: Peer>(place: &Path, attach: Attach) {
-    serve(P::receiver(place, attach), |receiver, word, number| {
+pub fn receiver<R>(attached: Result<R, String>, pop: impl Fn(&mut R) -> Result<Option<Message>, String>) {
+    serve(attached, |receiver, word, number| {
         if word == "step" {
             trap();
-            let _ = P::pop(receiver);
+            let _ = pop(receiver);
             trap();
             return "stepped".into();
         }
@@ -88,7 +89,7 @@ pub fn receiver<P: Peer>(place: &Path, attach: Attach) {
         let limit = if word == "take" { number as usize } else { 16 * CAPACITY };
         let (mut looks, mut taken) = (0, 0);
         while taken < limit && (looks < LOOKS || (word == "poll" && Instant::now() < end)) {
-            match P::pop(receiver) {
+            match pop(receiver) {
                 Ok(Some(found)) => {
                     taken += 1;
                     match decode(&found) {

@@ -5,22 +5,20 @@ use crate::peer::{Attach, End, Peer};
 use crate::place::Place;
 use crate::process::{Answer, PATIENCE, Process};
 
-/// Messages in the transport before the step.
 const BEFORE: u64 = 3;
-/// Messages after it.
 const AFTER: u64 = 3;
 /// Messages to a receiver that is dead, and to its successor.
 const MORE: u64 = 20;
 
 /// Starts the processes of both ends, the creating one first. Returns the sender and the receiver.
-pub fn both<P: Peer>(name: &str, place: &Place) -> (Process, Process) {
+pub fn both(peer: &Peer, place: &Place) -> (Process, Process) {
     let start = |end| {
-        let attach = if end == P::CREATOR { Attach::Create } else { Attach::Join };
-        let (process, answer) = Process::start(name, end, place.path(), attach, 0);
-        assert_eq!(answer, Answer::Line("ready".into()), "{name}");
+        let attach = if end == peer.creator { Attach::Create } else { Attach::Join };
+        let (process, answer) = Process::start(peer.name, end, place.path(), attach, 0);
+        assert_eq!(answer, Answer::Line("ready".into()), "{}", peer.name);
         process
     };
-    if P::CREATOR == End::Sender {
+    if peer.creator == End::Sender {
         let sender = start(End::Sender);
         (sender, start(End::Receiver))
     } else {
@@ -64,7 +62,6 @@ impl Popped {
         }
     }
 
-    /// Returns the numbers of the messages of a sender, in the order in which they came.
     pub fn of(&self, sender: u64) -> Vec<u64> {
         self.messages.iter().filter(|(whose, _)| *whose == sender).map(|(_, number)| *number).collect()
     }
@@ -89,10 +86,9 @@ fn pushed(answer: &Answer) -> (u64, bool) {
     }
 }
 
-/// Returns the number of CPU instructions of a push or a pop.
-pub fn instructions<P: Peer>(name: &str, end: End) -> usize {
+pub fn instructions(peer: &Peer, end: End) -> usize {
     let place = Place::new();
-    let (mut sender, mut receiver) = both::<P>(name, &place);
+    let (mut sender, mut receiver) = both(peer, &place);
     sender.ask(&format!("push {BEFORE}"));
     if end == End::Receiver {
         receiver.ask("take 1");
@@ -113,7 +109,6 @@ pub fn points(instructions: usize, limit: usize) -> Vec<usize> {
 
 const KILLED: &str = "sender killed";
 const PAUSED: &str = "sender paused";
-/// Numbers of senders.
 const SUCCESSOR: u64 = 1;
 const OTHER: u64 = 2;
 
@@ -122,10 +117,10 @@ const RECEIVER: [&str; 4] =
 
 /// Kills a sender after `point` instructions of a push, and lets a successor send. Before the kill,
 /// the receiver and another sender, if there may be one, are tried.
-pub fn kill_sender<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
+pub fn kill_sender(peer: &Peer, point: usize, facts: &mut Facts) {
     let place = Place::new();
-    let (mut sender, mut receiver) = both::<P>(name, &place);
-    let mut other = P::HAS_MANY_SENDERS.then(|| OtherSender::start(name, &place));
+    let (mut sender, mut receiver) = both(peer, &place);
+    let mut other = peer.has_many_senders.then(|| OtherSender::start(peer.name, &place));
     sender.ask(&format!("push {BEFORE}"));
     sender.begin_step();
     sender.step(point);
@@ -150,18 +145,19 @@ pub fn kill_sender<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
         other.process.finish();
     }
     let before = popped.of(OTHER).len();
-    let (successor, attached) = Process::start(name, End::Sender, place.path(), Attach::Succeed, SUCCESSOR);
+    let (successor, attached) =
+        Process::start(peer.name, End::Sender, place.path(), Attach::Succeed, SUCCESSOR);
     let is_ready = attached == Answer::Line("ready".into());
     facts.add(KILLED, if is_ready { "successor attaches" } else { "successor does not attach" }, 1);
     if is_ready {
-        succeed::<P>(name, &place, successor, &mut receiver, &mut popped, facts);
+        succeed(peer, &place, successor, &mut receiver, &mut popped, facts);
     }
     popped.count(KILLED, facts, RECEIVER);
     if popped.hangs || popped.died {
         return;
     }
     let found = popped.of(0);
-    let earlier = if P::NEWEST_ONLY {
+    let earlier = if peer.is_newest_only {
         u64::from(!found.is_empty()) * BEFORE
     } else {
         (0..BEFORE).filter(|number| found.contains(number)).count() as u64
@@ -212,9 +208,8 @@ impl OtherSender {
     }
 }
 
-/// Lets a successor of the killed sender send.
-fn succeed<P: Peer>(
-    name: &str,
+fn succeed(
+    peer: &Peer,
     place: &Place,
     mut successor: Process,
     receiver: &mut Process,
@@ -237,7 +232,7 @@ fn succeed<P: Peer>(
     popped.ask(receiver, "drain");
     let has_any = !popped.of(SUCCESSOR).is_empty();
     facts.add(KILLED, "… but arrive once a lap of messages has followed", has_any.into());
-    let (mut fresh, _) = Process::start(name, End::Receiver, place.path(), Attach::Join, 0);
+    let (mut fresh, _) = Process::start(peer.name, End::Receiver, place.path(), Attach::Join, 0);
     let mut found = Popped::default();
     found.ask(&mut fresh, "drain");
     facts.add(
@@ -249,11 +244,11 @@ fn succeed<P: Peer>(
 
 /// Kills a receiver after `point` instructions of a pop, and lets a successor take what is left.
 /// Before the kill, the sender sends.
-pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
+pub fn kill_receiver(peer: &Peer, point: usize, facts: &mut Facts) {
     const KILLED: &str = "receiver killed";
     const PAUSED: &str = "receiver paused";
     let place = Place::new();
-    let (mut sender, mut receiver) = both::<P>(name, &place);
+    let (mut sender, mut receiver) = both(peer, &place);
     sender.ask(&format!("push {BEFORE}"));
     let mut popped = Popped::default();
     popped.ask(&mut receiver, "take 1");
@@ -274,7 +269,8 @@ pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     let answer = sender.ask(&format!("push {MORE}"));
     let (second, _) = pushed(&answer);
     facts.add(KILLED, "sender hangs", (answer == Answer::Hangs).into());
-    let (mut successor, attached) = Process::start(name, End::Receiver, place.path(), Attach::Succeed, 1);
+    let (mut successor, attached) =
+        Process::start(peer.name, End::Receiver, place.path(), Attach::Succeed, 1);
     let ready = attached == Answer::Line("ready".into());
     facts.add(KILLED, if ready { "successor attaches" } else { "successor does not attach" }, 1);
     if !ready {
@@ -301,7 +297,7 @@ pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
     // The message in flight was taken, or was not.
     facts.add(KILLED, "message in flight arrives again or late", found.contains(&1).into());
     facts.add(KILLED, "taken messages that arrive again", found.contains(&0).into());
-    let lost = if P::NEWEST_ONLY {
+    let lost = if peer.is_newest_only {
         u64::from(third > 0 && found.last() != Some(&(end - 1)))
     } else {
         (2..end).filter(|number| !found.contains(number)).count() as u64
@@ -311,22 +307,22 @@ pub fn kill_receiver<P: Peer>(name: &str, point: usize, facts: &mut Facts) {
 
 /// Counts the files that both ends leave in `/dev/shm`, ended in order or killed. Then tries to
 /// create the transport again there.
-pub fn leave<P: Peer>(name: &str, facts: &mut Facts) {
+pub fn leave(peer: &Peer, facts: &mut Facts) {
     for is_killed in [false, true] {
         let place = Place::new();
-        let (mut sender, receiver) = both::<P>(name, &place);
+        let (mut sender, receiver) = both(peer, &place);
         sender.ask(&format!("push {BEFORE}"));
         let experiment = if is_killed { "both killed" } else { "both end in order" };
         if is_killed {
             sender.kill();
             receiver.kill();
         } else {
-            let ends = if P::CREATOR == End::Sender { [receiver, sender] } else { [sender, receiver] };
+            let ends = if peer.creator == End::Sender { [receiver, sender] } else { [sender, receiver] };
             let hang = ends.into_iter().map(Process::finish).filter(|bye| !bye).count();
             facts.add(experiment, "ends that do not end", hang as u64);
         }
         facts.add(experiment, "files left in /dev/shm", place.files() as u64);
-        let (again, answer) = Process::start(name, P::CREATOR, place.path(), Attach::Create, 2);
+        let (again, answer) = Process::start(peer.name, peer.creator, place.path(), Attach::Create, 2);
         let fact = if answer == Answer::Line("ready".into()) { "created again" } else { "not created again" };
         facts.add(experiment, fact, 1);
         again.finish();

@@ -3,7 +3,6 @@
 
 use hdrhistogram::Histogram;
 
-/// The counts and times of one writer or reader.
 pub struct Figures {
     /// Time of a write, from before to after it.
     pub write: Histogram<u64>,
@@ -11,9 +10,7 @@ pub struct Figures {
     pub from_due: Histogram<u64>,
     /// Time from before a write until a reader has the value.
     pub propagation: Histogram<u64>,
-    /// Writes made.
     pub writes: u64,
-    /// Values read.
     pub reads: u64,
     /// Values that a reader did not get.
     pub missed: u64,
@@ -21,7 +18,6 @@ pub struct Figures {
     pub torn: u64,
     /// Values that changed while a reader held a reference.
     pub changed: u64,
-    /// Processes that died.
     pub died: u64,
     /// Time for which the writer wrote, in nanoseconds.
     pub ns: u64,
@@ -32,7 +28,6 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl Figures {
-    /// Creates the results of one agent, without any sample.
     pub fn new() -> Self {
         let [write, from_due, propagation] = std::array::from_fn(|_| histogram());
         let [writes, reads, missed, torn, changed, died, ns] = [0; 7];
@@ -55,7 +50,6 @@ impl Figures {
         ]
     }
 
-    /// Adds the results of another agent.
     pub fn add(&mut self, mut other: Self) {
         for ((_, mine), (_, other)) in self.histograms().into_iter().zip(other.histograms()) {
             mine.add(other).expect("the same bounds");
@@ -65,7 +59,6 @@ impl Figures {
         }
     }
 
-    /// Formats the results as text: a line for each bucket and count.
     pub fn text(&mut self) -> String {
         let mut text = String::new();
         for (name, histogram) in self.histograms() {
@@ -79,7 +72,6 @@ impl Figures {
         text
     }
 
-    /// Adds the results that a child process has printed.
     pub fn add_text(&mut self, text: &str) {
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -98,10 +90,8 @@ impl Figures {
         }
     }
 
-    /// The header of the table of results.
     pub const HEAD: &str = "                  write p50      p99     p99.9        max | propag.     p99     p99.9 |  writes/s  miss%  torn changed died";
 
-    /// Prints the results as a row of the table.
     pub fn print(&self, name: &str) {
         let at = |histogram: &Histogram<u64>| {
             let at = |share| histogram.value_at_quantile(share);

@@ -18,34 +18,11 @@ mod threads;
 mod work;
 
 use figures::Figures;
-use heap::{Board, Disruptor, LeftRight, Sequence};
-use processes::Contender;
-use shared::{MmapSync, Named, SECOND, SHORT, Shaq};
 use std::path::{Path, PathBuf};
 use work::{Load, WORDS};
 
 /// Rounds: each begins with another one.
 const ROUNDS: usize = 3;
-
-/// Across threads.
-const HEAP: [(&str, threads::Run); 4] = [
-    threads::contender::<Board>(),
-    threads::contender::<Sequence>(),
-    threads::contender::<LeftRight>(),
-    threads::contender::<Disruptor>(),
-];
-
-/// Across processes.
-const SHARED: &[Contender] = &[
-    Contender::of::<Named>(),
-    Contender::of::<MmapSync<1000, SECOND>>(),
-    Contender::of::<MmapSync<{ SHORT.0 }, { SHORT.1 }>>(),
-    Contender::of::<Shaq>(),
-    #[cfg(feature = "iceoryx2")]
-    Contender::of::<iceoryx::Published>(),
-    #[cfg(feature = "iceoryx2")]
-    Contender::of::<iceoryx::Blackboard>(),
-];
 
 /// A folder in memory that is removed at the end.
 struct Folder(PathBuf);
@@ -56,7 +33,6 @@ impl Drop for Folder {
     }
 }
 
-/// All of them in turn, round after round.
 fn rounds(names: &[&str], mut run: impl FnMut(usize) -> Figures) {
     let mut all: Vec<Figures> = names.iter().map(|_| Figures::new()).collect();
     for round in 0..ROUNDS {
@@ -73,8 +49,9 @@ fn rounds(names: &[&str], mut run: impl FnMut(usize) -> Figures) {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    let (heap, shared) = (heap::all(), shared::all());
     if words.first().is_some_and(|word| word == processes::CHILD) {
-        return processes::child(&words[1..], SHARED);
+        return processes::child(&words[1..], &shared);
     }
     let mut words = words.into_iter().peekable();
     let mut number = |usual: u64| {
@@ -92,14 +69,14 @@ fn main() {
     };
     let (is_way, is_load) = (any(&["threads", "processes"]), any(&Load::ALL.map(|(_, name, _)| name)));
     let all: Vec<&str> =
-        HEAP.iter().map(|(name, _)| *name).chain(SHARED.iter().map(|peer| peer.name)).collect();
+        heap.iter().map(|(name, _)| *name).chain(shared.iter().map(|peer| peer.name)).collect();
     if let Some(unknown) = wanted.iter().find(|word| !all.contains(&word.as_str())) {
         eprintln!("{unknown:?}: none of threads, processes, poisson, stress, slow, {}", all.join(", "));
         std::process::exit(2);
     }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
-    let heap: Vec<_> = HEAP.into_iter().filter(|(name, _)| is_way("threads") && is_wanted(name)).collect();
-    let shared: Vec<_> = SHARED.iter().filter(|peer| is_way("processes") && is_wanted(peer.name)).collect();
+    let heap: Vec<_> = heap.iter().filter(|(name, _)| is_way("threads") && is_wanted(name)).collect();
+    let shared: Vec<_> = shared.iter().filter(|peer| is_way("processes") && is_wanted(peer.name)).collect();
     let folder = Folder(format!("/dev/shm/bulkhead-peers-{}", std::process::id()).into());
     std::fs::create_dir(&folder.0).expect("a folder of its own");
     println!(

@@ -2,17 +2,17 @@
 //! and then its results.
 
 use crate::figures::Figures;
-use crate::shared::{self, Shared};
-use crate::work::{self, CONTROL, GO, HOLD, Load, OVER, START, STATE};
-use system::clock::{Clock, Monotonic};
-use shm::memory::{Region, AtomicWords};
-use system::process;
+use crate::shared;
+use crate::work::{self, CONTROL, GO, Load, OVER, Read, START, STATE, Value};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::{AtomicU64, Ordering};
 use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use system::clock::{Clock, Monotonic};
+use system::process;
 
 /// The first word of the command line of a child process.
 pub const CHILD: &str = "--child";
@@ -20,21 +20,39 @@ pub const CHILD: &str = "--child";
 /// more than once.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// A compared crate as a child process runs it.
+/// A compared crate whose ends are in separate processes, as a child process runs it.
 pub struct Contender {
-    /// The name of the compared crate.
     pub name: &'static str,
-    role: fn(&Role<'_>) -> Figures,
+    role: Box<dyn Fn(&Role<'_>) -> Figures>,
 }
 
 impl Contender {
-    /// Returns the compared crate of that name; it runs in child processes.
-    pub const fn of<P: Shared>() -> Self {
-        Self { name: P::NAME, role: role::<P> }
+    /// A crate with its name, how it makes the writing end in a new directory for some readers, a
+    /// write, how it makes a reading end there, and a read. The writing end is there before readers
+    /// come.
+    pub fn new<W, R>(
+        name: &'static str,
+        writer: impl Fn(&Path, usize) -> W + 'static,
+        write: impl Fn(&mut W, &Value) + 'static,
+        reader: impl Fn(&Path) -> R + 'static,
+        read: impl Read<R>,
+    ) -> Self {
+        let role = move |role: &Role<'_>| {
+            let shared = work::place(role.agent, role.readers);
+            if role.agent == 0 {
+                let mut writer = writer(role.folder, role.readers);
+                println!("ready");
+                let due = work::due(role.load, role.ns);
+                return work::write(|value| write(&mut writer, value), &role.control, &due, role.ns);
+            }
+            let mut reader = reader(role.folder);
+            println!("ready");
+            work::read(&mut reader, read, &role.control, shared, role.load.hold(role.agent))
+        };
+        Self { name, role: Box::new(role) }
     }
 }
 
-/// What a child is to do.
 struct Role<'a> {
     /// 0: it writes.
     agent: usize,
@@ -45,26 +63,12 @@ struct Role<'a> {
     control: AtomicWords,
 }
 
-fn role<P: Shared>(role: &Role<'_>) -> Figures {
-    let shared = work::place(role.agent, role.readers);
-    if role.agent == 0 {
-        let mut writer = P::writer(role.folder, role.readers);
-        println!("ready");
-        return work::write::<P>(&mut writer, &role.control, &work::due(role.load, role.ns), role.ns);
-    }
-    let mut reader = P::reader(role.folder);
-    println!("ready");
-    let hold = (role.load == Load::Slow && role.agent == 1).then_some(HOLD);
-    work::read::<P>(&mut reader, &role.control, shared, hold)
-}
-
 fn control(folder: &Path) -> AtomicWords {
     let file =
         OpenOptions::new().read(true).write(true).open(folder.join("control")).expect("the control file");
     Region::map("control", &file, true).expect("its memory").words()
 }
 
-/// Runs a child process of the benchmark as its command line requests.
 pub fn child(words: &[String], all: &[Contender]) {
     let [parent, name, agent, readers, ns, load, folder] = words else { panic!("{CHILD} is for itself") };
     let number = |word: &String| word.parse::<u64>().expect("a number");
@@ -91,7 +95,6 @@ fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout
     (child, is_ready.then_some(said))
 }
 
-/// Runs one round of the benchmark with one compared crate.
 pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &Path) -> Figures {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let folder = folder.join(format!("peer-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed)));

@@ -2,15 +2,13 @@
 //! poll, and every value carries its number and start time.
 
 use crate::figures::Figures;
-use system::clock::{Clock, Monotonic};
 use shm::memory::AtomicWords;
-use system::pin;
 use shm::sync::Ordering;
 use std::time::Duration;
+use system::clock::{Clock, Monotonic};
+use system::pin;
 
-/// Number of words of a published value.
 pub const WORDS: usize = 8;
-/// The value that the writer publishes.
 pub type Value = [u64; WORDS];
 /// Writes a second where they are paced.
 const RATE: f64 = 10_000.0;
@@ -30,30 +28,41 @@ pub const GO: u64 = 1;
 /// Value of [`STATE`] once the writer has ended.
 pub const OVER: u64 = 2;
 
-/// A crate under comparison: one way to publish a value to many readers.
-pub trait Peer {
-    /// The crate's name in the table.
-    const NAME: &'static str;
-    /// The writing end of the published value.
-    type Writer;
-    /// A reading end of the published value.
-    type Reader;
-    /// Publishes a value to all readers.
-    fn write(writer: &mut Self::Writer, value: &Value);
-    /// Copies the newest value, or the next one; returns `false` if it sees no newer one.
-    fn read(reader: &mut Self::Reader, into: &mut Value) -> bool;
-    /// Reads as [`Peer::read`] does, and holds the value for a while. Where readers get a reference
-    /// they keep it; returns `true` if the referenced value changed while it was held.
-    fn read_slowly(reader: &mut Self::Reader, into: &mut Value, hold: Duration) -> (bool, bool) {
-        let found = Self::read(reader, into);
-        if found {
+/// The read of a compared crate: copies the newest value, or the next one, and keeps for a while
+/// what it got. Returns whether it found a newer value, and whether the value changed while a
+/// reference to it was kept.
+pub trait Read<R>: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Send + 'static {}
+
+impl<R, F: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Send + 'static> Read<R> for F {}
+
+/// A [`Read`] of a crate whose readers get copies. `read` returns `false` if it sees no newer value.
+pub fn copies<R>(read: impl Fn(&mut R, &mut Value) -> bool + Copy + Send + 'static) -> impl Read<R> {
+    #[inline(always)]
+    move |reader: &mut R, into: &mut Value, hold: Duration| {
+        let found = read(reader, into);
+        if found && !hold.is_zero() {
             std::thread::sleep(hold);
         }
         (found, false)
     }
 }
 
-/// The load of a round: how often the writer writes.
+/// The end of a [`Read`] of a crate whose readers get references.
+///
+/// # Safety
+/// `value` must be mapped until this returns.
+#[inline(always)]
+pub unsafe fn keep(value: *const Value, into: &mut Value, hold: Duration) -> (bool, bool) {
+    // SAFETY: mapped; volatile, because another process may write it.
+    *into = unsafe { value.read_volatile() };
+    if hold.is_zero() {
+        return (true, false);
+    }
+    std::thread::sleep(hold);
+    // SAFETY: as before.
+    (true, unsafe { value.read_volatile() } != *into)
+}
+
 #[derive(Clone, Copy, PartialEq)]
 pub enum Load {
     /// Writes are due at Poisson arrivals.
@@ -65,6 +74,11 @@ pub enum Load {
 }
 
 impl Load {
+    /// Returns how long reader `number`, from 1, keeps a value.
+    pub fn hold(self, number: usize) -> Duration {
+        if self == Self::Slow && number == 1 { HOLD } else { Duration::ZERO }
+    }
+
     /// All loads with their names and descriptions.
     pub const ALL: [(Self, &'static str, &'static str); 3] = [
         (Self::Paced, "poisson", "Poisson, 10,000 writes/s"),
@@ -109,7 +123,6 @@ pub fn place(agent: usize, readers: usize) -> bool {
     readers + 1 > cores.len()
 }
 
-/// When it starts.
 fn start(control: &AtomicWords) -> u64 {
     // Acquire: pairs with the store that starts the round, after that of the start time.
     while control[STATE].load(Ordering::Acquire) < GO {
@@ -118,8 +131,7 @@ fn start(control: &AtomicWords) -> u64 {
     control[START].load(Ordering::Relaxed)
 }
 
-/// Writes every value that is due until the time is over.
-pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64], ns: u64) -> Figures {
+pub fn write(mut write: impl FnMut(&Value), control: &AtomicWords, due: &[u64], ns: u64) -> Figures {
     let mut mine = Figures::new();
     let start = start(control);
     loop {
@@ -137,7 +149,7 @@ pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64]
             break;
         }
         mine.writes += 1;
-        P::write(writer, &value(mine.writes, begin));
+        write(&value(mine.writes, begin));
         let done = Monotonic.now();
         mine.write.saturating_record((done - begin).max(1));
         mine.from_due.saturating_record((done - wanted).max(1));
@@ -148,22 +160,20 @@ pub fn write<P: Peer>(writer: &mut P::Writer, control: &AtomicWords, due: &[u64]
 }
 
 /// Reads until the writer has ended and no newer value exists.
-pub fn read<P: Peer>(
-    reader: &mut P::Reader,
+pub fn read<R>(
+    reader: &mut R,
+    read: impl Read<R>,
     control: &AtomicWords,
     shared: bool,
-    hold: Option<Duration>,
+    hold: Duration,
 ) -> Figures {
     let (mut mine, mut into, mut last) = (Figures::new(), [0; WORDS], 0);
     start(control);
     loop {
         let was_over = control[STATE].load(Ordering::Acquire) == OVER;
-        let (found, changed) = match hold {
-            Some(hold) if !was_over => P::read_slowly(reader, &mut into, hold),
-            _ => (P::read(reader, &mut into), false),
-        };
-        let got = Monotonic.now()
-            - hold.map_or(0, |hold| if was_over || !found { 0 } else { hold.as_nanos() as u64 });
+        let hold = if was_over { Duration::ZERO } else { hold };
+        let (found, changed) = read(reader, &mut into, hold);
+        let got = Monotonic.now() - if found { hold.as_nanos() as u64 } else { 0 };
         mine.changed += u64::from(changed);
         if found && into[0] != last && into[0] != 0 {
             mine.reads += 1;

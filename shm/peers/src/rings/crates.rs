@@ -1,123 +1,101 @@
 //! The compared queues: bulkhead's ring and those of other crates.
 
-use crate::pair::{Packed, Payload, Queue};
-use disruptor::{
-    BusySpin, EventPoller, Producer as _, SingleConsumerBarrier, SingleProducer, SingleProducerBarrier,
-};
+use crate::Contestant;
+use crate::pair::{Line, Payload, Words};
+use disruptor::{BusySpin, Producer as _};
 use shm::memory::Region;
 use shm::ring::{MESSAGE_WORDS, spsc};
 use shm::sync::{AtomicU64, Ordering};
-use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
 /// bulkhead's ring in mapped memory, as two processes share it.
-pub struct Bulkhead;
-
-impl Queue for Bulkhead {
-    const NAME: &'static str = "bulkhead spsc (shared)";
-    type Sender = spsc::Producer;
-    type Receiver = spsc::Consumer;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        let words = Region::memfd("peers-ring", spsc::ring_words(capacity, MESSAGE_WORDS))
-            .expect("some pages")
-            .words();
+pub fn bulkhead(capacity: usize, core: u32) -> Contestant {
+    let ends = move || {
+        let region = Region::memfd("peers-ring", spsc::ring_words(capacity, MESSAGE_WORDS));
+        let words = region.expect("some pages").words();
         spsc::write_header::<MESSAGE_WORDS>(&words, capacity);
         let consumer = spsc::Consumer::attach(&words).expect("a fresh ring has a good header");
         (spsc::Producer::attach(&words).expect("a fresh ring has a good header"), consumer)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.try_push(&words).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.try_pop().expect("an honest peer")
-    }
+    };
+    Contestant::new(
+        ("bulkhead spsc (shared)", Line::NAME, core),
+        ends,
+        #[inline(always)]
+        |end: &mut spsc::Producer, words| end.try_push(&words).is_ok(),
+        #[inline(always)]
+        |end| end.try_pop().expect("an honest peer"),
+    )
 }
 
-/// The crate rtrb, on the heap.
-pub struct Rtrb<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for Rtrb<P> {
-    const NAME: &'static str = "rtrb 0.4";
-    type Sender = rtrb::Producer<P>;
-    type Receiver = rtrb::Consumer<P>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        rtrb::RingBuffer::new(capacity)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.push(P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.pop().ok().map(|payload| payload.words())
-    }
+/// All queues that take any type, with messages of type `P`.
+pub fn of_any<P: Payload>(capacity: usize, core: u32) -> [Contestant; 6] {
+    [
+        Contestant::new(
+            ("rtrb 0.4", P::NAME, core),
+            move || rtrb::RingBuffer::new(capacity),
+            #[inline(always)]
+            |end, words| end.push(P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| end.pop().ok().map(P::into),
+        ),
+        Contestant::new(
+            ("disruptor 4", P::NAME, core),
+            move || {
+                let builder = disruptor::build_single_producer(capacity, P::default, BusySpin);
+                let (poller, builder) = builder.new_event_poller();
+                (builder.build(), poller)
+            },
+            #[inline(always)]
+            |end, words| end.try_publish(|event| *event = P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| {
+                let mut events = end.take(1).ok()?;
+                let event: &P = (&mut events).next()?;
+                Some((*event).into())
+            },
+        ),
+        // In a file under /dev/shm, as two processes share it.
+        Contestant::new(
+            ("shaq (shared)", P::NAME, core),
+            move || shaq::spsc::pair(capacity).expect("some pages"),
+            #[inline(always)]
+            |end, words| end.try_write(P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| end.try_read().map(P::into),
+        ),
+        Contestant::new(
+            ("crossbeam ArrayQueue", P::NAME, core),
+            move || {
+                let queue = Arc::new(crossbeam_queue::ArrayQueue::new(capacity));
+                (Arc::clone(&queue), queue)
+            },
+            #[inline(always)]
+            |end, words| end.push(P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| end.pop().map(P::into),
+        ),
+        Contestant::new(
+            ("crossbeam channel", P::NAME, core),
+            move || crossbeam_channel::bounded(capacity),
+            #[inline(always)]
+            |end, words| end.try_send(P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| end.try_recv().ok().map(P::into),
+        ),
+        Contestant::new(
+            ("std sync_channel", P::NAME, core),
+            move || mpsc::sync_channel(capacity),
+            #[inline(always)]
+            |end, words| end.try_send(P::from(words)).is_ok(),
+            #[inline(always)]
+            |end| end.try_recv().ok().map(P::into),
+        ),
+    ]
 }
-
-/// The crate disruptor with a poller of our own thread, on the heap.
-pub struct Disruptor<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for Disruptor<P> {
-    const NAME: &'static str = "disruptor 4";
-    type Sender = SingleProducer<P, SingleConsumerBarrier>;
-    type Receiver = EventPoller<P, SingleProducerBarrier>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        let builder = disruptor::build_single_producer(capacity, P::default, BusySpin);
-        let (poller, builder) = builder.new_event_poller();
-        (builder.build(), poller)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.try_publish(|event| *event = P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        let mut events = receiver.take(1).ok()?;
-        let event = (&mut events).next()?;
-        Some(event.words())
-    }
-}
-
-/// The crate shaq: its queue in a file under /dev/shm, as two processes share it.
-pub struct Shaq<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for Shaq<P> {
-    const NAME: &'static str = "shaq (shared)";
-    type Sender = shaq::spsc::Producer<P>;
-    type Receiver = shaq::spsc::Consumer<P>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        shaq::spsc::pair(capacity).expect("some pages")
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.try_write(P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.try_read().map(|payload| payload.words())
-    }
-}
-
-/// The crate ringfire: its ring of one writer in a file under /dev/shm, without loss, with one
-/// reader.
-pub struct Ringfire;
 
 /// A queue's end with the file that holds the queue.
-pub struct File<T> {
+struct File<T> {
     end: T,
     path: PathBuf,
 }
@@ -129,100 +107,76 @@ impl<T> Drop for File<T> {
     }
 }
 
-impl Queue for Ringfire {
-    const NAME: &'static str = "ringfire 0.5 (shared)";
-    type Sender = File<ringfire::RingProducer<Packed>>;
-    type Receiver = File<ringfire::RingConsumer<Packed>>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
+/// The crate ringfire: its ring of one writer in a file under /dev/shm, without loss, with one
+/// reader.
+pub fn ringfire(capacity: usize, core: u32) -> Contestant {
+    let ends = move || {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = PathBuf::from(format!("/dev/shm/peers-{}-{number}", std::process::id()));
-        let producer = ringfire::RingProducerBuilder::new(capacity as u64)
-            .flow_control(ringfire::FlowControl::LosslessBackpressure)
-            .build(&path)
-            .expect("some pages");
-        let consumer = ringfire::RingConsumer::attach(&path).expect("a ring");
+        let builder = ringfire::RingProducerBuilder::new(capacity as u64);
+        let builder = builder.flow_control(ringfire::FlowControl::LosslessBackpressure);
+        let producer = builder.build(&path).expect("some pages");
+        let consumer = ringfire::RingConsumer::<Words>::attach(&path).expect("a ring");
         (File { end: producer, path: path.clone() }, File { end: consumer, path })
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.end.try_push(&Packed(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.end.try_recv().map(|packed| packed.0)
-    }
+    };
+    Contestant::new(
+        ("ringfire 0.5 (shared)", Words::NAME, core),
+        ends,
+        #[inline(always)]
+        |file, words| file.end.try_push(&words).is_ok(),
+        #[inline(always)]
+        |file| file.end.try_recv(),
+    )
 }
 
-/// crossbeam's array queue, of many ends, on the heap.
-pub struct ArrayQueue<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for ArrayQueue<P> {
-    const NAME: &'static str = "crossbeam ArrayQueue";
-    type Sender = Arc<crossbeam_queue::ArrayQueue<P>>;
-    type Receiver = Arc<crossbeam_queue::ArrayQueue<P>>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        let queue = Arc::new(crossbeam_queue::ArrayQueue::new(capacity));
-        (Arc::clone(&queue), queue)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.push(P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.pop().map(|payload| payload.words())
-    }
-}
-
-/// crossbeam's bounded channel, of many ends, on the heap.
-pub struct Channel<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for Channel<P> {
-    const NAME: &'static str = "crossbeam channel";
-    type Sender = crossbeam_channel::Sender<P>;
-    type Receiver = crossbeam_channel::Receiver<P>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        crossbeam_channel::bounded(capacity)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.try_send(P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.try_recv().ok().map(|payload| payload.words())
-    }
-}
-
-/// The standard library's bounded channel, on the heap.
-pub struct Std<P>(PhantomData<P>);
-
-impl<P: Payload> Queue for Std<P> {
-    const NAME: &'static str = "std sync_channel";
-    type Sender = mpsc::SyncSender<P>;
-    type Receiver = mpsc::Receiver<P>;
-
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver) {
-        mpsc::sync_channel(capacity)
-    }
-
-    #[inline(always)]
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool {
-        sender.try_send(P::of(words)).is_ok()
-    }
-
-    #[inline(always)]
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]> {
-        receiver.try_recv().ok().map(|payload| payload.words())
-    }
+/// The crate tachyon-ipc: a byte ring in memory that is passed over a socket, as between two
+/// processes. Its receiving end blocks; here it spins for as long as nothing is there.
+#[cfg(feature = "tachyon")]
+pub fn tachyon(capacity: usize, core: u32) -> Contestant {
+    use tachyon_ipc::Bus;
+    /// Bytes that a message takes in the ring: its header and itself, each a line.
+    const MESSAGE_BYTES: usize = 128;
+    let ends = move || {
+        let folder = tempfile::tempdir().expect("a folder for the socket");
+        let path = folder.path().join("bus").to_str().expect("a path of letters").to_owned();
+        std::thread::scope(|scope| {
+            let listens = scope.spawn(|| Bus::listen(&path, capacity * MESSAGE_BYTES).expect("some pages"));
+            let connects = loop {
+                match Bus::connect(&path) {
+                    Ok(bus) => break bus,
+                    // Nobody listens yet.
+                    Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
+                }
+            };
+            let listened = listens.join().expect("it does not panic");
+            listened.set_polling_mode(1);
+            connects.set_polling_mode(1);
+            (connects, listened)
+        })
+    };
+    Contestant::new(
+        ("tachyon-ipc 0.5 (shared)", Line::NAME, core),
+        ends,
+        #[inline(always)]
+        |end: &mut Bus, words| {
+            let Ok(mut slot) = end.acquire_tx(56) else { return false };
+            // SAFETY: the 56 bytes that were asked for.
+            let place = unsafe { slot.as_mut_slice() };
+            for (bytes, word) in place.chunks_exact_mut(8).zip(words) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+            slot.commit(56, 1).is_ok()
+        },
+        #[inline(always)]
+        |end| {
+            let slot = end.acquire_rx(u32::MAX).expect("a peer that lives");
+            let mut words = [0; 7];
+            for (word, bytes) in words.iter_mut().zip(slot.data().chunks_exact(8)) {
+                *word = u64::from_le_bytes(bytes.try_into().expect("eight"));
+            }
+            slot.commit().expect("a peer that lives");
+            Some(words)
+        },
+    )
 }

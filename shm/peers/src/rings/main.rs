@@ -10,14 +10,9 @@
 
 mod crates;
 mod pair;
-#[cfg(feature = "tachyon")]
-mod tachyon;
 
-use crates::{ArrayQueue, Bulkhead, Channel, Disruptor, Ringfire, Rtrb, Shaq, Std};
-use pair::{Line, Packed, Pair, Payload, Queue, Sample};
+use pair::{Line, Sample, Words};
 
-/// A contestant: its name, its payload, the function that takes a sample of some trips, and the
-/// samples.
 struct Contestant {
     name: &'static str,
     payload: &'static str,
@@ -26,32 +21,21 @@ struct Contestant {
     samples: Vec<Option<Sample>>,
 }
 
-/// Round trips a sample.
-const TRIPS: u64 = 20_000;
-
-fn contestant<Q: Queue>(payload: &'static str, capacity: usize, core: u32) -> Contestant {
-    let mut pair = Pair::<Q>::new(capacity, core);
-    Contestant {
-        name: Q::NAME,
-        payload,
-        sample: Box::new(move |trips| pair.sample(trips)),
-        samples: Vec::new(),
+impl Contestant {
+    /// A queue with its name, its payload and the core of its other thread; see [`pair::sampler`].
+    fn new<S: Send + 'static, R: Send + 'static>(
+        (name, payload, core): (&'static str, &'static str, u32),
+        ends: impl Fn() -> (S, R) + 'static,
+        push: impl Fn(&mut S, Words) -> bool + Copy + Send + 'static,
+        pop: impl Fn(&mut R) -> Option<Words> + Copy + Send + 'static,
+    ) -> Self {
+        let sample = Box::new(pair::sampler(core, ends, push, pop));
+        Self { name, payload, sample, samples: Vec::new() }
     }
 }
 
-/// All of those that take any type, with that one.
-fn of_any<P: Payload>(capacity: usize, core: u32) -> Vec<Contestant> {
-    vec![
-        contestant::<Rtrb<P>>(P::NAME, capacity, core),
-        contestant::<Disruptor<P>>(P::NAME, capacity, core),
-        contestant::<Shaq<P>>(P::NAME, capacity, core),
-        contestant::<ArrayQueue<P>>(P::NAME, capacity, core),
-        contestant::<Channel<P>>(P::NAME, capacity, core),
-        contestant::<Std<P>>(P::NAME, capacity, core),
-    ]
-}
+const TRIPS: u64 = 20_000;
 
-/// Lower quartile, median, upper quartile.
 fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     if values.is_empty() {
         return [f64::NAN; 3];
@@ -60,14 +44,13 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
     [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
-/// All of them with that capacity.
 fn contestants(capacity: usize, core: u32) -> Vec<Contestant> {
-    let mut all = vec![contestant::<Bulkhead>("a line", capacity, core)];
-    all.extend(of_any::<Packed>(capacity, core));
-    all.extend(of_any::<Line>(capacity, core));
-    all.push(contestant::<Ringfire>(Packed::NAME, capacity, core));
+    let mut all = vec![crates::bulkhead(capacity, core)];
+    all.extend(crates::of_any::<Words>(capacity, core));
+    all.extend(crates::of_any::<Line>(capacity, core));
+    all.push(crates::ringfire(capacity, core));
     #[cfg(feature = "tachyon")]
-    all.push(contestant::<tachyon::Tachyon>("a line", capacity, core));
+    all.push(crates::tachyon(capacity, core));
     all
 }
 

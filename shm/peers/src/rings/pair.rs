@@ -1,73 +1,49 @@
 //! Measures a queue in each direction between two threads on two cores: round trips of one message,
 //! and a stream of messages.
 
+use shm::memory::{AtomicWords, Region};
+use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
 use system::floor::{self, FloorSample, wait};
-use shm::memory::Region;
-use std::sync::mpsc;
 
 /// Batches that round trips are cut into: a preemption spoils one and not the median.
 const BATCHES: u64 = 50;
 
 /// A message: seven words, like bulkhead's.
-pub trait Payload: Copy + Send + Sync + Default + 'static {
-    /// The message's name in the table.
+pub type Words = [u64; 7];
+
+/// The type of a queue's messages: [`Words`] without padding, or [`Line`].
+pub trait Payload: Copy + Send + Sync + Default + From<Words> + Into<Words> + 'static {
     const NAME: &'static str;
-    fn of(words: [u64; 7]) -> Self;
-    fn words(&self) -> [u64; 7];
 }
 
-/// A message of 56 bytes without padding.
-#[derive(Clone, Copy, Default)]
-pub struct Packed(pub [u64; 7]);
+impl Payload for Words {
+    const NAME: &'static str = "56 bytes";
+}
 
 /// A message of 56 bytes, padded to a cache line of its own.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-pub struct Line(pub [u64; 7]);
-
-impl Payload for Packed {
-    const NAME: &'static str = "56 bytes";
-
-    #[inline(always)]
-    fn of(words: [u64; 7]) -> Self {
-        Self(words)
-    }
-
-    #[inline(always)]
-    fn words(&self) -> [u64; 7] {
-        self.0
-    }
-}
+pub struct Line(Words);
 
 impl Payload for Line {
     const NAME: &'static str = "a line";
+}
 
+impl From<Words> for Line {
     #[inline(always)]
-    fn of(words: [u64; 7]) -> Self {
+    fn from(words: Words) -> Self {
         Self(words)
     }
+}
 
+impl From<Line> for Words {
     #[inline(always)]
-    fn words(&self) -> [u64; 7] {
-        self.0
+    fn from(line: Line) -> Self {
+        line.0
     }
 }
 
-/// A compared queue with one producer and one consumer. Neither end blocks.
-pub trait Queue: Sized + 'static {
-    const NAME: &'static str;
-    type Sender: Send + 'static;
-    type Receiver: Send + 'static;
-
-    /// Creates both ends of a queue for at least `capacity` messages.
-    fn pair(capacity: usize) -> (Self::Sender, Self::Receiver);
-    /// Pushes a message; returns `true` if it fitted.
-    fn push(sender: &mut Self::Sender, words: [u64; 7]) -> bool;
-    fn pop(receiver: &mut Self::Receiver) -> Option<[u64; 7]>;
-}
-
-/// The job of the other thread, with a number of messages.
 #[derive(Clone, Copy)]
 enum Job {
     Floor,
@@ -75,16 +51,6 @@ enum Job {
     Stream,
 }
 
-/// A queue in each direction between two threads, for round trips.
-pub struct Pair<Q: Queue> {
-    sender: Q::Sender,
-    receiver: Q::Receiver,
-    orders: mpsc::Sender<(Job, u64)>,
-    done: mpsc::Receiver<()>,
-    line: shm::memory::AtomicWords,
-}
-
-/// The times measured of a pair of queues.
 #[derive(Clone, Copy)]
 pub struct Sample {
     /// Round trip of one line that the two cores bounce, in nanoseconds.
@@ -96,99 +62,106 @@ pub struct Sample {
 }
 
 #[inline(always)]
-fn message(n: u64) -> [u64; 7] {
+fn message(n: u64) -> Words {
     core::array::from_fn(|word| n + word as u64)
 }
 
 #[inline(always)]
-fn receive<Q: Queue>(receiver: &mut Q::Receiver) -> [u64; 7] {
+fn receive(mut pop: impl FnMut() -> Option<Words>) -> Words {
     let mut got = None;
     wait(
         #[inline(always)]
         || {
-            got = Q::pop(receiver);
+            got = pop();
             got.is_some()
         },
     );
     got.expect("waited for")
 }
 
-impl<Q: Queue> Pair<Q> {
-    /// Creates both queues, with the other thread on core `core`.
-    pub fn new(capacity: usize, core: u32) -> Self {
-        let ((sender, mut theirs), (mut back, receiver)) = (Q::pair(capacity), Q::pair(capacity));
-        let (orders, jobs) = mpsc::channel();
-        let (says, done) = mpsc::channel();
-        let line = Region::heap(16).words();
-        let ours = line.clone();
-        std::thread::spawn(move || {
-            system::pin::pin_to(core).expect("an allowed core");
-            for (job, count) in jobs {
-                match job {
-                    Job::Floor => floor::answer(&ours[0]),
-                    Job::Echo => {
-                        for _ in 0..count {
-                            let words = receive::<Q>(&mut theirs);
-                            wait(|| Q::push(&mut back, words));
-                        }
-                    }
-                    Job::Stream => {
-                        for n in 0..count {
-                            let words = message(n);
-                            wait(|| Q::push(&mut back, words));
-                        }
-                    }
-                }
-                let _ = says.send(());
-            }
-        });
-        Self { sender, receiver, orders, done, line }
-    }
+/// The other thread, which answers one job after another.
+struct Other {
+    orders: mpsc::Sender<(Job, u64)>,
+    done: mpsc::Receiver<()>,
+    line: AtomicWords,
+}
 
-    fn ask<R>(&mut self, job: Job, count: u64, ours: impl FnOnce(&mut Self) -> R) -> R {
+impl Other {
+    fn ask<R>(&self, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
         self.orders.send((job, count)).expect("the other thread waits");
-        let result = ours(self);
+        let result = ours();
         self.done.recv().expect("the other thread goes on");
         result
     }
 
-    fn floor(&mut self, trips: u64) -> f64 {
-        self.ask(Job::Floor, 0, |pair| {
-            let sample = floor::measure(&pair.line[0], trips as u32);
-            floor::stop_answering(&pair.line[0]);
+    fn floor(&self, trips: u64) -> f64 {
+        self.ask(Job::Floor, 0, || {
+            let sample = floor::measure(&self.line[0], trips as u32);
+            floor::stop_answering(&self.line[0]);
             sample.median_ns
         })
     }
+}
 
-    /// Measures one sample of a ring: round trips, and a stream of twenty times as many messages.
-    /// `None` if the cores moved during it: the core-to-core round trips before and after differ by
-    /// more than a tenth.
-    pub fn sample(&mut self, trips: u64) -> Option<Sample> {
-        let before = self.floor(trips);
+/// Creates a queue in each direction between this thread and one on core `core`. `ends` returns
+/// both ends of a queue, of which neither blocks; `push` returns `true` if a message fitted.
+///
+/// Returns a function that measures one sample: round trips, and a stream of twenty times as many
+/// messages. `None` if the cores moved during it: the core-to-core round trips before and after
+/// differ by more than a tenth.
+pub fn sampler<S: Send + 'static, R: Send + 'static>(
+    core: u32,
+    ends: impl Fn() -> (S, R),
+    push: impl Fn(&mut S, Words) -> bool + Copy + Send + 'static,
+    pop: impl Fn(&mut R) -> Option<Words> + Copy + Send + 'static,
+) -> impl FnMut(u64) -> Option<Sample> {
+    let ((mut sender, mut theirs), (mut back, mut receiver)) = (ends(), ends());
+    let (orders, jobs) = mpsc::channel();
+    let (says, done) = mpsc::channel();
+    let line = Region::heap(16).words();
+    let other = Other { orders, done, line: line.clone() };
+    std::thread::spawn(move || {
+        system::pin::pin_to(core).expect("an allowed core");
+        for (job, count) in jobs {
+            match job {
+                Job::Floor => floor::answer(&line[0]),
+                Job::Echo => {
+                    for _ in 0..count {
+                        let words = receive(|| pop(&mut theirs));
+                        wait(|| push(&mut back, words));
+                    }
+                }
+                Job::Stream => (0..count).map(message).for_each(|words| wait(|| push(&mut back, words))),
+            }
+            let _ = says.send(());
+        }
+    });
+    move |trips| {
+        let before = other.floor(trips);
         let each = trips.div_ceil(BATCHES);
-        let trip_ns = self.ask(Job::Echo, each * BATCHES, |pair| {
+        let trip_ns = other.ask(Job::Echo, each * BATCHES, || {
             let mut batches = Vec::new();
             for batch in 0..BATCHES {
                 let start = Monotonic.now();
                 for n in 0..each {
                     let words = message(batch << 32 | n);
-                    wait(|| Q::push(&mut pair.sender, words));
-                    assert_eq!(receive::<Q>(&mut pair.receiver), words, "what comes back is what was sent");
+                    wait(|| push(&mut sender, words));
+                    assert_eq!(receive(|| pop(&mut receiver)), words, "what comes back is what was sent");
                 }
                 batches.push((Monotonic.now() - start) as f64 / each as f64);
             }
             FloorSample::from_batches(batches).median_ns
         });
         let count = trips * 20;
-        let stream_ns = self.ask(Job::Stream, count, |pair| {
-            assert_eq!(receive::<Q>(&mut pair.receiver), message(0));
+        let stream_ns = other.ask(Job::Stream, count, || {
+            assert_eq!(receive(|| pop(&mut receiver)), message(0));
             let start = Monotonic.now();
             for n in 1..count {
-                assert_eq!(receive::<Q>(&mut pair.receiver), message(n), "lost, doubled or torn");
+                assert_eq!(receive(|| pop(&mut receiver)), message(n), "lost, doubled or torn");
             }
             (Monotonic.now() - start) as f64 / (count - 1) as f64
         });
-        let after = self.floor(trips);
+        let after = other.floor(trips);
         let is_steady = (before - after).abs() <= 0.1 * before.min(after);
         is_steady.then_some(Sample { floor_ns: (before + after) / 2.0, trip_ns, stream_ns })
     }

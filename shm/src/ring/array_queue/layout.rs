@@ -31,9 +31,8 @@ impl<const W: usize> RingLayout<W> {
     pub(super) fn attach(words: &AtomicWords) -> Result<Self, HeaderError> {
         let header = words.header(KIND)?;
         let capacity = header.check_geometry(SLOTS, W + 1)? as u64;
-        let Header { slot_words, bytes, .. } = header;
         if !capacity.is_power_of_two() {
-            return Err(HeaderError::Geometry { capacity, slot_words, bytes });
+            return Err(header.bad_geometry());
         }
         Ok(Self {
             tail: words.slice(TAIL, 1),
@@ -47,7 +46,6 @@ impl<const W: usize> RingLayout<W> {
         self.mask + 1
     }
 
-    /// Returns the offset (words) of the slot of a position.
     #[inline(always)]
     pub(super) fn slot_offset(&self, position: u64) -> usize {
         (position & self.mask) as usize * (W + 1)

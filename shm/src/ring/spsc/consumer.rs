@@ -11,11 +11,9 @@ use crate::sync::{Ordering, equal_unknown_to_compiler};
 pub struct Consumer<const M: usize = MESSAGE_WORDS> {
     /// Sequence in the next slot until its message arrives: an empty poll compares with it.
     stale_sequence: u64,
-    /// Slot of the next message.
     slot: Cursor<M>,
     /// Sequence of the next message: one more than the messages that were taken.
     expected_sequence: u64,
-    /// Maximum number of messages that are taken at once.
     max_drain: u64,
     head_word: Word,
 }

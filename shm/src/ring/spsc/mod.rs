@@ -109,9 +109,6 @@ pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
 }
 
 /// The consumer's and the producer's part of a region that holds both.
-///
-/// # Errors
-/// A region that is too short.
 fn split(words: &AtomicWords) -> Result<(AtomicWords, AtomicWords), HeaderError> {
     if words.len() < HEAD_WORDS + SLOTS {
         return Err(HeaderError::TooShort(words.len() as u64 * 8));
@@ -128,11 +125,10 @@ fn geometry<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Resul
     }
     let header = tail.header(KIND)?;
     let capacity = header.check_geometry(WORDS_BUT_SLOTS, slot_words(M))? as u64;
-    let Header { slot_words, bytes, index, .. } = header;
     if capacity.is_power_of_two() {
-        Ok((first_slot(index), capacity))
+        Ok((first_slot(header.index), capacity))
     } else {
-        Err(HeaderError::Geometry { capacity, slot_words, bytes })
+        Err(header.bad_geometry())
     }
 }
 

@@ -117,7 +117,6 @@ impl Writes for InPlace {
     }
 }
 
-/// Asserts that the checks find a defect in these ends.
 fn is_found<W: Writes, R: Reads, F: Follows>(what: &str) {
     let config = Config { cases: 2_000, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
     let found = TestRunner::new(config).run(&(shapes(), acts()), |(shape, acts)| {

@@ -19,7 +19,6 @@ fn value(cell: usize, version: u64, words: usize) -> Vec<u64> {
     (0..words as u64).map(|place| (name ^ place << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }
 
-/// When that version was written.
 fn ticks(cell: usize, version: u64) -> u64 {
     version * 1_000 + cell as u64
 }

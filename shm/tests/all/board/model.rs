@@ -11,7 +11,6 @@ use shm::memory::{AtomicWords, ReadOnlyWords};
 /// that stops before that store and is begun again later.
 pub type During = Vec<(usize, u8, Option<usize>)>;
 
-/// What happens next.
 #[derive(Clone, Debug)]
 pub enum Act {
     Write {
@@ -96,16 +95,13 @@ impl Writes for Writer {
     }
 }
 
-/// One board, its ends, and the state of the model.
 struct World<W, R, F> {
     shape: BoardShape,
     words: AtomicWords,
     writer: W,
     reader: R,
     follower: F,
-    /// The newest version of each cell.
     newest: Vec<u64>,
-    /// The last version that was read of each.
     read: Vec<u64>,
     /// Entries that the log reader returned, and the number it reported as missed.
     followed: u64,
@@ -125,7 +121,6 @@ fn write<W: Writes>(
     }
 }
 
-/// What the writer does before that load.
 fn go_on<W: Writes>(
     writer: &mut W,
     shape: BoardShape,
@@ -245,7 +240,6 @@ pub fn check<W: Writes, R: Reads, F: Follows>(shape: BoardShape, acts: &[Act]) -
     if world.followed == world.newest[0] { Ok(()) } else { Err("the log ends early".into()) }
 }
 
-/// Any of them.
 pub fn acts() -> impl Strategy<Value = Vec<Act>> {
     let during = || prop::collection::vec((0..4_usize, 0..4_u8, prop::option::of(0..5_usize)), 0..3);
     let act = prop_oneof![

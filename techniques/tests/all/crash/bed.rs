@@ -2,7 +2,8 @@
 //! users.
 
 use super::orders::message;
-use super::report::Problems;
+use super::report::{Problems, TrialCounts};
+use super::setups::SetUp;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use protocol::control::ControlWriter;
@@ -21,13 +22,10 @@ use techniques::linked::{BLOCK_SLOTS, Linked};
 
 /// Producers of the link. The first is the victim, the last may be the second victim.
 pub const PRODUCERS: usize = 3;
-/// The producer that dies.
 pub const FIRST: usize = 0;
 /// The producer that may die as well.
 pub const SECOND: usize = 2;
-/// Slots of each ring.
 pub const CAPACITY: u64 = 8;
-/// Number of epochs.
 const EPOCHS: u16 = 1 << 12;
 /// Messages of a lap, if the kernel holds them.
 const KERNEL_LAP: u64 = 2 * CAPACITY;
@@ -59,13 +57,11 @@ pub struct Bed<'a, T: Link> {
     link: core::marker::PhantomData<T>,
 }
 
-/// Makes a run of a technique for victims.
 pub fn run(technique: Technique) -> Run {
     Run::new(technique, PRODUCERS as u16, CAPACITY as u32)
 }
 
 impl<'a, T: Link> Bed<'a, T> {
-    /// Creates the run's segments.
     pub fn new(run: &'a Run) -> Self {
         let launching = segments::create_control(run.plan(), &[]).expect("room");
         let plan = run.create::<T>();
@@ -111,17 +107,10 @@ impl<'a, T: Link> Bed<'a, T> {
         bed
     }
 
-    /// Attaches the successor of a dead consumer.
     pub fn resume(&mut self) -> T::Consumer {
         T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
 
-    /// The name of the technique.
-    pub fn technique(&self) -> Technique {
-        self.plan.technique
-    }
-
-    /// Resets all memory to its initial state.
     pub fn reset(&self) {
         self.reset_if(|_| true);
     }
@@ -153,14 +142,12 @@ impl<'a, T: Link> Bed<'a, T> {
         })
     }
 
-    /// Attaches the sending end of a producer in this process.
     pub fn producer(&mut self, index: usize) -> T::Producer {
         self.launching.record_start(index, std::process::id());
         self.launching.record_start(PRODUCERS, std::process::id());
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
-    /// Attaches the receiving end in this process.
     pub fn consumer(&mut self) -> T::Consumer {
         if let Some(socket) = &self.socket {
             unlink(socket).expect("a name of ours");
@@ -198,12 +185,10 @@ impl<'a, T: Link> Bed<'a, T> {
 pub struct Scene<'b, 'a, T: Link> {
     pub bed: &'b mut Bed<'a, T>,
     pub consumer: T::Consumer,
-    /// The running producers of this process.
     pub others: Vec<(usize, T::Producer)>,
     /// Number of messages of each producer that were accepted by the ring, and that were received.
     pub sent: [u64; PRODUCERS],
     pub came: [u64; PRODUCERS],
-    /// The violations found.
     pub problems: Problems,
 }
 
@@ -222,9 +207,14 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         Self { bed, consumer, others, sent: zero, came: zero, problems: Problems::default() }
     }
 
-    /// Records a violation of that kind.
     pub fn problem(&mut self, kind: &'static str, what: Arguments<'_>) {
         self.problems.add(kind, what);
+    }
+
+    /// Adds what was found in this trial to the counts of its technique.
+    pub fn conclude(&self, set_up: &SetUp, trial: Arguments<'_>, tally: &mut TrialCounts) {
+        let place = format!("{}, {}, {trial}", self.bed.plan.technique, set_up.name);
+        tally.problems(&place, &self.problems);
     }
 
     /// The other producers push `messages` messages in turn, or until all find the ring full.
@@ -261,12 +251,10 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         max
     }
 
-    /// Receives all available messages.
     pub fn take_all(&mut self) -> u64 {
         self.take(u64::MAX)
     }
 
-    /// Checks a received message.
     pub fn receive(&mut self, from: Option<usize>, got: Message) {
         let (producer, n) = ((got[0] >> 48) as usize, got[0] & ((1 << 48) - 1));
         if producer >= PRODUCERS || got != message(producer, n) {

@@ -16,7 +16,6 @@ pub struct Popping {
 }
 
 impl Popping {
-    /// Starts a victim and brings it into a state.
     pub fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
         let victim = scene.bed.victim(Role::Consumer);
         let mut popping = Self { victim, seen: 0 };
@@ -39,7 +38,6 @@ impl Popping {
         self.look(scene);
     }
 
-    /// Checks the messages popped since the last call.
     fn look<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>) {
         for n in self.seen..self.victim.done() {
             scene.receive(None, self.victim.popped(n));
@@ -48,7 +46,6 @@ impl Popping {
     }
 }
 
-/// Records a complete pop, and its message.
 fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Message>) {
     let mut scene = Scene::new(bed, &[]);
     let mut popping = Popping::new(&mut scene, &set_up.acts);
@@ -112,8 +109,7 @@ fn die<T: Link>(
     scene.take_all();
     scene.check_all_received(&[0, 1, 2], "the next consumer");
     scene.check_two_laps(scene.bed.slack, "the next consumer");
-    let place = format!("{}, {}, {boundary} of {}, {push}", scene.bed.technique(), set_up.name, survey.end());
-    tally.problems(&place, &scene.problems);
+    scene.conclude(set_up, format_args!("{boundary} of {}, {push}", survey.end()), tally);
     !again
 }
 

@@ -38,7 +38,6 @@ impl Survey {
         self.from + self.path.len() - 1
     }
 
-    /// Returns the positions on the way to that boundary.
     pub fn way(&self, boundary: usize) -> Vec<At> {
         self.path[..=boundary - self.from].iter().map(|(at, _)| *at).collect()
     }
@@ -54,18 +53,15 @@ impl Survey {
         (self.from..self.end()).filter(|boundary| self.changes(*boundary)).collect()
     }
 
-    /// Returns the index of a boundary among those at which more than a death is tried; `None` for
-    /// others. These are the boundaries next to an instruction that changes shared memory, and
-    /// every fourth of the rest, because a death between two changes leaves an equal state. In slow
-    /// mode all boundaries are included.
-    pub fn turn(&self, boundary: usize) -> Option<usize> {
-        let is_beside =
-            self.changes(boundary) || boundary.checked_sub(1).is_some_and(|before| self.changes(before));
-        if is_slow() || is_beside {
-            Some(boundary)
-        } else {
-            boundary.is_multiple_of(4).then_some(boundary / 4)
+    /// Returns the boundaries at which more than one death is tried: one for each state of the
+    /// memory, because only memory survives a death. In slow mode all boundaries.
+    pub fn chosen(&self) -> Vec<usize> {
+        if is_slow() {
+            return (self.from..=self.end()).collect();
         }
+        let mut chosen = self.before_changes();
+        chosen.push(self.end());
+        chosen
     }
 
     pub fn distinct_states(&self) -> u64 {
@@ -106,7 +102,6 @@ pub fn walk<T: Link>(scene: &Scene<'_, '_, T>, victim: &Victim, from: usize) -> 
     Survey { from, path, taken: victim.done() > before }
 }
 
-/// Records an undisturbed push.
 pub fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> Survey {
     let (mut scene, mut victims) = prepare(bed, &set_up.acts, false);
     scene.approach(&mut victims.first, &[], &[]);
@@ -218,10 +213,7 @@ pub fn die<T: Link>(
         scene.revive(index);
     }
     scene.check_two_laps(lost, "after the revival");
-    tally.problems(
-        &format!("{}, {}, {stops:?} of {}, {company:?}", scene.bed.technique(), set_up.name, survey.end()),
-        &scene.problems,
-    );
+    scene.conclude(set_up, format_args!("{stops:?} of {}, {company:?}", survey.end()), tally);
     came
 }
 
@@ -241,8 +233,9 @@ fn judge_dead<T: Link>(scene: &mut Scene<'_, '_, T>, dead: usize, returned: bool
 /// Distance of the boundaries at which the others act, in addition to those before a change.
 const MEDDLE_EVERY: usize = 40;
 
-/// Tries every boundary of the push in one state: alone, with active producers, with another
-/// stopped producer, and with actions in between; in quick mode with one choice per boundary.
+/// Tries a death at every boundary of the push in one state. At the chosen ones also with active
+/// producers and with another stopped producer, and with actions in between; in quick mode with one
+/// choice each.
 pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
     let mut tally = TrialCounts::default();
     let plain = survey(bed, set_up);
@@ -255,9 +248,10 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
             tally.problem(&set_up.name, format!("there before boundary {boundary}, and then no more"));
         }
         came_before = came;
-        let turn = plain.turn(boundary);
-        let pushes = turn.map_or(vec![], |turn| sample(&[1, UNTIL_FULL], turn));
-        for push in pushes {
+    }
+    tally.add("of", plain.end() as u64 + 1);
+    for (turn, boundary) in plain.chosen().into_iter().enumerate() {
+        for push in sample(&[1, UNTIL_FULL], turn) {
             let meanwhile = Meanwhile { push, take: boundary as u64 % 3 };
             die(bed, set_up, &[(boundary, meanwhile)], &[&plain], ALONE, &mut tally);
         }
@@ -265,7 +259,6 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
             die(bed, set_up, &[(boundary, NOTHING)], &[&plain], Some(company), &mut tally);
         }
     }
-    tally.add("of", plain.end() as u64 + 1);
     meddle(bed, set_up, &plain, &mut tally);
     tally
 }
@@ -277,15 +270,17 @@ pub fn sample<C: Copy>(all: &[C], time: usize) -> Vec<C> {
 
 /// Returns the second producers tried at a boundary: one at some boundary, and one at each boundary
 /// before a change.
-fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: Option<usize>) -> Vec<Company> {
+fn companies(set_up: &SetUp, plain: &Survey, boundary: usize, turn: usize) -> Vec<Company> {
     let ways = [(false, false), (false, true), (true, false), (true, true)];
     let company = |at: usize| move |(early, dies)| Company { at, early, dies };
     let somewhere = boundary * 7 % (plain.end() + 1);
-    let ways_now = turn.map_or(vec![], |turn| sample(&ways, turn));
-    let mut companies: Vec<Company> = ways_now.into_iter().map(company(somewhere)).collect();
+    let mut companies: Vec<Company> = sample(&ways, turn).into_iter().map(company(somewhere)).collect();
     let changes = plain.before_changes();
     if set_up.thorough && changes.contains(&boundary) {
-        companies.extend(changes.iter().flat_map(|at| ways.map(company(*at))));
+        let choices = changes.iter().enumerate();
+        companies.extend(
+            choices.flat_map(|(place, at)| sample(&ways, turn + place).into_iter().map(company(*at))),
+        );
     }
     companies
 }
@@ -308,7 +303,7 @@ fn meddle<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp, plain: &Survey, tally: 
         for meanwhile in sample(&kinds, turn / 3 + turn) {
             let other = survey_from(bed, set_up, (place, meanwhile), plain);
             tally.add("distinct states", other.distinct_states());
-            for boundary in (place + 1..=other.end()).filter(|boundary| other.turn(*boundary).is_some()) {
+            for boundary in other.chosen().into_iter().filter(|boundary| *boundary > place) {
                 let stops = [(place, meanwhile), (boundary, NOTHING)];
                 die(bed, set_up, &stops, &[plain, &other], ALONE, tally);
                 tally.add("meddled with", 1);

@@ -28,17 +28,10 @@ use setups::SetUp;
 use techniques::Technique;
 use techniques::with_link;
 
-/// Returns the techniques that work between processes.
 fn between_processes() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// Returns the techniques that use shared memory.
-fn in_memory() -> Vec<Technique> {
-    between_processes().into_iter().filter(|technique| !technique.is_kernel()).collect()
-}
-
-/// Returns the techniques whose consumer can be replaced.
 fn resumable() -> Vec<Technique> {
     between_processes().into_iter().filter(|technique| technique.info().resumable).collect()
 }
@@ -74,38 +67,35 @@ fn assert_clean(report: &CrashReport) {
     assert_eq!(report.sum("boundaries"), report.sum("of"), "100% of the boundaries");
 }
 
-/// `with_bed!(technique, bed => expression)`: evaluates the expression with a bed of that
-/// technique.
-macro_rules! with_bed {
-    ($technique:expr, $bed:ident => $body:expr) => {{
-        let run = bed::run($technique);
-        with_link!($technique, T => {
-            let $bed = &mut Bed::<T>::new(&run);
-            $body
+/// `in_all_states!(techniques, round, report, is_fit, trial)`: as [`in_all_states`], with a bed of
+/// the technique for each trial.
+macro_rules! in_all_states {
+    ($techniques:expr, $round:expr, $report:expr, $is_fit:expr, $trial:path) => {
+        in_all_states(&$techniques, $round, &$report, $is_fit, |technique, set_up| {
+            let run = bed::run(technique);
+            with_link!(technique, T => $trial(&mut Bed::<T>::new(&run), set_up))
         })
-    }};
+    };
 }
 
-/// Returns `true` if processes can be traced here; prints the reason if not.
-fn may_trace() -> bool {
-    let refusal = victim::refusal();
-    if let Some(why) = &refusal {
-        println!("SKIPPED, NOTHING WAS PROVED: {why}");
+/// Begins a report; `None`, with the reason printed, if processes cannot be traced here.
+fn begin(title: &'static str, columns: &'static [&'static str]) -> Option<CrashReport> {
+    match victim::refusal() {
+        None => Some(CrashReport::new(title, columns)),
+        Some(why) => {
+            println!("SKIPPED, NOTHING WAS PROVED: {why}");
+            None
+        }
     }
-    refusal.is_none()
 }
 
-/// Returns the minimum number of deaths of producers.
 fn enough() -> u64 {
-    if is_slow() { 100_000 } else { 10_000 }
+    if is_slow() { 100_000 } else { 7_000 }
 }
 
 #[test]
 fn a_producer_may_die_at_every_instruction() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] = &[
+    let columns = &[
         "set-ups",
         "boundaries",
         "of",
@@ -116,16 +106,10 @@ fn a_producer_may_die_at_every_instruction() {
         "waited for the slow",
         "violations",
     ];
-    let report = CrashReport::new("producers that died at an instruction of their push", COLUMNS);
+    let Some(report) = begin("producers that died at an instruction of their push", columns) else { return };
     for round in 0.. {
         let is_fit = |set_up: &SetUp| round == 0 || !set_up.interrupts();
-        in_all_states(
-            &between_processes(),
-            round,
-            &report,
-            is_fit,
-            |technique, set_up| with_bed!(technique, bed => deaths::exhaust(bed, set_up)),
-        );
+        in_all_states!(between_processes(), round, report, is_fit, deaths::exhaust);
         if report.sum("deaths") >= enough() {
             break;
         }
@@ -135,81 +119,44 @@ fn a_producer_may_die_at_every_instruction() {
 
 #[test]
 fn a_consumer_may_die_at_every_instruction() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] =
+    let columns =
         &["set-ups", "boundaries", "of", "distinct states", "deaths", "came again", "taken", "violations"];
-    let report = CrashReport::new("consumers that died at an instruction of their pop", COLUMNS);
-    for round in 0..enough() / 10_000 {
+    let Some(report) = begin("consumers that died at an instruction of their pop", columns) else { return };
+    for round in 0..if is_slow() { 10 } else { 1 } {
         let is_fit = |set_up: &SetUp| !set_up.interrupts();
-        in_all_states(
-            &resumable(),
-            round,
-            &report,
-            is_fit,
-            |technique, set_up| with_bed!(technique, bed => consumers::exhaust(bed, set_up)),
-        );
+        in_all_states!(resumable(), round, report, is_fit, consumers::exhaust);
     }
     assert_clean(&report);
 }
 
 #[test]
 fn consumer_may_die_during_a_retirement() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] = &["set-ups", "distinct states", "deaths", "violations"];
-    let report = CrashReport::new("consumers that died while they retired a producer", COLUMNS);
-    in_all_states(
-        &resumable(),
-        0,
-        &report,
-        SetUp::is_fill_only,
-        |technique, set_up| with_bed!(technique, bed => retirements::exhaust(bed, set_up)),
-    );
+    let columns = &["set-ups", "distinct states", "deaths", "violations"];
+    let Some(report) = begin("consumers that died while they retired a producer", columns) else { return };
+    in_all_states!(resumable(), 0, report, SetUp::is_fill_only, retirements::exhaust);
     assert_eq!(report.print(), 0, "violations");
 }
 
 #[test]
 fn stalled_producer_is_never_treated_as_dead() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] =
+    let title = "producers that stood still at an instruction of their push, and then went on";
+    let columns =
         &["set-ups", "boundaries", "of", "stood still", "taken for dead", "sent after all", "violations"];
-    let report = CrashReport::new(
-        "producers that stood still at an instruction of their push, and then went on",
-        COLUMNS,
-    );
-    in_all_states(
-        &between_processes(),
-        0,
-        &report,
-        |_| true,
-        |technique, set_up| with_bed!(technique, bed => zombies::exhaust_stalls(bed, set_up)),
-    );
+    let Some(report) = begin(title, columns) else { return };
+    in_all_states!(between_processes(), 0, report, |_| true, zombies::exhaust_stalls);
     assert_clean(&report);
     assert_eq!(report.sum("taken for dead"), 0);
 }
 
 #[test]
 fn repair_of_running_producer_is_harmful() {
-    if !may_trace() {
-        return;
-    }
-    const COLUMNS: &[&str] =
-        &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
     let title = "the rule broken: producers that stood still in their push were retired, and then went on";
-    let report = CrashReport::new(title, COLUMNS);
-    let is_fit = |set_up: &SetUp| set_up.thorough;
-    in_all_states(
-        &in_memory(),
-        0,
-        &report,
-        is_fit,
-        |technique, set_up| with_bed!(technique, bed => zombies::exhaust_early_repairs(bed, set_up)),
-    );
+    let columns =
+        &["set-ups", "boundaries", "harmed", "torn", "twice or out of order", "lost", "stuck", "damage"];
+    let Some(report) = begin(title, columns) else { return };
+    let in_memory = between_processes().into_iter().filter(|technique| !technique.is_kernel());
+    let in_memory: Vec<_> = in_memory.collect();
+    in_all_states!(in_memory, 0, report, |set_up: &SetUp| set_up.thorough, zombies::exhaust_early_repairs);
     report.print();
     assert!(report.all_have("harmed"), "the tests of the dead and the slow would find nothing either");
 }

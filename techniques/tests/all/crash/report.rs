@@ -27,7 +27,6 @@ impl Problems {
         }
     }
 
-    /// Returns `true` if there is a violation of that kind.
     pub fn has(&self, kind: &str) -> bool {
         self.0.iter().any(|(other, _)| *other == kind)
     }
@@ -37,7 +36,6 @@ impl Problems {
     }
 }
 
-/// The counts of one technique by column.
 #[derive(Default)]
 pub struct TrialCounts {
     counts: BTreeMap<&'static str, u64>,
@@ -45,24 +43,20 @@ pub struct TrialCounts {
 }
 
 impl TrialCounts {
-    /// Adds to a count.
     pub fn add(&mut self, what: &'static str, count: u64) {
         *self.counts.entry(what).or_default() += count;
     }
 
-    /// Adds violations with the place where they were found.
     pub fn problems(&mut self, place: &str, problems: &Problems) {
         self.add("violations", u64::from(!problems.is_empty()));
         self.problems.extend(problems.0.iter().map(|(kind, what)| format!("{place}: {kind}: {what}")));
     }
 
-    /// Adds a single violation.
     pub fn problem(&mut self, place: &str, what: String) {
         self.add("violations", 1);
         self.problems.push(format!("{place}: {what}"));
     }
 
-    /// Returns a count by its column.
     pub fn count(&self, what: &str) -> u64 {
         self.counts.get(what).copied().unwrap_or(0)
     }
@@ -73,7 +67,6 @@ impl TrialCounts {
     }
 }
 
-/// The counts of all techniques.
 pub struct CrashReport {
     title: &'static str,
     columns: &'static [&'static str],
@@ -86,13 +79,11 @@ impl CrashReport {
         Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
     }
 
-    /// Adds the counts of one job.
     pub fn add(&self, technique: Technique, tally: TrialCounts) {
         let row = Technique::all().iter().position(|other| *other == technique).expect("one of all");
         self.rows.lock().expect("no job panics here").entry(row).or_default().merge(tally);
     }
 
-    /// Prints the table and the violations. Returns the number of violations.
     pub fn print(&self) -> u64 {
         let rows = self.rows.lock().expect("no job panics here");
         let mut table = Table::new();
@@ -114,12 +105,10 @@ impl CrashReport {
         rows.values().map(|tally| tally.count("violations")).sum()
     }
 
-    /// Returns `true` if the count is above 0 in every row.
     pub fn all_have(&self, what: &str) -> bool {
         self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(what) > 0)
     }
 
-    /// Returns the sum of a column.
     pub fn sum(&self, what: &str) -> u64 {
         self.rows.lock().expect("no job panics here").values().map(|tally| tally.count(what)).sum()
     }

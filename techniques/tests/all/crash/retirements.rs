@@ -3,7 +3,7 @@
 
 use super::bed::{Bed, FIRST, Scene};
 use super::deaths::{NOTHING, Survey, survey, walk};
-use super::report::{TrialCounts, is_slow};
+use super::report::TrialCounts;
 use super::setups::{SetUp, prepare};
 use super::victim::{Role, Victim};
 use shm::ring::Link;
@@ -21,12 +21,7 @@ pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
         drop(repairer);
         drop(scene);
         tally.add("distinct states", retirement.distinct_states());
-        let mut boundaries = retirement.before_changes();
-        boundaries.push(retirement.end());
-        if is_slow() {
-            boundaries = (0..=retirement.end()).collect();
-        }
-        for boundary in boundaries {
+        for boundary in retirement.chosen() {
             die(bed, set_up, (died_at, &push), (boundary, &retirement), &mut tally);
         }
     }
@@ -74,11 +69,10 @@ fn die<T: Link>(
     scene.check_two_laps(scene.bed.slack, "the next consumer");
     scene.revive(FIRST);
     scene.check_two_laps(scene.bed.slack, "after the revival");
-    let place = format!(
-        "{}, {}, producer died at {died_at}, consumer at {boundary} of {}",
-        scene.bed.technique(),
-        set_up.name,
-        retirement.end()
+    let end = retirement.end();
+    scene.conclude(
+        set_up,
+        format_args!("producer died at {died_at}, consumer at {boundary} of {end}"),
+        tally,
     );
-    tally.problems(&place, &scene.problems);
 }

@@ -8,15 +8,12 @@ use techniques::Technique;
 use techniques::channel::Channel;
 use techniques::linked::{BLOCK_SLOTS, Linked};
 
-/// An action on a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Pushes a number of messages into the victim's ring, by all producers in turn if they share
     /// it.
     Fill(u64),
-    /// Takes a number of messages.
     Take(u64),
-    /// Takes all messages.
     TakeAll,
     /// Stops the victim in a push after a number of changes of shared memory; the others push a
     /// number of messages; the victim continues.
@@ -26,7 +23,6 @@ pub enum Act {
 }
 use Act::{Fill, Interrupted, Park, Take, TakeAll};
 
-/// A state of a ring: its name and the actions that lead to it.
 #[derive(Clone, Debug)]
 pub struct SetUp {
     pub name: String,
@@ -100,7 +96,6 @@ impl SetUp {
         Self { name: format!("{} +{slots}", self.name), acts: acts.collect(), ..self }
     }
 
-    /// Returns `true` if no messages are taken by the actions.
     pub fn is_fill_only(&self) -> bool {
         self.acts.iter().all(|act| matches!(act, Fill(_)))
     }
@@ -111,7 +106,6 @@ impl SetUp {
     }
 }
 
-/// The producers that will die.
 pub struct Victims {
     pub first: Victim,
     pub second: Option<Victim>,
@@ -133,7 +127,6 @@ pub fn prepare<'b, 'a, T: Link>(
 }
 
 impl<T: Link> Scene<'_, '_, T> {
-    /// Carries out an action; the victim is between two pushes.
     pub fn act(&mut self, act: Act, victim: &mut Victim) {
         match act {
             Fill(messages) => {
@@ -164,14 +157,12 @@ impl<T: Link> Scene<'_, '_, T> {
         }
     }
 
-    /// Lets the first victim push a number of messages.
     pub fn let_push(&mut self, victim: &Victim, messages: u64) {
         let before = victim.done();
         victim.run(messages);
         self.sent[FIRST] += victim.done() - before;
     }
 
-    /// Lets the first victim complete its current push.
     pub fn let_finish(&mut self, victim: &Victim) {
         let before = victim.done();
         victim.finish();

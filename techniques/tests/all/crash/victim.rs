@@ -19,12 +19,10 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use system::process;
 
-/// The role of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Producer(usize),
     Consumer,
-    /// The writer of a board.
     Board,
 }
 
@@ -247,7 +245,6 @@ impl Victim {
         assert_eq!(Some(&self.at()), way.last(), "another way than before");
     }
 
-    /// Single-steps a number of instructions.
     pub fn step(&self, instructions: usize) {
         for _ in 0..instructions {
             ptrace::step(self.pid, None).expect("it is stopped");
@@ -265,7 +262,6 @@ impl Victim {
         }
     }
 
-    /// Returns its position.
     pub fn at(&self) -> At {
         let registers = ptrace::getregs(self.pid).expect("it is stopped");
         if (registers.rip, registers.rsp) == self.back {
@@ -277,12 +273,10 @@ impl Victim {
         Some(if is_own { offset as u64 } else { OUTSIDE | registers.rip & 0xfff })
     }
 
-    /// Returns the proof of its death, if the kernel confirms it.
     pub fn death(&self) -> Option<ProofOfDeath> {
         ProofOfDeath::confirm(self.pidfd.as_fd()).expect("the kernel answers")
     }
 
-    /// Kills it and returns the proof of its death.
     pub fn kill(mut self) -> ProofOfDeath {
         assert!(self.death().is_none(), "dead before it was killed");
         self.end();

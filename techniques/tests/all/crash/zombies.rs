@@ -60,10 +60,7 @@ fn slow<T: Link>(
     if scene.consumer.passed_over() > 0 {
         scene.problem("passed over", format_args!("a message of the living"));
     }
-    tally.problems(
-        &format!("{}, {}, {boundary} {meanwhile:?}", scene.bed.technique(), set_up.name),
-        &scene.problems,
-    );
+    scene.conclude(set_up, format_args!("{boundary} {meanwhile:?}"), tally);
 }
 
 /// Number of the victim's instructions after which the others act, one by one: more than any push

@@ -37,7 +37,6 @@ pub struct Seen {
     pub faults_of_honest: u64,
     /// `true` if a fault named producer 0.
     pub is_found_out: bool,
-    /// Number of failed checks.
     pub checks_failed: u64,
 }
 
@@ -72,7 +71,6 @@ pub struct Engine<C> {
     pub returns: Vec<spsc::Producer>,
     pub returned: [u64; PRODUCERS],
     pub listener: Listener,
-    /// The log of the scribbler.
     pub log: ReadOnlyWords,
     pub cycles: u64,
     /// Number of cycles since the last message of a correct producer.

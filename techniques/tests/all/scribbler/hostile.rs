@@ -31,7 +31,6 @@ const BATCH: u64 = 16;
 /// as all others together.
 const FRONT: u64 = 64;
 
-/// Starts a scribbler on the run's segments.
 pub fn start(plan: &Plan, idle: u32) -> Child {
     itself("scribbler::the_scribbler_itself")
         .env(ORDERS, format!("{} {idle}", plan.run))
@@ -41,7 +40,6 @@ pub fn start(plan: &Plan, idle: u32) -> Child {
         .expect("it starts")
 }
 
-/// Random numbers (SplitMix64).
 struct Draws(u64);
 
 impl Draws {
@@ -87,7 +85,6 @@ pub fn scribble(orders: &str) -> ! {
     }
 }
 
-/// Returns all memory that strategy 0 may write.
 fn writable(plan: &Plan, all: &[RunSegment]) -> Vec<AtomicWords> {
     let may_write = |segment: &&RunSegment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {

@@ -21,7 +21,7 @@ mod messages;
 mod round;
 
 use crate::common::Run;
-use crate::crash::report::{CrashReport, TrialCounts};
+use crate::crash::report::{CrashReport, TrialCounts, is_slow};
 use round::Round;
 use std::time::{Duration, Instant};
 use techniques::Technique;
@@ -34,8 +34,7 @@ const PACES: [(&str, u32); 2] = [("a scribbler at once", 0), ("a scribbler, slow
 const ROUNDS: u32 = 4;
 
 fn time_each() -> Duration {
-    let slow = std::env::var_os("BULKHEAD_SLOW").is_some_and(|slow| slow == "1");
-    Duration::from_secs(if slow { 60 } else { 1 })
+    Duration::from_secs(if is_slow() { 60 } else { 1 })
 }
 
 #[test]

@@ -28,9 +28,7 @@ const RETIREMENT: u64 = 2_000;
 /// Number of written words after which the scribbler must be detected.
 const ENOUGH: u64 = 1 << 20;
 
-/// The result of a round.
 pub struct Round {
-    /// Words that the scribbler wrote.
     words: u64,
     sent: u64,
     seen: Seen,
@@ -43,9 +41,7 @@ pub struct Round {
     succeeded: bool,
 }
 
-/// Offset of the stop flag in the words that the test's threads share.
 const STOP: usize = 0;
-/// Offset of the number of push attempts of each producer.
 const TRIES: usize = 16;
 
 /// Starts a thread that sends numbered messages and receives its returns until the stop flag is
@@ -109,7 +105,6 @@ impl<C: Consumer> Scene<C> {
             && (1..PRODUCERS).all(|index| now[index] > self.tries[index] + STANDSTILL)
     }
 
-    /// Restarts the detection.
     fn look_again(&mut self) {
         self.engine.empty = 0;
         self.tries = self.tries_now();
@@ -186,7 +181,6 @@ impl Round {
         let mut scene = Scene { engine, shared, tries: [0; PRODUCERS] };
         assert!(scene.try_deliver(), "before anybody scribbles");
 
-        // The scribbler runs.
         let mut child = hostile::start(plan, idle);
         launching.record_start(0, child.id());
         while tally[0].load(Relaxed) == 0 {
@@ -206,7 +200,6 @@ impl Round {
         }
         let stood = scene.stands();
 
-        // The scribbler dies.
         child.kill().expect("our child");
         child.wait().expect("our child");
         let words = tally[0].load(Relaxed);
@@ -248,7 +241,6 @@ impl Round {
         Self { words, sent, seen: scene.engine.seen, stood, retired, went_on, succeeded }
     }
 
-    /// Adds the round to the counts of its technique.
     pub fn count(&self, counts: &mut TrialCounts) {
         for (column, count) in [
             ("rounds", 1),

@@ -1,7 +1,7 @@
 //! iceoryx2: publish-subscribe without overflow. A successor is another node with another port;
 //! stale resources of dead nodes are removed by the library when a node is created or dropped.
 
-use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
+use crate::peer::{CAPACITY, End, Message, Peer, name, text};
 use iceoryx2::node::Node;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
@@ -13,8 +13,6 @@ use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 
 type Ipc = ipc::Service;
 type Service = PortFactory<Ipc, Message, ()>;
-
-pub struct Iceoryx;
 
 /// A node whose files are in that folder; what is not is in `/dev/shm` and begins with the folder's
 /// name, so that it can be removed.
@@ -32,34 +30,28 @@ fn service(place: &std::path::Path) -> Result<(Service, Node<Ipc>), String> {
     Ok((service.map_err(text)?, node))
 }
 
-impl Peer for Iceoryx {
-    const CRATE: &'static str = "iceoryx2";
-    const KIND: &'static str = "publish-subscribe";
-    const CREATOR: End = End::Receiver;
-    const HAS_MANY_SENDERS: bool = true;
-    type Sender = (Publisher<Ipc, Message, ()>, Service, Node<Ipc>);
-    type Receiver = (Subscriber<Ipc, Message, ()>, Service, Node<Ipc>);
-
-    fn sender(place: &std::path::Path, _: Attach) -> Result<Self::Sender, String> {
-        let (service, node) = service(place)?;
-        let builder = service.publisher_builder().backpressure_strategy(BackpressureStrategy::DiscardData);
-        let publisher = builder.create().map_err(text)?;
-        Ok((publisher, service, node))
-    }
-
-    fn receiver(place: &std::path::Path, _: Attach) -> Result<Self::Receiver, String> {
-        let (service, node) = service(place)?;
-        let subscriber = service.subscriber_builder().create().map_err(text)?;
-        Ok((subscriber, service, node))
-    }
-
-    fn push((publisher, ..): &mut Self::Sender, message: &Message) -> Result<bool, String> {
-        let sample = publisher.loan_uninit().map_err(text)?;
-        Ok(sample.write_payload(*message).send().map_err(text)? > 0)
-    }
-
-    fn pop((subscriber, ..): &mut Self::Receiver) -> Result<Option<Message>, String> {
-        let Some(sample) = subscriber.receive().map_err(text)? else { return Ok(None) };
-        Ok(Some(*sample.payload()))
-    }
+pub fn peer() -> Peer {
+    let peer = Peer::new(
+        ["iceoryx2", "iceoryx2", "publish-subscribe"],
+        End::Receiver,
+        |place, _| {
+            let (service, node) = service(place)?;
+            let builder = service.publisher_builder();
+            let builder = builder.backpressure_strategy(BackpressureStrategy::DiscardData);
+            Ok((builder.create().map_err(text)?, service, node))
+        },
+        |place, _| {
+            let (service, node) = service(place)?;
+            Ok((service.subscriber_builder().create().map_err(text)?, service, node))
+        },
+        |(publisher, ..): &mut (Publisher<Ipc, Message, ()>, Service, Node<Ipc>), message| {
+            let sample = publisher.loan_uninit().map_err(text)?;
+            Ok(sample.write_payload(*message).send().map_err(text)? > 0)
+        },
+        |(subscriber, ..): &mut (Subscriber<Ipc, Message, ()>, Service, Node<Ipc>)| {
+            let Some(sample) = subscriber.receive().map_err(text)? else { return Ok(None) };
+            Ok(Some(*sample.payload()))
+        },
+    );
+    Peer { has_many_senders: true, ..peer }
 }

@@ -2,16 +2,14 @@
 //! connection, so each sender has its own, and a successor connects again. A receiver's successor
 //! listens at the same path and has no connection of the last one.
 
-use crate::peer::{Attach, End, Message, Peer, text};
+use crate::peer::{End, Message, Peer, text};
 use interprocess::local_socket::{
     GenericFilePath, Listener, ListenerNonblockingMode, ListenerOptions, Name, Stream, prelude::*,
 };
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
-pub struct Interprocess;
-
-pub struct Receiver {
+struct Receiver {
     listener: Listener,
     /// Connections, with what has come of a message.
     streams: Vec<(Stream, Vec<u8>)>,
@@ -23,41 +21,40 @@ fn name(place: &Path) -> Result<Name<'static>, String> {
     place.join("socket").to_fs_name::<GenericFilePath>().map_err(text)
 }
 
-impl Peer for Interprocess {
-    const CRATE: &'static str = "interprocess";
-    const KIND: &'static str = "local socket";
-    const CREATOR: End = End::Receiver;
-    const HAS_MANY_SENDERS: bool = true;
-    type Sender = Stream;
-    type Receiver = Receiver;
+pub fn peer() -> Peer {
+    let peer = Peer::new(
+        ["interprocess", "interprocess", "local socket"],
+        End::Receiver,
+        |place, _| {
+            let stream = Stream::connect(name(place)?).map_err(text)?;
+            stream.set_nonblocking(true).map_err(text)?;
+            Ok(stream)
+        },
+        |place, _| {
+            let options = ListenerOptions::new().name(name(place)?);
+            let options = options.nonblocking(ListenerNonblockingMode::Both).try_overwrite(true);
+            Ok(Receiver { listener: options.create_sync().map_err(text)?, streams: Vec::new() })
+        },
+        |sender: &mut Stream, message| {
+            let bytes = message.map(u64::to_le_bytes);
+            match sender.write(bytes.as_flattened()) {
+                Ok(BYTES) => Ok(true),
+                Ok(count) => Err(format!("{count} bytes were taken")),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+                Err(error) => Err(text(error)),
+            }
+        },
+        |receiver| Ok(receiver.pop()),
+    );
+    Peer { has_many_senders: true, ..peer }
+}
 
-    fn sender(place: &Path, _: Attach) -> Result<Self::Sender, String> {
-        let stream = Stream::connect(name(place)?).map_err(text)?;
-        stream.set_nonblocking(true).map_err(text)?;
-        Ok(stream)
-    }
-
-    fn receiver(place: &Path, _: Attach) -> Result<Self::Receiver, String> {
-        let options = ListenerOptions::new().name(name(place)?).nonblocking(ListenerNonblockingMode::Both);
-        let listener = options.try_overwrite(true).create_sync().map_err(text)?;
-        Ok(Receiver { listener, streams: Vec::new() })
-    }
-
-    fn push(sender: &mut Self::Sender, message: &Message) -> Result<bool, String> {
-        let bytes = message.map(u64::to_le_bytes);
-        match sender.write(bytes.as_flattened()) {
-            Ok(BYTES) => Ok(true),
-            Ok(count) => Err(format!("{count} bytes were taken")),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(text(error)),
+impl Receiver {
+    fn pop(&mut self) -> Option<Message> {
+        while let Ok(stream) = self.listener.accept() {
+            self.streams.push((stream, Vec::new()));
         }
-    }
-
-    fn pop(receiver: &mut Self::Receiver) -> Result<Option<Message>, String> {
-        while let Ok(stream) = receiver.listener.accept() {
-            receiver.streams.push((stream, Vec::new()));
-        }
-        for (stream, partial) in &mut receiver.streams {
+        for (stream, partial) in &mut self.streams {
             let mut bytes = [0; BYTES];
             // The end of a connection is not an error here.
             let Ok(count) = stream.read(&mut bytes[..BYTES - partial.len()]) else { continue };
@@ -68,9 +65,9 @@ impl Peer for Interprocess {
                 for (word, bytes) in message.iter_mut().zip(whole.as_chunks::<8>().0) {
                     *word = u64::from_le_bytes(*bytes);
                 }
-                return Ok(Some(message));
+                return Some(message);
             }
         }
-        Ok(None)
+        None
     }
 }

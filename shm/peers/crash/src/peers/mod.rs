@@ -1,12 +1,32 @@
 //! The transports, a file each.
 
-pub mod bulkhead;
-pub mod control;
+mod bulkhead;
+mod control;
 #[cfg(feature = "iceoryx2")]
-pub mod iceoryx;
-pub mod interprocess;
-pub mod ipc_ring;
-pub mod ipmpsc;
-pub mod mmap_sync;
-pub mod ringfire;
-pub mod shaq;
+mod iceoryx;
+mod interprocess;
+mod ipc_ring;
+mod ipmpsc;
+mod mmap_sync;
+mod ringfire;
+mod shaq;
+
+use crate::peer::Peer;
+
+pub fn all() -> Vec<Peer> {
+    vec![
+        bulkhead::peer::<1>("bulkhead-spsc"),
+        bulkhead::peer::<3>("bulkhead-mpsc"),
+        control::peer(),
+        shaq::spsc(),
+        shaq::mpmc(),
+        ringfire::spmc(),
+        ringfire::mpmc(),
+        ipc_ring::peer(),
+        ipmpsc::peer(),
+        interprocess::peer(),
+        mmap_sync::peer(),
+        #[cfg(feature = "iceoryx2")]
+        iceoryx::peer(),
+    ]
+}

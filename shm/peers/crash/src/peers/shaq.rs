@@ -19,83 +19,59 @@ fn pages(bytes: usize) -> usize {
     bytes.next_multiple_of(4096)
 }
 
-pub struct Spsc;
-
-impl Peer for Spsc {
-    const CRATE: &'static str = "shaq";
-    const KIND: &'static str = "SPSC queue";
-    const CREATOR: End = End::Receiver;
-    type Sender = spsc::Producer<Message>;
-    type Receiver = spsc::Consumer<Message>;
-
-    fn sender(place: &Path, attach: Attach) -> Result<Self::Sender, String> {
-        // SAFETY: one sender at a time; messages are integers.
-        unsafe { spsc::Producer::join(&open(place, attach)?) }.map_err(text)
-    }
-
-    fn receiver(place: &Path, attach: Attach) -> Result<Self::Receiver, String> {
-        let file = open(place, attach)?;
-        if attach != Attach::Create {
-            // SAFETY: one receiver at a time; messages are integers.
-            return unsafe { spsc::Consumer::join(&file) }.map_err(text);
-        }
-        // SAFETY: the file is new.
-        unsafe { spsc::Consumer::create(&file, pages(spsc::minimum_file_size::<Message>(CAPACITY))) }
-            .map_err(text)
-    }
-
-    fn push(sender: &mut Self::Sender, message: &Message) -> Result<bool, String> {
-        Ok(sender.try_write(*message).is_ok())
-    }
-
-    fn pop(receiver: &mut Self::Receiver) -> Result<Option<Message>, String> {
-        Ok(receiver.try_read())
-    }
+pub fn spsc() -> Peer {
+    Peer::new(
+        ["shaq-spsc", "shaq", "SPSC queue"],
+        End::Receiver,
+        |place, attach| {
+            // SAFETY: one sender at a time; messages are integers.
+            unsafe { spsc::Producer::join(&open(place, attach)?) }.map_err(text)
+        },
+        |place, attach| {
+            let file = open(place, attach)?;
+            if attach != Attach::Create {
+                // SAFETY: one receiver at a time; messages are integers.
+                return unsafe { spsc::Consumer::join(&file) }.map_err(text);
+            }
+            // SAFETY: the file is new.
+            unsafe { spsc::Consumer::create(&file, pages(spsc::minimum_file_size::<Message>(CAPACITY))) }
+                .map_err(text)
+        },
+        |sender: &mut spsc::Producer<Message>, message| Ok(sender.try_write(*message).is_ok()),
+        |receiver: &mut spsc::Consumer<Message>| Ok(receiver.try_read()),
+    )
 }
 
-pub struct Mpmc;
-
-impl Peer for Mpmc {
-    const CRATE: &'static str = "shaq";
-    const KIND: &'static str = "MPMC queue";
-    const HAS_MANY_SENDERS: bool = true;
-    const CREATOR: End = End::Receiver;
-    type Sender = mpmc::Producer<Message>;
-    type Receiver = mpmc::Consumer<Message>;
-
-    fn sender(place: &Path, attach: Attach) -> Result<Self::Sender, String> {
-        // SAFETY: messages are integers.
-        let sender = unsafe { mpmc::Producer::join(&open(place, attach)?) }.map_err(text)?;
-        if attach == Attach::Succeed {
-            // SAFETY: the only other sender was reaped.
-            unsafe { sender.recover_as_exclusive() };
-        }
-        Ok(sender)
-    }
-
-    fn receiver(place: &Path, attach: Attach) -> Result<Self::Receiver, String> {
-        let file = open(place, attach)?;
-        if attach == Attach::Create {
-            // SAFETY: the file is new.
-            return unsafe {
-                mpmc::Consumer::create(&file, pages(mpmc::minimum_file_size::<Message>(CAPACITY)))
+pub fn mpmc() -> Peer {
+    let peer = Peer::new(
+        ["shaq-mpmc", "shaq", "MPMC queue"],
+        End::Receiver,
+        |place, attach| {
+            // SAFETY: messages are integers.
+            let sender = unsafe { mpmc::Producer::join(&open(place, attach)?) }.map_err(text)?;
+            if attach == Attach::Succeed {
+                // SAFETY: the only other sender was reaped.
+                unsafe { sender.recover_as_exclusive() };
             }
-            .map_err(text);
-        }
-        // SAFETY: messages are integers.
-        let receiver = unsafe { mpmc::Consumer::join(&file) }.map_err(text)?;
-        if attach == Attach::Succeed {
-            // SAFETY: the only other receiver was reaped.
-            unsafe { receiver.recover_as_exclusive() };
-        }
-        Ok(receiver)
-    }
-
-    fn push(sender: &mut Self::Sender, message: &Message) -> Result<bool, String> {
-        Ok(sender.try_write(*message).is_ok())
-    }
-
-    fn pop(receiver: &mut Self::Receiver) -> Result<Option<Message>, String> {
-        Ok(receiver.try_read())
-    }
+            Ok(sender)
+        },
+        |place, attach| {
+            let file = open(place, attach)?;
+            if attach == Attach::Create {
+                let bytes = pages(mpmc::minimum_file_size::<Message>(CAPACITY));
+                // SAFETY: the file is new.
+                return unsafe { mpmc::Consumer::create(&file, bytes) }.map_err(text);
+            }
+            // SAFETY: messages are integers.
+            let receiver = unsafe { mpmc::Consumer::join(&file) }.map_err(text)?;
+            if attach == Attach::Succeed {
+                // SAFETY: the only other receiver was reaped.
+                unsafe { receiver.recover_as_exclusive() };
+            }
+            Ok(receiver)
+        },
+        |sender: &mut mpmc::Producer<Message>, message| Ok(sender.try_write(*message).is_ok()),
+        |receiver: &mut mpmc::Consumer<Message>| Ok(receiver.try_read()),
+    );
+    Peer { has_many_senders: true, ..peer }
 }
