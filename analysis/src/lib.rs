@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cause;
-pub mod chart;
+mod chart;
 pub mod cpu_list;
 pub mod document;
 pub mod escape;

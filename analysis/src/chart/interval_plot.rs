@@ -1,21 +1,18 @@
 //! Interval plots: a row for each comparison with its estimate and its confidence interval.
 
-use super::axis::{self, LabelFormat as Name};
+use super::axis::{self, LabelFormat};
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use maud::{Markup, html};
 
-/// The height of a row.
 const ROW: f64 = 24.0;
 
 /// A row of an interval plot: an estimate with its confidence interval.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
-    /// Name of the row.
     pub name: String,
     /// Text to the right of the row.
     pub note: String,
-    /// CSS class that sets the color.
     pub class: &'static str,
     /// Estimate and interval; `None` if unknown: the note has the reason.
     pub interval: Option<crate::stats::Spread>,
@@ -27,7 +24,7 @@ pub fn draw(
     id: &str,
     title: &str,
     axis_title: &str,
-    name: Name<'_>,
+    name: LabelFormat<'_>,
     reference: Option<f64>,
     rows: &[IntervalRow],
 ) -> Option<Markup> {

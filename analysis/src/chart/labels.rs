@@ -9,11 +9,8 @@ const LINE_HEIGHT: f64 = 15.0;
 /// The name of a curve in a chart, written next to the curve's right end.
 #[derive(Clone, Debug)]
 pub struct LineLabel {
-    /// Horizontal position of the end of the line.
     pub x: f64,
-    /// Vertical position of the end of the line.
     pub y: f64,
-    /// Text of the label.
     pub text: String,
     /// CSS class that gives the label the color of its line.
     pub class: String,

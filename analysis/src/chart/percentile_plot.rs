@@ -16,13 +16,9 @@ const SAMPLES_BEYOND: f64 = 10.0;
 
 /// One line of the chart: the percentile curve of a measure, with its figures.
 pub struct PercentileLine<'a> {
-    /// Name of the measure.
     pub name: &'a str,
-    /// CSS class of the line.
     pub class: &'a str,
-    /// Points of the curve.
     pub points: &'a [(f64, u64)],
-    /// Figures of the measure.
     pub figures: Distribution,
 }
 

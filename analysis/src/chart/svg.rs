@@ -41,6 +41,12 @@ impl SvgPath {
         self.pen = Some((to, y));
     }
 
+    /// Adds a filled rectangle from its upper left corner to its lower right one.
+    pub fn rectangle(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) {
+        let [left, top, right, bottom] = [left, top, right, bottom].map(coordinate);
+        let _ = write!(self.data, "M{left} {top}H{right}V{bottom}H{left}Z");
+    }
+
     /// Lifts the pen: the next point starts a new subpath.
     pub const fn lift_pen(&mut self) {
         self.pen = None;
@@ -51,24 +57,19 @@ impl SvgPath {
         self.pen
     }
 
-    /// Returns the `d` attribute of the path element.
     pub fn data(&self) -> &str {
         &self.data
     }
 }
 
-/// A chart's canvas: the data area and the margins around it.
+/// A chart's canvas: the edges of its data area, with margins around it.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// Height of the canvas; its width is [`WIDTH`].
     pub height: f64,
-    /// Left edge of the data area.
     pub left: f64,
-    /// Right edge of the data area.
     pub right: f64,
-    /// Upper edge of the data area.
     pub top: f64,
-    /// Lower edge of the data area.
     pub bottom: f64,
 }
 
@@ -79,7 +80,6 @@ impl Frame {
         Self { height, left: 76.0, right: WIDTH - 224.0, top: 14.0, bottom: height - 50.0 }
     }
 
-    /// Returns the horizontal range of the chart's data area, from left to right.
     pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
     }

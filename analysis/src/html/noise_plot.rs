@@ -63,8 +63,8 @@ fn strips(noise: &MachineNoise) -> Markup {
         @for (number, thread) in most.iter().enumerate() {
             @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
             @let y = Scale::log(values.0, values.1, (bottom, top));
-            @for tick in y.ticks().into_iter().filter(|tick| tick.is_labeled) {
-                (line((frame.left, y.at(tick.value)), (frame.right, y.at(tick.value)), "grid minor"))
+            @for tick in y.labeled_ticks() {
+                (line((frame.left, y.at(tick)), (frame.right, y.at(tick)), "grid minor"))
             }
             (line((frame.left, bottom), (frame.right, bottom), "base"))
             (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.domain().0)))

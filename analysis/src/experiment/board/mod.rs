@@ -2,6 +2,7 @@
 
 mod report;
 
+pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 
 use crate::document::Document;

@@ -4,7 +4,7 @@ use super::{SweepPoint, SweepRecord};
 use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::Axis as Varied;
 use crate::numbers::duration;
 use crate::stats::{Percentile, RunOutline};
@@ -32,13 +32,10 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
                     along: Varied,
                     (x_title, x_name, x): SweepAxis<'_>,
                     (y_title, y_name, y): SweepAxis<'_>| {
-        let plot = XyPlot {
-            id,
-            title,
-            x: AxisSpec { title: x_title, name: x_name },
-            y: AxisSpec { title: y_title, name: y_name },
-        };
-        charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
+        if varies(sweep, along) {
+            let lines = lines(sweep, along, x, y);
+            charts.extend(xy_plot::draw(id, title, (x_title, x_name), (y_title, y_name), &lines));
+        }
     };
     for percentile in [Percentile::P99, Percentile::P50] {
         // The seed article's chart: what the hand-offs cost when the orchestrator has work, less

@@ -2,7 +2,7 @@
 
 use super::SweepRecord;
 use crate::chart::axis;
-use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::{ALL, PAGE, ReportSection, SectionPart};
 use crate::fitness::Fitness;
 use crate::numbers::{duration, duration_or_dash, plain};
@@ -161,11 +161,11 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
         let points = [min, max].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
-    XyPlot {
-        id: "search",
-        title: "p99.9 of rt_venue from due at every rate that was tried",
-        x: AxisSpec { title: "offered rate (orders/s)", name: &axis::number },
-        y: AxisSpec { title: "rt_venue from due, p99.9", name: &axis::duration },
-    }
-    .draw(&series)
+    xy_plot::draw(
+        "search",
+        "p99.9 of rt_venue from due at every rate that was tried",
+        ("offered rate (orders/s)", &axis::number),
+        ("rt_venue from due, p99.9", &axis::duration),
+        &series,
+    )
 }
