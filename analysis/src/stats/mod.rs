@@ -10,7 +10,6 @@ mod hosts;
 mod interval;
 mod outline;
 pub mod placement;
-mod sample;
 mod seeded_rng;
 mod shift;
 mod spread;
@@ -23,7 +22,6 @@ pub use interval::{
     Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
 };
 pub use outline::{MachineKey, Percentile, RunOutline, values};
-pub use sample::median;
 pub use shift::{Estimate, Sample};
-pub use spread::Spread;
+pub use spread::{Spread, median};
 pub use verdict::{ComparisonLine, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs};

@@ -194,54 +194,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn samples(values: &[(f64, usize)]) -> Vec<Sample> {
-        values.iter().map(|(value, placement)| Sample { value: *value, placement: *placement }).collect()
+    /// A side's runs on near cores, then those on far ones.
+    fn side(near: &[f64], far: &[f64]) -> Vec<Sample> {
+        let placed = [near, far].into_iter().enumerate();
+        placed
+            .flat_map(|(placement, values)| {
+                values.iter().map(move |value| Sample { value: *value, placement })
+            })
+            .collect()
     }
 
     #[test]
     fn runs_of_different_placements_are_never_compared() {
-        // Near 250, far 650, B takes 50 more in both; A was far more often.
-        let a = samples(&[
-            (650.0, 1),
-            (250.0, 0),
-            (651.0, 1),
-            (649.0, 1),
-            (251.0, 0),
-            (650.0, 1),
-            (250.0, 0),
-            (652.0, 1),
-        ]);
-        let b = samples(&[
-            (300.0, 0),
-            (301.0, 0),
-            (700.0, 1),
-            (300.0, 0),
-            (699.0, 1),
-            (300.0, 0),
-            (701.0, 1),
-            (302.0, 0),
-        ]);
+        // B takes 50 more in both; A was far more often.
+        let a = side(&[250.0, 251.0, 250.0], &[650.0, 651.0, 649.0, 650.0, 652.0]);
+        let b = side(&[300.0, 301.0, 300.0, 300.0, 302.0], &[700.0, 699.0, 701.0]);
         for found in [ranks(&a, &b).unwrap(), flips(&a, &b).unwrap()] {
-            assert!(
-                (49.0..=51.0).contains(&found.value) && found.low > 45.0 && found.high < 55.0,
-                "{found:?}"
-            );
+            assert!((49.0..=51.0).contains(&found.value), "{found:?}");
+            assert!(found.low > 45.0 && found.high < 55.0, "{found:?}");
         }
     }
 
     #[test]
     fn sides_without_shared_placement_have_no_difference() {
-        let (a, b) = (samples(&[(250.0, 0); 9]), samples(&[(650.0, 1); 9]));
-        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        let a = side(&[250.0; 9], &[]);
         // One run of B in their placement gives no limit either.
-        let mut b = b;
-        b[0] = Sample { value: 300.0, placement: 0 };
-        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        for b in [side(&[], &[650.0; 9]), side(&[300.0], &[650.0; 8])] {
+            assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        }
     }
 
     #[test]
     fn noiseless_interval_equals_the_difference() {
-        let (a, b) = (samples(&[(250.0, 0); 12]), samples(&[(260.0, 0); 12]));
+        let (a, b) = (side(&[250.0; 12], &[]), side(&[260.0; 12], &[]));
         let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
     }

@@ -1,6 +1,6 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::columns::{cost_columns, latency_unit};
+use super::report::{BillColumns, LATENCIES, cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
@@ -83,24 +83,18 @@ fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
 pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     let technique = headline_technique(bill)?;
     let unit = latency_unit(bill);
-    let (p50, p99, p999) = (
-        move |row: &BillRow| unit.format_or_dash(row.p50_ns),
-        move |row: &BillRow| unit.format_or_dash(row.p99_ns),
-        move |row: &BillRow| unit.format_or_dash(row.p999_ns),
-    );
-    let mut columns = vec![
-        ("isolation", &BillRow::level as &dyn Fn(&BillRow) -> String),
-        ("p50", &p50),
-        ("p99", &p99),
-        ("p99.9", &p999),
+    let latencies = LATENCIES.map(|of| move |row: &BillRow| unit.format_or_dash(of(row)));
+    let mut columns: BillColumns<'_> = vec![
+        ("isolation", &BillRow::level),
+        ("p50", &latencies[0]),
+        ("p99", &latencies[1]),
+        ("p99.9", &latencies[2]),
     ];
     columns.extend(cost_columns(bill));
     let rows = bill.rows.iter().filter(|row| row.technique == technique);
     let title = format!("{technique}: rt_venue in {}, and what else a level costs", unit.name());
-    Some(
-        Grid::from_rows("bill_levels", title, 1, &columns, rows)
-            .note("all techniques: bill.md and report.html"),
-    )
+    let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
+    Some(grid.note("all techniques: bill.md and report.html"))
 }
 
 /// Returns the table of the latency that each isolation level adds to a technique in threads.
@@ -141,37 +135,26 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
         let mut cells = vec![technique.to_string()];
         cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
         cells.push(unit.format_or_dash(threads));
-        cells.extend(
-            levels
-                .iter()
-                .map(|level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit))),
-        );
+        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit));
+        cells.extend(levels.iter().map(cost));
         GridRow::plain(cells)
     };
     let mut head = vec!["technique".to_owned()];
     head.extend(several.then(|| "floor".to_owned()));
     head.push(Isolation::Thread.to_string());
     head.extend(levels.iter().map(|level| format!("{level} adds")));
-    let mut notes = vec![MARKS.to_owned()];
-    notes.extend(several.then(|| {
-        "floor: core to core; the machine moved its cores between runs, so each placement has a row of its own"
-            .to_owned()
-    }));
+    let keys = 1 + usize::from(several);
+    let rows = sorted.iter().map(cells).filter(|row| row.cells[keys..].iter().any(|cell| cell != "–"));
+    let title = format!("What a level adds to the same technique under threads, {}", unit.name());
+    let mut grid = Grid::new("bill_adds", title, keys, head, rows).note(MARKS);
+    if several {
+        let why = "the machine moved its cores between runs, so each placement has a row of its own";
+        grid = grid.note(format!("floor: core to core; {why}"));
+    }
     let incomparable = costs().find(|cost| cost.line.verdict == Verdict::NotComparable);
-    notes
-        .extend(incomparable.and_then(|cost| Some(format!("–: not comparable: {}", cost.line.why.first()?))));
-    Some(Grid {
-        name: "bill_adds".into(),
-        title: format!("What a level adds to the same technique under threads, {}", unit.name()),
-        head,
-        keys: 1 + usize::from(several),
-        rows: sorted
-            .iter()
-            .map(cells)
-            .filter(|row| row.cells[1 + usize::from(several)..].iter().any(|cell| cell != "–"))
-            .collect(),
-        notes,
-    })
+    let why = incomparable.and_then(|cost| cost.line.why.first());
+    grid.notes.extend(why.map(|why| format!("–: not comparable: {why}")));
+    Some(grid)
 }
 
 /// The placement's floor in whole nanoseconds.
@@ -227,6 +210,10 @@ mod tests {
         }
     }
 
+    fn bill(rows: Vec<BillRow>) -> Bill {
+        Bill { rows, conditions: String::new(), notes: Vec::new() }
+    }
+
     #[test]
     fn levels_have_their_costs_for_each_placement() {
         let costs = [None, Some(45.0), Some(310.0)];
@@ -235,7 +222,7 @@ mod tests {
             row(Isolation::Process, 8, &costs),
             row(Isolation::Sandbox, 8, &costs[..1]),
         ];
-        let bill = Bill { rows, conditions: String::new(), notes: Vec::new() };
+        let bill = bill(rows);
         let grid = headline(&bill).unwrap();
         assert_eq!(grid.head, ["technique", "floor", "thread", "process adds", "sandbox adds"]);
         assert_eq!(grid.rows.len(), 3);
@@ -251,23 +238,13 @@ mod tests {
 
     #[test]
     fn too_few_pairs_have_no_figure_but_a_reason() {
-        let bill = Bill {
-            rows: vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])],
-            conditions: String::new(),
-            notes: Vec::new(),
-        };
-        let grid = headline(&bill).unwrap();
+        let few = bill(vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])]);
+        let grid = headline(&few).unwrap();
         assert_eq!(grid.rows[0].cells[2], "–");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
-        assert!(
-            answer(&bill).starts_with(
-                "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4"
-            ),
-            "{}",
-            answer(&bill)
-        );
-        let threads =
-            Bill { rows: vec![row(Isolation::Thread, 5, &[])], conditions: String::new(), notes: Vec::new() };
+        let wanted = "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4";
+        assert!(answer(&few).starts_with(wanted), "{}", answer(&few));
+        let threads = bill(vec![row(Isolation::Thread, 5, &[])]);
         assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));
         assert!(answer(&threads).starts_with("spsc-mux under thread has the lowest rt_venue p50: 300 ns"));
     }

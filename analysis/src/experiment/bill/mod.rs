@@ -1,6 +1,5 @@
 //! `bill.json`: the cost of each isolation level with each technique.
 
-mod columns;
 mod headline;
 mod report;
 

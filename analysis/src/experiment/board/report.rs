@@ -4,7 +4,7 @@ use super::{BoardCase, BoardReader, BoardUsage, Boards};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::numbers::{count, duration, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
@@ -17,12 +17,12 @@ const MAX_READERS_LISTED: usize = 16;
 pub fn report(boards: &Boards) -> ExperimentReport {
     let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
         ReportSection::new(format!("case-{number}"), label)
-            .with(percentiles(case, number).map(SectionPart::Chart))
-            .with([SectionPart::Table(case_table(case, number), TERMINAL | PAGE)])
-            .with(readers(case, number).map(|grid| SectionPart::Table(grid, TERMINAL | PAGE)))
+            .charts(percentiles(case, number))
+            .tables(TERMINAL | PAGE, [case_table(case, number)])
+            .tables(TERMINAL | PAGE, readers(case, number))
     };
     let cases = boards.cases.iter().zip(labels(&boards.cases)).enumerate();
-    let rows = [seed_rows(boards), second_table(boards)].map(|grid| SectionPart::Table(grid, ALL));
+    let rows = ReportSection::new("rows", "All cases").tables(ALL, [seed_rows(boards), second_table(boards)]);
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
         name: "board",
@@ -36,7 +36,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         conditions: String::new(),
         facts: machine_facts(&boards.machine),
         notes: boards.notes.clone(),
-        sections: cases.map(case_of).chain([ReportSection::new("rows", "All cases").with(rows)]).collect(),
+        sections: cases.map(case_of).chain([rows]).collect(),
     }
 }
 

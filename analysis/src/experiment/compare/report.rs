@@ -7,12 +7,13 @@ use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row};
 use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, ReportSection, SectionPart};
+use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
 use crate::numbers::signed;
 use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
+use maud::{Markup, html};
 
 /// The half-width of an interval that distinguishes settings well enough, as a share.
 const TARGET_HALF_WIDTH: f64 = 0.05;
@@ -25,7 +26,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
         let name = if single { "compare".into() } else { format!("compare_{}", number + 1) };
-        SectionPart::Table(Grid { name, ..table(comparison, single) }, ALL)
+        Grid { name, ..table(comparison, single) }
     };
     let tables = all.comparisons.iter().enumerate().map(table);
     ExperimentReport {
@@ -35,7 +36,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
         answer: answer(all),
         fitness: fitness_of(all),
         notes: all.notes.clone(),
-        sections: vec![ReportSection::new("compare", "B against A").with(chart(all)).with(tables)],
+        sections: vec![ReportSection::new("compare", "B against A").charts(chart(all)).tables(ALL, tables)],
         ..ExperimentReport::default()
     }
 }
@@ -181,7 +182,7 @@ const fn verdict_class(verdict: Verdict) -> &'static str {
 
 /// The ratios with their intervals: of one comparison each percentile of `rt_venue`, of several
 /// each one's median.
-fn chart(all: &Comparisons) -> Option<SectionPart> {
+fn chart(all: &Comparisons) -> Option<Markup> {
     let row = |name: String, line: &ComparisonLine| interval_row(name, verdict_class(line.verdict), line);
     let rows: Vec<IntervalRow> = match &all.comparisons[..] {
         [only] => headline_lines(only).map(|line| row(line_name(line), line)).collect(),
@@ -204,7 +205,7 @@ fn chart(all: &Comparisons) -> Option<SectionPart> {
         .map(|verdict| (verdict_class(verdict), verdict.name().to_owned()))
         .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
     let legend = legend(drawn);
-    Some(SectionPart::Chart(maud::html! { (chart) (legend) }))
+    Some(html! { (chart) (legend) })
 }
 
 /// Whether the hosts agree about `rt_venue`.

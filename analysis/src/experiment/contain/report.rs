@@ -4,9 +4,7 @@
 use super::matrix::{self, quoted_bytes, techniques_and_faults};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
-};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
 use crate::fitness::Fitness;
 use crate::numbers::{duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
@@ -17,37 +15,31 @@ use std::path::Path;
 /// `folder` has the runs whose timelines are drawn, `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
     let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
-    let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));
     let answers = "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited for the \
                    deadline. NO: the run ended, or others lost orders. nothing: the fault never came.";
-    let around = incident_charts::draw(all, folder).map(SectionPart::Chart);
     let mut sections = vec![
         ReportSection::new("contain", "Did the fault stay with its strategy?")
-            .with([
-                SectionPart::Text(answers.into()),
-                SectionPart::Chart(matrix::draw(all)),
-                SectionPart::Table(totals(all), ALL),
-            ])
-            .with(matrices),
-        ReportSection::new("around", "What the others felt").with(around),
+            .text(answers)
+            .charts([matrix::draw(all)])
+            .tables(ALL, [totals(all)])
+            .tables(ALL, levels().map(|level| by_level(all, *level))),
+        ReportSection::new("around", "What the others felt").charts(incident_charts::draw(all, folder)),
     ];
     if !all.rows.is_empty() {
-        let parts = [
-            SectionPart::Table(recovery_times(all), TERMINAL | FILES),
-            SectionPart::Table(full_table(all), FILES | PAGE),
-        ];
-        sections.push(ReportSection::new("what", "What was seen, lost, and how long it took").with(parts));
+        sections.push(
+            ReportSection::new("what", "What was seen, lost, and how long it took")
+                .tables(TERMINAL | FILES, [recovery_times(all)])
+                .tables(FILES | PAGE, [full_table(all)]),
+        );
     }
     if !all.venues.is_empty() {
-        sections.push(
-            ReportSection::new("venues", "Did the fault stay with its venue?")
-                .with([SectionPart::Table(venue_table(all), ALL)]),
-        );
+        let venues = ReportSection::new("venues", "Did the fault stay with its venue?");
+        sections.push(venues.tables(ALL, [venue_table(all)]));
     }
     if !all.roles.is_empty() {
         let text = "yes: it came back from its journal, and every order with it. NO: the run ended.";
-        let parts = [SectionPart::Text(text.into()), SectionPart::Table(role_table(all), ALL)];
-        sections.push(ReportSection::new("roles", "Did the engine's roles come back?").with(parts));
+        let roles = ReportSection::new("roles", "Did the engine's roles come back?");
+        sections.push(roles.text(text).tables(ALL, [role_table(all)]));
     }
     let tried = all.rows.len() + all.venues.len() + all.roles.len();
     ExperimentReport {

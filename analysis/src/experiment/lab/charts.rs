@@ -1,6 +1,6 @@
 //! The charts of the queue benchmark `lab`: latency against CPU time, and the spread of run times.
 
-use super::figures::{CellFigures, PAIRS};
+use super::figures::{Measured, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
@@ -41,14 +41,13 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
 
 /// Draws latency against CPU time per event, one chart for each pair of producer and consumer
 /// speeds.
-pub fn pareto(lab: &Lab) -> Vec<Markup> {
-    PAIRS.into_iter().filter_map(|pair| pareto_of(lab, pair)).collect()
+pub fn pareto(measured: &[Measured<'_>]) -> Vec<Markup> {
+    PAIRS.into_iter().filter_map(|pair| pareto_of(measured, pair)).collect()
 }
 
-fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> {
-    let cells = lab.cells.iter().filter(|cell| (cell.producer, cell.consumer) == (producer, consumer));
-    let point = |cell| {
-        let figures = CellFigures::from_cell(cell, lab.events)?;
+fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)) -> Option<Markup> {
+    let cells = measured.iter().filter(|(cell, _)| (cell.producer, cell.consumer) == (producer, consumer));
+    let point = |(cell, figures): &Measured<'a>| {
         let p50 = (figures.p50? as f64).max(1.0);
         let p99 = figures.p99.map_or(p50, |p99| p99 as f64);
         Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })

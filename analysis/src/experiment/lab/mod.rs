@@ -319,17 +319,6 @@ impl Lab {
         }
         Fitness::new(fitness.reasons)
     }
-
-    /// Returns the benchmark's queues, in the order of its tables.
-    pub fn carriers(&self) -> Vec<String> {
-        let mut carriers: Vec<String> = Vec::new();
-        for carrier in self.cells.iter().map(LabCell::carrier) {
-            if !carriers.contains(&carrier) {
-                carriers.push(carrier);
-            }
-        }
-        carriers
-    }
 }
 
 impl Document for Lab {

@@ -4,7 +4,7 @@ use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, search, tables};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, conditions, machine_facts,
+    ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, conditions, machine_facts,
 };
 use crate::numbers::{duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, Spread};
@@ -28,12 +28,11 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     let sections = match &sweep.search {
         Some(search) => vec![search::section(sweep, search)],
         None => {
-            let rt_venue =
-                tables::rt_venue(sweep).into_iter().map(|grid| SectionPart::Table(grid, TERMINAL | FILES));
-            let others = [tables::by_floor(sweep), tables::by_host(sweep)];
-            let others = others.into_iter().flatten().map(|grid| SectionPart::Table(grid, ALL));
-            let table = ReportSection::new("tables", "By placement and host").with(rt_venue).with(others);
-            [vec![table], point_sections(sweep)].concat()
+            let tables = ReportSection::new("tables", "By placement and host")
+                .tables(TERMINAL | FILES, tables::rt_venue(sweep))
+                .tables(ALL, tables::by_floor(sweep))
+                .tables(ALL, tables::by_host(sweep));
+            [vec![tables], point_sections(sweep)].concat()
         }
     };
     ExperimentReport { sections, ..report }
@@ -189,7 +188,5 @@ pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSe
         "Medians over the sound repeats; a figure that one of them lacks is left out (–). Stall-free: of the orders that no stall of the \
          machine touched; on: their share of all orders.",
     );
-    let mut charts: Vec<SectionPart> = charts::all(sweep).into_iter().map(SectionPart::Chart).collect();
-    charts.push(SectionPart::Table(table, PAGE));
-    vec![ReportSection::new("points", "Every point").with(charts)]
+    vec![ReportSection::new("points", "Every point").charts(charts::all(sweep)).tables(PAGE, [table])]
 }

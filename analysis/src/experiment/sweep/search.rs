@@ -3,7 +3,7 @@
 use super::SweepRecord;
 use crate::chart::axis;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
-use crate::experiment::{ALL, PAGE, ReportSection, SectionPart};
+use crate::experiment::{ALL, PAGE, ReportSection};
 use crate::fitness::Fitness;
 use crate::numbers::{duration, duration_or_dash, plain};
 use crate::stats::Spread;
@@ -117,11 +117,10 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         ],
         &steps,
     );
-    let chart = chart(sweep, search).map(SectionPart::Chart);
     ReportSection::new("highest", "The highest rate held")
-        .with(chart)
-        .with([SectionPart::Table(highest, ALL)])
-        .with([SectionPart::Table(tried, PAGE)])
+        .charts(chart(sweep, search))
+        .tables(ALL, [highest])
+        .tables(PAGE, [tried])
 }
 
 /// Returns the result of a search for the highest rate in one sentence.
