@@ -10,6 +10,7 @@ pub mod escape;
 pub mod evaluation;
 pub mod experiment;
 pub mod fitness;
+mod grouping;
 pub mod hlog;
 pub mod html;
 pub mod inspect;

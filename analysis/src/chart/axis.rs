@@ -72,11 +72,16 @@ pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<LabeledTi
     }
 }
 
+/// Returns the unit in which a duration has the fewest digits: its nanoseconds and its symbol.
+pub fn time_unit(ns: f64) -> (f64, &'static str) {
+    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    UNITS.into_iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(UNITS[3])
+}
+
 /// Formats a duration as a tick label, in the unit that makes it shortest.
 pub fn duration(ns: f64) -> String {
-    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-    let unit = UNITS.iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(&UNITS[3]);
-    format!("{} {}", number(ns / unit.0), unit.1)
+    let (size, symbol) = time_unit(ns);
+    format!("{} {symbol}", number(ns / size))
 }
 
 /// Formats a number as a tick label without redundant digits: `0.3`, `5,000`, `50 k`, `2.5 M`.
@@ -91,8 +96,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Returns the ticks of a percentile axis: 0 %, the median and each further nine with enough
-/// samples.
+/// Returns the ticks of a percentile axis: 0 %, the median and each nine with enough samples.
 pub fn percentile_ticks(max: f64) -> Vec<LabeledTick> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;

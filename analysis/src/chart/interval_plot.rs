@@ -18,8 +18,7 @@ pub struct IntervalRow {
     pub interval: Option<crate::stats::Spread>,
 }
 
-/// Draws the rows of an interval plot on one common axis. With `reference`, a vertical line marks
-/// the value that means no difference.
+/// Draws the rows on one axis, with a line at `reference`, the value that means no difference.
 pub fn draw(
     id: &str,
     title: &str,
@@ -71,22 +70,4 @@ pub fn draw(
         figcaption { (title) }
         (frame.drawing(id, title, &format!("{axis_title}. {}.", rows.join("; ")), &content))
     } })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::Spread;
-
-    #[test]
-    fn row_without_interval_is_still_drawn() {
-        let interval = Some(Spread { median: 1.02, low: 0.99, high: 1.05 });
-        let row =
-            |name: &str, interval| IntervalRow { name: name.into(), note: "n".into(), class: "c1", interval };
-        let drawn = draw("i", "t", "ratio", &axis::number, Some(1.0), &[row("a", None), row("b", interval)]);
-        let text = drawn.unwrap().into_string();
-        assert_eq!(text.matches("data-row").count(), 1);
-        assert!(text.contains(">a</text>") && text.contains("data-low=\"0.99\""), "{text}");
-        assert!(draw("i", "t", "ratio", &axis::number, Some(1.0), &[row("a", None)]).is_none());
-    }
 }

@@ -1,5 +1,4 @@
-//! Sparklines: small charts of rt_venue over a section of a run. All sparklines of a page share one
-//! vertical axis.
+//! Sparklines: small charts of rt_venue over a section of a run, on one vertical axis for a page.
 
 use super::axis::duration;
 use super::scale::Scale;
@@ -48,8 +47,7 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a sparkline of the latency (`rt_venue`) over a section of a run. `id` is its id in the
-/// page, `title` its accessible title and tooltip.
+/// Draws a sparkline of `rt_venue` over a section of a run.
 pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA_BOUNDS;
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;

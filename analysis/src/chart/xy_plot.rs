@@ -1,5 +1,5 @@
-//! Line charts of a sweep: a line for each setting, a dot at the median of the repeats, a bar from
-//! their minimum to their maximum.
+//! Line charts: a line for each setting, a dot at the median of the repeats, a bar over their
+//! range.
 
 use super::axis::{self, LabelFormat};
 use super::labels::{self, LineLabel};
@@ -106,16 +106,5 @@ mod tests {
         assert!(is_log(&[1.0, 4.0, 16.0], true) && !is_log(&[1.0, 2.0, 4.0, 8.0], true));
         assert!(!is_log(&[100.0, 1900.0], false) && is_log(&[100.0, 2000.0], false));
         assert!(!is_log(&[-5.0, 2000.0], false) && !is_log(&[], false));
-    }
-
-    #[test]
-    fn plot_without_points_is_none() {
-        let draw =
-            |series: &[PlotSeries]| super::draw("p", "p", ("t", &axis::number), ("t", &axis::number), series);
-        assert!(draw(&[]).is_none());
-        assert!(draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![] }]).is_none());
-        let spread = Spread { median: 5.0, low: 4.0, high: 6.0 };
-        let drawn = draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![(1.0, spread)] }]);
-        assert!(drawn.unwrap().into_string().contains("data-y=\"5\" data-low=\"4\" data-high=\"6\""));
     }
 }

@@ -32,8 +32,7 @@ pub struct ExperimentReport {
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
     pub counts: Vec<(&'static str, u64)>,
-    /// The measuring conditions in one line, for terminal and Markdown. The page has them among its
-    /// facts.
+    /// The measuring conditions in one line, for terminal and Markdown; the page has facts.
     pub conditions: String,
     /// Machine and conditions, each with its name; folded on the page.
     pub facts: Vec<(String, String)>,
@@ -105,8 +104,8 @@ impl ExperimentReport {
         })
     }
 
-    /// Formats the report for the terminal. The answer is printed last, after tables and notes,
-    /// followed by whether the figures may be quoted. Emphasized cells are bold if `color`.
+    /// Formats the report for the terminal: tables, notes, answer, and whether the figures may be
+    /// quoted. Emphasized cells are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();

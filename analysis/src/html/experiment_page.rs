@@ -1,12 +1,10 @@
 //! The HTML page of any experiment, from its report.
 
-use super::page::{fact_columns, page, section};
-use super::table::table;
+use super::page::{fact_columns, page, section, table};
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
-/// Returns the HTML page of an experiment: answer and verdict, then its sections, then its
-/// settings.
+/// Returns the HTML page of an experiment: answer and verdict, sections, settings.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
         (verdict(report))
@@ -31,7 +29,6 @@ fn verdict(report: &ExperimentReport) -> Markup {
     }
 }
 
-/// Machine, settings and remarks, folded.
 fn settings(report: &ExperimentReport) -> Markup {
     html! {
         details id="facts" {

@@ -1,5 +1,4 @@
-//! Ratio and difference of two settings that were measured in pairs, each with a 95 % confidence
-//! interval.
+//! Ratio and difference of two settings measured in pairs, each with its 95 % interval.
 //!
 //! A repeat runs both settings one after the other on the same schedule, so that both see the same
 //! disturbances. A virtual machine may move its cores between the two, after which every hand-off
@@ -25,8 +24,7 @@ use serde::{Deserialize, Serialize};
 pub const MIN_PAIRS: usize = 5;
 /// Minimum number of pairs of runs for the permutation test.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
-/// Relative resolution of a latency ratio: percentiles come from histograms with three significant
-/// digits.
+/// Relative resolution of a ratio: histograms have three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
 /// The statistical method that computed a confidence interval.
@@ -65,8 +63,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the sign of the difference: -1 if B is less than A, 1 if it is more, 0 if it is
-    /// unclear. It is unclear if the ratio's interval, widened by [`RESOLUTION`], contains 1.
+    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
+    /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -133,8 +131,7 @@ mod tests {
         super::difference(&one_placement(a), &one_placement(b), 0.0)
     }
 
-    /// Returns how many of `rounds` comparisons of drawn sides detect a difference, at a clock step
-    /// of `step`.
+    /// Returns how many of `rounds` comparisons detect a difference, at a clock step of `step`.
     fn count(
         rounds: usize,
         seed: u64,

@@ -47,11 +47,9 @@ pub struct Sample {
 
 /// Up to this many pairs all exchanges are tried; with more, a random sample of [`SAMPLED_FLIPS`].
 const MAX_EXHAUSTIVE_PAIRS: usize = 10;
-/// Number of sampled exchanges.
 const SAMPLED_FLIPS: usize = 999;
 /// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
-/// Significance level.
 const LEVEL: f64 = 0.05;
 /// Quantile of the normal distribution for [`LEVEL`], two-sided.
 const Z: f64 = 1.959_964;
@@ -88,8 +86,7 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// Estimates the shift between A and B by rank sums, within each core placement. Returns `None`
-/// with too few runs of both sides in one placement.
+/// Estimates the shift by rank sums; `None` with too few runs of both sides in one placement.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
@@ -105,8 +102,7 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// Estimates the shift between A and B by a permutation test that exchanges A and B within pairs.
-/// Returns `None` with too few runs of both sides in one placement.
+/// Estimates the shift by exchanging A and B within pairs; `None` as for [`ranks`].
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.
@@ -166,8 +162,7 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
     as_far as f64 <= LEVEL * all as f64
 }
 
-/// Returns for each pair B's rank minus A's among the runs of their placements, as shares, after
-/// shifting B back.
+/// Returns each pair's difference of ranks within its placement, as a share, with B shifted back.
 fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
     let values: Vec<Sample> =
         a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();

@@ -4,24 +4,22 @@ use super::report::{BillColumns, LATENCIES, cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
+use crate::grouping::distinct;
 use crate::numbers::duration;
 use crate::stats::Verdict;
 use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Technique};
 
-/// The legend of the cells of the table.
 const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen; unclear: the interval is \
                      wider than ±25 %";
 
-/// The technique of the answer: the default one, or the first that was measured at another level
-/// than threads.
+/// The technique of the answer: the default one if it has costs, or the first that has.
 fn headline_technique(bill: &Bill) -> Option<Technique> {
     let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
     let first = measured.clone().next()?;
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
 
-/// Returns the result of a bill of isolation costs in one sentence.
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
@@ -41,9 +39,8 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) = levels.iter().copied().partition(|(_, cost)| is_telling(cost));
     let unit = unit_of(known.iter().map(|(_, cost)| *cost));
     let cost_of = |(row, cost): &(&BillRow, &LevelCost)| {
-        let by = cost.line.difference?.difference;
-        let [value, low, high] = [by.value, by.low, by.high].map(|ns| unit.signed(ns));
-        Some(format!("{} adds {value} {} [{low}, {high}]", row.level(), unit.symbol()))
+        let [value, interval] = unit.difference(cost.line.difference?.difference);
+        Some(format!("{} adds {value} {} {interval}", row.level(), unit.symbol()))
     };
     let mut parts: Vec<String> = known.iter().filter_map(cost_of).collect();
     let threads = threads.map_or_else(|| "thread".into(), |ns| format!("thread's {}", duration(ns as u64)));
@@ -69,7 +66,6 @@ fn is_telling(cost: &LevelCost) -> bool {
     cost.line.difference.is_some() && cost.line.verdict != Verdict::NotComparable && !is_unclear(&cost.line)
 }
 
-/// The unit of these costs and their intervals.
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     let figures = |cost: &LevelCost| {
         let by = cost.line.difference.filter(|_| is_telling(cost)).map(|found| found.difference);
@@ -78,8 +74,7 @@ fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     TimeUnit::for_durations(costs.flat_map(figures))
 }
 
-/// Returns the terminal's table of what each isolation level costs, with the technique of the
-/// headline.
+/// Returns the terminal's table of what each level costs with the technique of the answer.
 pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     let technique = headline_technique(bill)?;
     let unit = latency_unit(bill);
@@ -97,28 +92,20 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     Some(grid.note("all techniques: bill.md and report.html"))
 }
 
-/// Returns the table of the latency that each isolation level adds to a technique in threads.
-/// `None`: no level was measured against threads. A row for each technique, and one for each
-/// placement of the machine's cores where there were several.
+/// Returns the table of what each isolation level adds to a technique in threads: a row for each
+/// technique, and one for each placement of the cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
-    let mut levels: Vec<String> = Vec::new();
-    let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();
-    for row in &bill.rows {
-        if !row.adds.is_empty() && !levels.contains(&row.level()) {
-            levels.push(row.level());
-        }
-        for cost in &row.adds {
-            let key = (row.technique, placement_key(cost));
-            if !rows.contains(&key) {
-                rows.push(key);
-            }
-        }
-    }
+    let added = || bill.rows.iter().filter(|row| !row.adds.is_empty());
+    let levels = distinct(added().map(BillRow::level));
     (!levels.is_empty()).then_some(())?;
+    let keys = |row: &BillRow| {
+        let technique = row.technique;
+        row.adds.iter().map(move |cost| (technique, placement_key(cost))).collect::<Vec<_>>()
+    };
     // Technique by technique as the rows have them, all runs first, then from the nearest cores on.
-    let order = |technique: &Technique| rows.iter().position(|(other, _)| other == technique);
-    let mut sorted = rows.clone();
-    sorted.sort_by_key(|(technique, floor)| (order(technique), *floor));
+    let techniques = distinct(added().map(|row| row.technique));
+    let mut sorted = distinct(added().flat_map(keys));
+    sorted.sort_by_key(|(technique, floor)| (techniques.iter().position(|other| other == technique), *floor));
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
     let costs = || bill.rows.iter().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
@@ -157,7 +144,6 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     Some(grid)
 }
 
-/// The placement's floor in whole nanoseconds.
 fn placement_key(cost: &LevelCost) -> Option<u64> {
     cost.floor_ns.map(|floor| floor.round() as u64)
 }
@@ -168,9 +154,8 @@ fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
     match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
         Some(_) if is_unclear(line) => "unclear".into(),
         Some(found) => {
-            let [value, low, high] = [found.difference.value, found.difference.low, found.difference.high]
-                .map(|ns| unit.signed(ns));
-            format!("{}{value} [{low}, {high}]", verdict_mark(line.verdict))
+            let [value, interval] = unit.difference(found.difference);
+            format!("{}{value} {interval}", verdict_mark(line.verdict))
         }
         None => "–".into(),
     }
@@ -188,30 +173,15 @@ mod tests {
             || compare_figure(&pair_runs(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
         BillRow {
             isolation,
-            technique: Technique::default(),
             variant: String::new(),
-            runs,
             p50_ns: Some(300.0),
-            p99_ns: None,
-            p999_ns: None,
-            stall_free_p99_ns: None,
-            stall_free_p999_ns: None,
-            taken_out: None,
-            reference: None,
-            differences: Vec::new(),
             adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
-            caveats: Vec::new(),
-            cpu_s_per_million: None,
-            startup_ns: None,
-            pss_bytes: None,
-            page_faults: None,
-            context_switches: None,
-            contains: None,
+            ..fixtures::golden::<Bill>().rows[0].clone()
         }
     }
 
     fn bill(rows: Vec<BillRow>) -> Bill {
-        Bill { rows, conditions: String::new(), notes: Vec::new() }
+        Bill { rows, ..fixtures::golden() }
     }
 
     #[test]

@@ -6,12 +6,13 @@ use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{format_ratio, interval_row, verdict_mark};
+use crate::experiment::ratio::{format_ratio, interval_row, line_of, verdict_mark};
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
+use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration_or_dash, percent, plain, short};
-use crate::stats::{ComparisonLine, Percentile};
+use crate::stats::Percentile;
 use crate::summary::Measure;
 use crate::table::{Column, Grid};
 use crate::units::human_bytes;
@@ -20,7 +21,6 @@ use protocol::plan::Isolation;
 
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
-/// Above the charts.
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
 
@@ -36,7 +36,6 @@ pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
     |row| row.stall_free_p999_ns,
 ];
 
-/// Returns the time unit of all latencies in the tables of a bill.
 pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
     let of = |row: &BillRow| LATENCIES.map(|latency| latency(row));
     TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
@@ -93,8 +92,7 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     }
 }
 
-/// The tables of the page with a row for each row of the bill, and one wide table for documents and
-/// programs.
+/// The tables of the page, and one wide table for documents and programs.
 fn tables(bill: &Bill) -> (Vec<Grid>, Grid) {
     let unit = latency_unit(bill);
     let latencies = LATENCIES.map(|of| move |row: &BillRow| unit.format_or_dash(of(row)));
@@ -178,13 +176,8 @@ fn reference_name(row: &BillRow) -> String {
     row.reference.map_or_else(|| "–".into(), |found| format!("{}/{}", found.isolation, found.technique))
 }
 
-/// The line of a row that compares that figure with its reference.
-fn comparison_of(row: &BillRow, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
-    row.differences.iter().find(|line| line.measure == measure.name() && line.percentile == percentile)
-}
-
 fn format_difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String {
-    comparison_of(row, measure, percentile)
+    line_of(&row.differences, measure, percentile)
         .map_or_else(|| "–".into(), |line| format!("{}{}", verdict_mark(line.verdict), format_ratio(line)))
 }
 
@@ -196,7 +189,7 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
         CLASSES[levels.iter().position(|other| *other == level).unwrap_or(0) % CLASSES.len()]
     };
     let row = |row: &BillRow| {
-        let (line, reference) = (comparison_of(row, Measure::RtVenue, percentile)?, row.reference?);
+        let (line, reference) = (line_of(&row.differences, Measure::RtVenue, percentile)?, row.reference?);
         let against = match reference.technique == row.technique {
             true => reference.isolation.to_string(),
             false => reference.technique.to_string(),
@@ -217,16 +210,10 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
 
 /// Why rows are not comparable, and what weakens them: each reason once, with its rows.
 fn remarks(bill: &Bill) -> Vec<String> {
-    let mut about: Vec<(&str, Vec<String>)> = Vec::new();
-    for row in &bill.rows {
-        let name = format!("{} {}", row.technique, row.level());
-        for reason in row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats) {
-            match about.iter_mut().find(|(known, _)| known == reason) {
-                Some((_, rows)) if rows.contains(&name) => {}
-                Some((_, rows)) => rows.push(name.clone()),
-                None => about.push((reason, vec![name.clone()])),
-            }
-        }
-    }
-    about.into_iter().map(|(reason, rows)| format!("{}: {reason}", rows.join(", "))).collect()
+    let reasons = bill.rows.iter().flat_map(|row| {
+        let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
+        reasons.map(move |reason| (reason, format!("{} {}", row.technique, row.level())))
+    });
+    let remark = |(reason, rows): (&String, Vec<String>)| format!("{}: {reason}", distinct(rows).join(", "));
+    grouped(reasons).into_iter().map(remark).collect()
 }

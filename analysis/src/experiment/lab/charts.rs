@@ -6,9 +6,9 @@ use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, legend, line, text, text_width};
+use crate::grouping::grouped;
 use maud::{Markup, html};
 
-/// The color of a way of waiting.
 const fn class(wait: Wait) -> &'static str {
     match wait {
         Wait::Busy => "c2",
@@ -18,7 +18,6 @@ const fn class(wait: Wait) -> &'static str {
     }
 }
 
-/// A cell in the chart of latency against CPU.
 struct ParetoPoint<'a> {
     cell: &'a LabCell,
     cpu: f64,
@@ -39,8 +38,7 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Draws latency against CPU time per event, one chart for each pair of producer and consumer
-/// speeds.
+/// Draws latency against CPU time per event, a chart for each pair of speeds.
 pub fn pareto(measured: &[Measured<'_>]) -> Vec<Markup> {
     PAIRS.into_iter().filter_map(|pair| pareto_of(measured, pair)).collect()
 }
@@ -112,18 +110,11 @@ const LABEL_HEIGHT: f64 = 15.0;
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// Draws the spread of run times: a panel for each queue and pair of speeds, a strip for each way
-/// of waiting.
+/// Draws the spread of run times: a panel for each queue and speeds, a strip for each wait.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     const STRIP: f64 = 30.0;
-    let mut panels: Vec<(String, Vec<&LabCell>)> = Vec::new();
-    for cell in lab.cells.iter().filter(|cell| cell.sound().next().is_some()) {
-        let title = format!("{}, {}", cell.carrier(), cell.speeds());
-        match panels.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, cells)) => cells.push(cell),
-            None => panels.push((title, vec![cell])),
-        }
-    }
+    let cells = lab.cells.iter().filter(|cell| cell.sound().next().is_some());
+    let panels = grouped(cells.map(|cell| (format!("{}, {}", cell.carrier(), cell.speeds()), cell)));
     let strips = panels.iter().map(|(_, cells)| cells.len()).max()?;
     let longest = panels.iter().map(|(title, _)| text_width(title)).fold(0.0, f64::max);
     let columns = ((WIDTH / (longest + 60.0)) as usize).clamp(1, 3);
@@ -170,7 +161,6 @@ fn run_time_panel(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0
     }
 }
 
-/// How many runs fall into each bar.
 fn bins(cell: &LabCell, min: f64, max: f64) -> [usize; BIN_COUNT] {
     let mut bins = [0; BIN_COUNT];
     for run in cell.sound() {

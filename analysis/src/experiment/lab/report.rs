@@ -5,16 +5,15 @@ use super::seed::seed_table;
 use super::tables::{against_busy, carrier_table, fairness, full_table, waits_against_busy};
 use super::{Lab, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::grouping::distinct;
 use crate::numbers::{count, duration, plain};
 use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::Isolation;
 
-/// Above the charts of latency against CPU.
 const PARETO: &str = "Each dot is a queue and a way of waiting, at the p50 of the latency; its line goes up to the 99th percentile. Left is \
                       cheaper, down is quicker: the stepped line joins what no other beats in both. Of a slow side that works, its work is in \
                       the CPU time.";
-/// Above the spread of the run times.
 const RUNS: &str = "How the run times of each cell are spread: two humps are two kinds of runs.";
 
 /// Returns the report of a queue benchmark (`launcher lab`).
@@ -25,14 +24,9 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         false => section.charts(charts),
     };
     let measured = measured(lab);
-    let mut carriers: Vec<String> = Vec::new();
-    for carrier in measured.iter().map(|(cell, _)| cell.carrier()) {
-        if !carriers.contains(&carrier) {
-            carriers.push(carrier);
-        }
-    }
-    let carriers = carriers.iter().filter_map(|carrier| carrier_table(&measured, carrier));
-    let mut carriers: Vec<Grid> = carriers.collect();
+    let carriers = distinct(measured.iter().map(|(cell, _)| cell.carrier()));
+    let mut carriers: Vec<Grid> =
+        carriers.iter().filter_map(|carrier| carrier_table(&measured, carrier)).collect();
     if let Some(last) = carriers.last_mut() {
         last.notes
             .push("medians over the runs; CPU and wakes are of an event, switches of a thousand".into());
@@ -69,7 +63,6 @@ pub fn report(lab: &Lab) -> ExperimentReport {
     }
 }
 
-/// The measuring conditions in one line.
 fn condition_line(lab: &Lab) -> String {
     let slack = duration(lab.slack_ns);
     format!(
@@ -87,8 +80,7 @@ fn condition_line(lab: &Lab) -> String {
     )
 }
 
-/// The result of a lab in one sentence: what each way of waiting costs and buys against busy
-/// waiting, or the quickest and the cheapest cell.
+/// The result: what each way of waiting costs and buys, or the quickest and the cheapest cell.
 fn answer(measured: &[Measured<'_>]) -> String {
     let against = waits_against_busy(measured);
     if !against.is_empty() {
@@ -111,7 +103,6 @@ fn answer(measured: &[Measured<'_>]) -> String {
     }
 }
 
-/// Remarks about a lab.
 fn notes(lab: &Lab) -> Vec<String> {
     let mut notes = lab.notes.clone();
     if let Some(sleep) = lab.sleep {

@@ -5,8 +5,7 @@ use super::{Lab, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// Returns the seed benchmark's table: run times of the four pairs of speeds, by queue and waiting.
-/// The seed's own values are next to them.
+/// Returns the seed benchmark's table: run times of the four pairs of speeds.
 pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let of = |technique: &str, wait: Wait, pair: (Speed, Speed)| {
         let is_it = |(cell, _): &&Measured<'_>| {
@@ -63,8 +62,7 @@ pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Splits a run with a slow end into the requested slowness, the timer's lateness, and the rest,
-/// which is the queue's.
+/// Splits a run with a slow end into its slowness, the timer's lateness, and the queue's rest.
 fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> {
     let (kind, time) = lab.slow.split_once(':')?;
     let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;

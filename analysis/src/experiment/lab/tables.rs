@@ -1,5 +1,4 @@
-//! The tables of the queue benchmark `lab`: the headline, a table for each queue, all figures,
-//! fairness.
+//! The tables of `lab`: waiting against busy, each queue, all figures, fairness.
 
 use super::figures::{CellFigures, Measured, PAIRS};
 use super::{Lab, LabCell, LabRun, Wait};
@@ -8,13 +7,11 @@ use crate::numbers::{count, duration, plain};
 use crate::stats::{Spread, median};
 use crate::table::{Column, Grid, GridRow};
 
-/// Formats a multiple; a dash if it is unknown.
 fn multiple(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "–".into(), |ratio| format!("{}×", plain(ratio)))
 }
 
-/// Returns the table of CPU time and latency of each way of waiting, relative to busy polling. Each
-/// figure is the median over the queues.
+/// Returns CPU time and latency of each way of waiting over busy: medians over the queues.
 pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let is_used = |wait: &&Wait| lab.cells.iter().any(|cell| cell.wait == **wait);
     let (busy, others): (Vec<Wait>, Vec<Wait>) =
@@ -43,8 +40,7 @@ const FIGURES: [fn(&CellFigures) -> Option<f64>; 3] = [
     |figures| figures.p99.map(|ns| ns as f64),
 ];
 
-/// A figure of a way of waiting over that of busy waiting at the same speeds: the median over the
-/// queues of the cells that `is_it` selects.
+/// A figure over that of busy waiting at the same speeds: the median over the selected cells.
 fn ratio_to_busy(
     measured: &[Measured<'_>],
     wait: Wait,
@@ -61,9 +57,8 @@ fn ratio_to_busy(
     median(&cells.filter_map(ratio).collect::<Vec<_>>())
 }
 
-/// Returns CPU and median latency of each way of waiting against busy waiting, over all speeds and
-/// queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare
-/// with.
+/// Returns each way of waiting against busy, over all cells: `park: 0.10 × the CPU of busy, 4.20 ×
+/// its p50`. Empty without busy waiting.
 pub fn waits_against_busy(measured: &[Measured<'_>]) -> Vec<String> {
     let sentence = |wait: &Wait| {
         let [cpu, p50, _] = FIGURES.map(|of| ratio_to_busy(measured, *wait, &|_| true, of).map(plain));

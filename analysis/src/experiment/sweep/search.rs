@@ -11,8 +11,7 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// The searches for the highest order rate that meets a latency bound, one for each combination of
-/// settings.
+/// The searches for the highest order rate that meets a latency bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
@@ -58,8 +57,7 @@ pub struct RateStep {
 }
 
 impl SearchRecord {
-    /// Returns that the latencies may not be quoted. A search for the highest rate saves no
-    /// verdicts.
+    /// Returns that the latencies may not be quoted: a search saves no verdicts.
     pub fn fitness(&self) -> Fitness {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
@@ -71,7 +69,6 @@ impl SearchRecord {
     }
 }
 
-/// Returns a section with the highest rate of each combination of settings and all tried rates.
 pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
     let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
@@ -123,7 +120,6 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         .tables(PAGE, [tried])
 }
 
-/// Returns the result of a search for the highest rate in one sentence.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
     let found = sweep
         .points
