@@ -5,7 +5,6 @@ use super::svg::{Frame, coordinate, line, text};
 use crate::numbers::count;
 use maud::{Markup, html};
 
-/// A function that formats a value as a tick label.
 pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
 
 /// The minimum distance between two labeled ticks, so that their labels do not overlap.
@@ -54,7 +53,6 @@ pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>)
     bottom_at(frame, scale, title, ticks.collect())
 }
 
-/// Draws a chart's horizontal axis with the given ticks.
 pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<LabeledTick>) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {

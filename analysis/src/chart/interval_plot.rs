@@ -11,7 +11,6 @@ const ROW: f64 = 24.0;
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
     pub name: String,
-    /// Text to the right of the row.
     pub note: String,
     pub class: &'static str,
     /// Estimate and interval; `None` if unknown: the note has the reason.

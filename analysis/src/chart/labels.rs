@@ -11,7 +11,6 @@ pub struct LineLabel {
     pub x: f64,
     pub y: f64,
     pub text: String,
-    /// CSS class that gives the label the color of its line.
     pub class: String,
 }
 

@@ -40,17 +40,14 @@ impl Scale {
         Self::linear_round(low, high, range)
     }
 
-    /// Creates a logarithmic scale from exactly `low` to `high`.
     pub const fn log_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { domain: (low, high), range, step: None }
     }
 
-    /// Creates a linear scale from exactly `low` to `high`.
     pub fn linear_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { domain: (low, high), range, step: Some(step((high - low) / parts(range))) }
     }
 
-    /// Returns the coordinate of a value on the scale.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = if self.is_log() {
@@ -61,12 +58,10 @@ impl Scale {
         from + share * (to - from)
     }
 
-    /// Returns `true` for a logarithmic scale.
     pub const fn is_log(&self) -> bool {
         self.step.is_none()
     }
 
-    /// Returns the smallest and the largest value on the scale.
     pub const fn domain(&self) -> (f64, f64) {
         self.domain
     }
@@ -76,8 +71,8 @@ impl Scale {
         self.range
     }
 
-    /// Returns the value of each tick, and whether it has a label. Linear: at multiples of 1, 2 or 5
-    /// times a power of ten, ten at most. Logarithmic: at the decades and, labeled below three
+    /// Returns the value of each tick, and whether it has a label. Linear: at multiples of 1, 2 or
+    /// 5 times a power of ten, ten at most. Logarithmic: at the decades and, labeled below three
     /// decades, at 2 and 5 times a decade.
     pub fn ticks(&self) -> Vec<(f64, bool)> {
         let (low, high) = self.domain;
@@ -94,7 +89,6 @@ impl Scale {
             .collect()
     }
 
-    /// Returns the values of the ticks that have a label.
     pub fn labeled_ticks(&self) -> Vec<f64> {
         self.ticks().into_iter().filter(|(_, is_labeled)| *is_labeled).map(|(value, _)| value).collect()
     }

@@ -32,7 +32,6 @@ impl TimelineSlice<'_> {
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
-    /// Returns the minimum and the maximum of the section's latencies.
     pub fn min_max(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))

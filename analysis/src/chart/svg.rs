@@ -128,7 +128,6 @@ pub fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> Markup 
     html! { text x=(coordinate(x)) y=(coordinate(y)) text-anchor=(anchor) class=(class) { (content) } }
 }
 
-/// Returns an SVG line element.
 pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }

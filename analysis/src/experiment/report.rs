@@ -1,8 +1,8 @@
 //! The report of an experiment as one value, from which terminal output, files and page are made.
 //!
-//! The function `report` of each experiment fills an [`ExperimentReport`] with tables ([`Grid`]) and
-//! charts ([`crate::chart`]). The launcher prints and saves it, `html::experiment_page` makes the
-//! page.
+//! The function `report` of each experiment fills an [`ExperimentReport`] with tables ([`Grid`])
+//! and charts ([`crate::chart`]). The launcher prints and saves it, `html::experiment_page` makes
+//! the page.
 
 use crate::cpu_list;
 use crate::document::{SaveError, write_atomically};
@@ -32,7 +32,7 @@ pub struct ExperimentReport {
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
     pub counts: Vec<(&'static str, u64)>,
-    /// The measuring conditions in one line, for terminal and Markdown; the page has facts.
+    /// The measuring conditions in one line; on the page they are among the facts.
     pub conditions: String,
     /// Machine and conditions, each with its name; folded on the page.
     pub facts: Vec<(String, String)>,
@@ -47,7 +47,6 @@ pub struct ExperimentReport {
 pub(crate) struct ReportSection {
     /// Id of the section, unique in the page.
     pub(crate) id: String,
-    /// Heading of the section.
     pub(crate) heading: String,
     /// Tables and drawings, in order.
     pub(crate) parts: Vec<SectionPart>,

@@ -4,7 +4,7 @@ use crate::numbers::{count, plain};
 use crate::stats::Estimate;
 
 /// The unit of all durations in a table, chosen by the largest of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TimeUnit {
     Nanoseconds,
     Microseconds,

@@ -1,19 +1,8 @@
 //! Synthetic run outlines for tests.
 
-use super::RunOutline;
-use crate::document::Document;
-use crate::experiment::SweepRecord;
+use super::{MachineKey, RunOutline};
 use crate::summary::Distribution;
-use std::path::Path;
-
-/// Returns the document in its golden file.
-///
-/// # Panics
-/// The golden file cannot be read.
-pub fn golden<D: Document>() -> D {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden");
-    D::read(&folder).unwrap_or_else(|error| panic!("{error}"))
-}
+use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 
 /// Returns a synthetic outline of a run with this median rt_venue, and twice the median as p99.
 pub fn run(hash: usize, ns: f64) -> RunOutline {
@@ -28,10 +17,39 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         [("rt_venue", figures), ("rt_venue_from_due", figures), ("submit", stage), ("completion", stage)];
     RunOutline {
         run: format!("run-{hash}-{ns}"),
+        technique: Technique::default(),
+        isolation: Isolation::Thread,
+        threading: Threading::Shared,
+        idle: Idle::Spin,
+        strategies: 1,
+        venues: 4,
+        capacity: 8192,
+        stamps: Stamps::All,
+        work_ns: 0,
         work_done_ns: None,
-        pss_bytes: None,
+        machine: MachineKey {
+            hostname: "a".into(),
+            cpu_model: "a processor".into(),
+            cores_allowed: vec![0, 1],
+        },
         schedule_hash: format!("{hash:016x}"),
+        oversubscribed: false,
+        complete: true,
+        valid: true,
+        fit_for_latency: true,
+        reasons: Vec::new(),
+        offered_per_s: Some(20_000.0),
+        achieved_per_s: Some(19_990.0),
+        utilization: Some(0.1),
+        returned: 100_000,
+        cpu_ns: 1,
+        startup_ns: 1,
+        pss_bytes: None,
+        page_faults: 0,
+        context_switches: 0,
+        core_rtt_ns: Some(100.0),
+        core_rtt_after_ns: Some(100.0),
+        clock_step_ns: 0.0,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
-        ..golden::<SweepRecord>().points[0].runs[0].outline.clone()
     }
 }

@@ -46,7 +46,7 @@ pub fn hosts<'a>(runs: &[&'a RunOutline]) -> Vec<&'a MachineKey> {
     distinct(runs.iter().map(|run| &run.machine))
 }
 
-/// Returns the run's core-to-core round trip in nanoseconds: the mean of before and after.
+/// Returns the run's core-to-core round trip in nanoseconds: the mean of the known ones.
 pub fn core_rtt(run: &RunOutline) -> Option<f64> {
     match (run.core_rtt_ns, run.core_rtt_after_ns) {
         (Some(before), Some(after)) => Some(f64::midpoint(before, after)),

@@ -1,17 +1,58 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::report::{BillColumns, LATENCIES, cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::distinct;
-use crate::numbers::duration;
+use crate::numbers::{duration, duration_or_dash, plain, short};
 use crate::stats::Verdict;
-use crate::table::{Grid, GridRow};
+use crate::table::{Column, Grid, GridRow};
+use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
 
 const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen; unclear: the interval is \
                      wider than ±25 %";
+
+/// The columns of a table with one row for each isolation level and technique.
+pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
+
+/// The latencies of a row: p50, p99 and p99.9, then the two stall-free ones.
+pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
+    |row| row.p50_ns,
+    |row| row.p99_ns,
+    |row| row.p999_ns,
+    |row| row.stall_free_p99_ns,
+    |row| row.stall_free_p999_ns,
+];
+
+pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
+    let of = |row: &BillRow| LATENCIES.map(|latency| latency(row));
+    TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
+}
+
+/// Returns the columns with the costs of an isolation level besides latency.
+pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
+    let mut costs: BillColumns<'a> = vec![
+        ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
+        ("start", &|row| time_or_dash(row.startup_ns)),
+        ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
+        ("faults", &|row| count_or_dash(row.page_faults)),
+        ("switches", &|row| count_or_dash(row.context_switches)),
+    ];
+    // This column is there once there is something in it.
+    if bill.rows.iter().any(|row| row.contains.is_some()) {
+        costs.push(("contains", &|row| row.contains.clone().unwrap_or_else(|| "–".into())));
+    }
+    costs
+}
+
+pub(super) fn time_or_dash(ns: Option<f64>) -> String {
+    duration_or_dash(ns.map(|ns| ns as u64))
+}
+
+fn count_or_dash(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| short(value.round() as u64))
+}
 
 /// The technique of the answer: the default one if it has costs, or the first that has.
 fn headline_technique(bill: &Bill) -> Option<Technique> {
@@ -109,10 +150,7 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
     let costs = || bill.rows.iter().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
-    let unit = match (TimeUnit::for_durations(threads_ns), unit_of(costs())) {
-        (one, other) if one as u8 > other as u8 => one,
-        (_, other) => other,
-    };
+    let unit = TimeUnit::for_durations(threads_ns).max(unit_of(costs()));
     let cells = |(technique, floor): &(Technique, Option<u64>)| {
         let of = |level: &String| {
             let row = bill.rows.iter().find(|row| row.technique == *technique && row.level() == *level)?;
@@ -164,6 +202,7 @@ fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::golden;
     use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
     use crate::summary::Measure;
 
@@ -176,12 +215,12 @@ mod tests {
             variant: String::new(),
             p50_ns: Some(300.0),
             adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
-            ..fixtures::golden::<Bill>().rows[0].clone()
+            ..golden::<Bill>().rows[0].clone()
         }
     }
 
     fn bill(rows: Vec<BillRow>) -> Bill {
-        Bill { rows, ..fixtures::golden() }
+        Bill { rows, ..golden() }
     }
 
     #[test]

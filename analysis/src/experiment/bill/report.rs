@@ -1,21 +1,21 @@
 //! The report of a bill: the cost that a level adds to a technique, latencies, and ratios to the
 //! reference.
 
-use super::headline::{answer, headline, levels_of_headline};
+use super::headline::{
+    BillColumns, LATENCIES, answer, cost_columns, headline, latency_unit, levels_of_headline, time_or_dash,
+};
 use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row, line_of, verdict_mark};
 use crate::experiment::sweep::{point_sections, report_frame};
-use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
 use crate::grouping::{distinct, grouped};
-use crate::numbers::{duration_or_dash, percent, plain, short};
+use crate::numbers::percent;
 use crate::stats::Percentile;
 use crate::summary::Measure;
-use crate::table::{Column, Grid};
-use crate::units::human_bytes;
+use crate::table::Grid;
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
@@ -23,47 +23,6 @@ use protocol::plan::Isolation;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
-
-/// The columns of a table with one row for each isolation level and technique.
-pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
-
-/// The latencies of a row: p50, p99 and p99.9, then the two stall-free ones.
-pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
-    |row| row.p50_ns,
-    |row| row.p99_ns,
-    |row| row.p999_ns,
-    |row| row.stall_free_p99_ns,
-    |row| row.stall_free_p999_ns,
-];
-
-pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
-    let of = |row: &BillRow| LATENCIES.map(|latency| latency(row));
-    TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
-}
-
-/// Returns the columns with the costs of an isolation level besides latency.
-pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
-    let mut costs: BillColumns<'a> = vec![
-        ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
-        ("start", &|row| time_or_dash(row.startup_ns)),
-        ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
-        ("faults", &|row| count_or_dash(row.page_faults)),
-        ("switches", &|row| count_or_dash(row.context_switches)),
-    ];
-    // This column is there once there is something in it.
-    if bill.rows.iter().any(|row| row.contains.is_some()) {
-        costs.push(("contains", &|row| row.contains.clone().unwrap_or_else(|| "–".into())));
-    }
-    costs
-}
-
-fn time_or_dash(ns: Option<f64>) -> String {
-    duration_or_dash(ns.map(|ns| ns as u64))
-}
-
-fn count_or_dash(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".into(), |value| short(value.round() as u64))
-}
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
 pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {

@@ -7,6 +7,7 @@ use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, legend, line, text, text_width};
 use crate::grouping::grouped;
+use crate::stats::Spread;
 use maud::{Markup, html};
 
 const fn class(wait: Wait) -> &'static str {
@@ -51,15 +52,11 @@ fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)
         Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })
     };
     let points: Vec<ParetoPoint<'_>> = cells.filter_map(point).collect();
-    points.first()?;
     // High enough for a name next to each dot.
     let frame = Frame::new(330.0f64.max(points.len() as f64 * LABEL_HEIGHT + 70.0));
-    let range = |values: &dyn Fn(&ParetoPoint<'_>) -> [f64; 2]| {
-        let all = || points.iter().flat_map(values);
-        (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
-    };
-    let (x, y) = (range(&|point| [point.cpu, point.cpu]), range(&|point| [point.p50, point.p99]));
-    let (x, y) = (Scale::log(x.0, x.1, frame.x_range()), Scale::log(y.0, y.1, frame.y_range()));
+    let x = Spread::from_values(points.iter().map(|point| point.cpu))?;
+    let y = Spread::from_values(points.iter().flat_map(|point| [point.p50, point.p99]))?;
+    let (x, y) = (Scale::log(x.low, x.high, frame.x_range()), Scale::log(y.low, y.high, frame.y_range()));
     let mut best = SvgPath::default();
     for (cpu, p50) in pareto_front(&points) {
         if let Some((_, height)) = best.pen() {

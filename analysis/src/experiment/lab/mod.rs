@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_latencies_of_runs_add_up() {
-        let golden: Lab = crate::stats::fixtures::golden();
+        let golden: Lab = crate::document::golden();
         let mut cell = LabCell { latency: String::new(), made: Vec::new(), ..golden.cells[0].clone() };
         let run = |number, problems: &[&str]| LabRun {
             number,

@@ -129,8 +129,8 @@ impl Document for SweepRecord {
     }
 }
 
-/// `plan.json`: a sweep that is planned on one host and executed on several. Its runs follow from it:
-/// each point and repeat, in the order in which one host would make them.
+/// `plan.json`: a sweep that is planned on one host and executed on several. Its runs follow from
+/// it: each point and repeat, in the order in which one host would make them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
     /// The sweep to measure, without any measurement.

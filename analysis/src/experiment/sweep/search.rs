@@ -1,6 +1,6 @@
 //! Results of a search for the highest rate within a latency bound: the tried rates.
 
-use super::SweepRecord;
+use super::{SweepPoint, SweepRecord};
 use crate::chart::axis;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::{ALL, PAGE, ReportSection};
@@ -140,20 +140,16 @@ pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
 fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
     let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
-    let mut series: Vec<PlotSeries> = Vec::new();
-    for (number, (point, tried)) in sweep.points.iter().zip(&search.points).enumerate() {
+    let line = |(number, (point, tried)): (usize, (&SweepPoint, &RateSearch))| {
         let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(point_of).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        series.push(PlotSeries {
-            name: point.name_without(&sweep.axes, None),
-            class: line_class(number),
-            points,
-        });
-    }
-    let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
-    let (min, max) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
-    if min < max {
-        let points = [min, max].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
+        PlotSeries { name: point.name_without(&sweep.axes, None), class: line_class(number), points }
+    };
+    let tried = sweep.points.iter().zip(&search.points).enumerate();
+    let mut series: Vec<PlotSeries> = tried.map(line).collect();
+    let rates = series.iter().flat_map(|series| &series.points).map(|point| point.0);
+    if let Some(rates) = Spread::from_values(rates).filter(|rates| rates.low < rates.high) {
+        let points = [rates.low, rates.high].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
     xy_plot::draw(

@@ -149,6 +149,8 @@ fn page_says_when_orders_are_too_few() {
         assert_eq!(text.contains("No order came back."), orders == 0);
         assert!(having(&html, "data-p99-ns").is_empty() == summary.rt_venue.p99_ns.is_none());
         assert!(text.contains("Not fit for latency claims"));
+        assert!(summary.containment.is_none() && having(&html, "data-incident").is_empty());
+        assert!(!text.contains("Strategies that died") && !text.contains("cancelled"));
     }
 }
 
