@@ -241,3 +241,9 @@ fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> 
     let write = || OpenDir::open(folder)?.write_whole(name, bytes, synced);
     write().map_err(|error| SaveError::new(path, error))
 }
+
+/// Returns the document in its golden file.
+#[cfg(test)]
+pub(crate) fn golden<D: Document>() -> D {
+    D::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden")).unwrap()
+}

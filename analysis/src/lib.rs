@@ -3,13 +3,14 @@
 #![forbid(unsafe_code)]
 
 mod cause;
-pub mod chart;
+mod chart;
 pub mod cpu_list;
 pub mod document;
 pub mod escape;
 pub mod evaluation;
 pub mod experiment;
 pub mod fitness;
+mod grouping;
 pub mod hlog;
 pub mod html;
 pub mod inspect;

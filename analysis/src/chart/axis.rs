@@ -5,11 +5,13 @@ use super::svg::{Frame, coordinate, line, text};
 use crate::numbers::count;
 use maud::{Markup, html};
 
-/// A function that formats a value as a tick label.
 pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
 
 /// The minimum distance between two labeled ticks, so that their labels do not overlap.
 const MIN_LABEL_GAP: f64 = 14.0;
+
+/// A tick of an axis: its value, and its label if there is room for one.
+type LabeledTick = (f64, Option<String>);
 
 /// Draws a chart's vertical axis, left of its data area.
 pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
@@ -31,29 +33,27 @@ pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -
 }
 
 /// Returns the ticks of a scale; those whose labels would overlap have none.
-fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<(f64, Option<String>)> {
+fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<LabeledTick> {
     let mut taken = f64::INFINITY;
-    let name = |tick: super::scale::AxisTick| {
-        let position = scale.at(tick.value);
-        let free = tick.is_labeled && (taken - position).abs() >= MIN_LABEL_GAP;
-        if free {
+    let name = |(value, is_labeled): (f64, bool)| {
+        let position = scale.at(value);
+        let is_free = is_labeled && (taken - position).abs() >= MIN_LABEL_GAP;
+        if is_free {
             taken = position;
         }
-        (tick.value, free.then(|| label(tick.value)))
+        (value, is_free.then(|| label(value)))
     };
     scale.ticks().into_iter().map(name).collect()
 }
 
 /// Draws a chart's horizontal axis, below its data area.
 pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
-    let ticks =
-        scale.ticks().into_iter().map(|tick| (tick.value, tick.is_labeled.then(|| label(tick.value))));
+    let ticks = scale.ticks().into_iter();
+    let ticks = ticks.map(|(value, is_labeled)| (value, is_labeled.then(|| label(value))));
     bottom_at(frame, scale, title, ticks.collect())
 }
 
-/// Draws a chart's horizontal axis with the given ticks. Ticks without a label are drawn as lines
-/// only.
-pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Option<String>)>) -> Markup {
+pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<LabeledTick>) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
         g class="axis" {
@@ -70,11 +70,16 @@ pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<(f64, Opt
     }
 }
 
+/// Returns the unit in which a duration has the fewest digits: its nanoseconds and its symbol.
+pub fn time_unit(ns: f64) -> (f64, &'static str) {
+    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+    UNITS.into_iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(UNITS[3])
+}
+
 /// Formats a duration as a tick label, in the unit that makes it shortest.
 pub fn duration(ns: f64) -> String {
-    const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-    let unit = UNITS.iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(&UNITS[3]);
-    format!("{} {}", number(ns / unit.0), unit.1)
+    let (size, symbol) = time_unit(ns);
+    format!("{} {symbol}", number(ns / size))
 }
 
 /// Formats a number as a tick label without redundant digits: `0.3`, `5,000`, `50 k`, `2.5 M`.
@@ -89,9 +94,8 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Returns the ticks of a percentile axis: 0 %, the median and each further nine with enough
-/// samples.
-pub fn percentile_ticks(max: f64) -> Vec<(f64, Option<String>)> {
+/// Returns the ticks of a percentile axis: 0 %, the median and each nine with enough samples.
+pub fn percentile_ticks(max: f64) -> Vec<LabeledTick> {
     let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
     let mut inverse = 10.0;
     let mut nines = 0usize;
@@ -115,17 +119,6 @@ mod tests {
             ["0 ns", "200 ns", "1 µs", "50 µs", "1 ms", "1 s", "20 s"]
         );
         assert_eq!([0.1 + 0.2, 5e3, 5e4, 2.5e6].map(number), ["0.3", "5,000", "50 k", "2.5 M"]);
-    }
-
-    #[test]
-    fn axes_show_their_titles() {
-        let frame = Frame::new(300.0);
-        let axis = left(&frame, &Scale::log(100.0, 1e6, frame.y_range()), "latency (log)", &duration);
-        let text = axis.into_string();
-        assert!(text.contains("latency (log)") && text.contains(">1 ms<"), "{text}");
-        let axis =
-            bottom(&frame, &Scale::linear(0.0, 10.0, frame.x_range()), "time (s)", &number).into_string();
-        assert!(axis.contains("time (s)") && axis.contains(">10<"), "{axis}");
     }
 
     #[test]

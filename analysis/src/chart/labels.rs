@@ -3,19 +3,14 @@
 use super::svg::{coordinate, line};
 use maud::{Markup, html};
 
-/// Vertical distance of two labels.
 const LINE_HEIGHT: f64 = 15.0;
 
 /// The name of a curve in a chart, written next to the curve's right end.
 #[derive(Clone, Debug)]
 pub struct LineLabel {
-    /// Horizontal position of the end of the line.
     pub x: f64,
-    /// Vertical position of the end of the line.
     pub y: f64,
-    /// Text of the label.
     pub text: String,
-    /// CSS class that gives the label the color of its line.
     pub class: String,
 }
 
@@ -73,14 +68,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn separate_labels_do_not_move() {
-        assert_eq!(spread_apart(&[100.0, 20.0, 60.0], LINE_HEIGHT, 0.0, 300.0), [100.0, 20.0, 60.0]);
-    }
-
-    #[test]
-    fn overlapping_labels_move_apart_evenly() {
-        assert_eq!(spread_apart(&[100.0, 100.0], LINE_HEIGHT, 0.0, 300.0), [92.5, 107.5]);
-        assert_eq!(spread_apart(&[5.0, 0.0, 2.0], LINE_HEIGHT, 0.0, 300.0), [30.0, 0.0, 15.0]);
+    fn only_overlapping_labels_move_apart_evenly() {
+        for (wanted, placed) in [
+            ([100.0, 20.0, 60.0], [100.0, 20.0, 60.0]),
+            ([100.0, 100.0, 20.0], [92.5, 107.5, 20.0]),
+            ([5.0, 0.0, 2.0], [30.0, 0.0, 15.0]),
+        ] {
+            assert_eq!(spread_apart(&wanted, LINE_HEIGHT, 0.0, 300.0), placed);
+        }
     }
 
     proptest! {

@@ -16,13 +16,9 @@ const SAMPLES_BEYOND: f64 = 10.0;
 
 /// One line of the chart: the percentile curve of a measure, with its figures.
 pub struct PercentileLine<'a> {
-    /// Name of the measure.
     pub name: &'a str,
-    /// CSS class of the line.
     pub class: &'a str,
-    /// Points of the curve.
     pub points: &'a [(f64, u64)],
-    /// Figures of the measure.
     pub figures: Distribution,
 }
 
@@ -50,8 +46,7 @@ pub fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     points
 }
 
-/// Returns the percentiles of a summary that are known, each with its share of samples below it as
-/// 1/(1 − p).
+/// Returns the known percentiles of a summary, each with its 1/(1 − p).
 fn marks(figures: Distribution) -> impl Iterator<Item = (&'static str, f64, u64)> {
     let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, .. } = figures;
     [

@@ -1,9 +1,8 @@
-//! Sparklines: small charts of rt_venue over a section of a run. All sparklines of a page share one
-//! vertical axis.
+//! Sparklines: small charts of rt_venue over a section of a run, on one vertical axis for a page.
 
 use super::axis::duration;
 use super::scale::Scale;
-use super::svg::{SvgPath, coordinate, text};
+use super::svg::{SvgPath, coordinate, line, text};
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 
@@ -15,7 +14,6 @@ const DATA_BOUNDS: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
 /// A section of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineSlice<'a> {
-    /// Timeline of the run.
     pub timeline: &'a Timeline,
     /// Start of the section, in nanoseconds from the start of the schedule.
     pub from_ns: u64,
@@ -34,7 +32,6 @@ impl TimelineSlice<'_> {
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
-    /// Returns the minimum and the maximum of the section's latencies.
     pub fn min_max(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))
@@ -49,8 +46,7 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a sparkline of the latency (`rt_venue`) over a section of a run. `id` is its id in the
-/// page, `title` its accessible title and tooltip.
+/// Draws a sparkline of `rt_venue` over a section of a run.
 pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
     let [left, right, top, bottom] = DATA_BOUNDS;
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
@@ -59,7 +55,7 @@ pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) 
         |ns: f64| (left + (ns - zero - from) / (to - from).max(1.0) * (right - left)).clamp(left, right);
     let y = Scale::log(ends.0, ends.1, (bottom, top));
     let bucket = slice.timeline.bucket_ns as f64;
-    let (mut medians, mut maxima) = (SvgPath::default(), String::new());
+    let (mut medians, mut maxima) = (SvgPath::default(), SvgPath::default());
     for (at, p50, max) in slice.buckets() {
         let (start, end) = (x_of(at as f64), x_of(at as f64 + bucket));
         match p50 {
@@ -70,31 +66,23 @@ pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) 
             let high = y.at(max.max(1) as f64);
             // With too few orders for a median, the maximum is drawn as a thin mark.
             let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
-            maxima += &format!(
-                "M{} {}H{}V{}H{}Z",
-                coordinate(start),
-                coordinate(high),
-                coordinate(end),
-                coordinate(low.max(high + 1.5)),
-                coordinate(start)
-            );
+            maxima.rectangle((start, high), (end, low.max(high + 1.5)));
         }
     }
     // Label the lowest, the highest and a middle tick.
-    let ticks: Vec<f64> =
-        y.ticks().into_iter().filter(|tick| tick.is_labeled).map(|tick| tick.value).collect();
+    let ticks = y.labeled_ticks();
     let step = ticks.len().div_ceil(3).max(1);
     html! {
         svg class="small" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
             title id={ (id) "-title" } { (title) }
             @for value in ticks.into_iter().step_by(step) {
-                line x1=(coordinate(left)) x2=(coordinate(right)) y1=(coordinate(y.at(value))) y2=(coordinate(y.at(value))) class="grid" {}
+                (line((left, y.at(value)), (right, y.at(value)), "grid"))
                 (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
             }
-            path d=(maxima) class="fill band c7" {}
+            path d=(maxima.data()) class="fill band c7" {}
             path d=(medians.data()) class="line c1" {}
             @if let Some(mark) = slice.mark_ns {
-                line x1=(coordinate(x_of(mark as f64))) x2=(coordinate(x_of(mark as f64))) y1=(coordinate(top)) y2=(coordinate(bottom)) class="zero" {}
+                (line((x_of(mark as f64), top), (x_of(mark as f64), bottom), "zero"))
             }
             (text(left, HEIGHT - 6.0, "start", "tick", &signed(from)))
             (text(right, HEIGHT - 6.0, "end", "tick", &signed(to)))
@@ -103,12 +91,8 @@ pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) 
 }
 
 fn signed(ns: f64) -> String {
-    if ns < 0.0 { format!("−{}", rounded(-ns)) } else { rounded(ns) }
-}
-
-/// Formats a duration with three significant digits.
-fn rounded(ns: f64) -> String {
-    crate::numbers::duration(ns.round() as u64)
+    let sign = if ns < 0.0 { "−" } else { "" };
+    format!("{sign}{}", crate::numbers::duration(ns.abs().round() as u64))
 }
 
 #[cfg(test)]

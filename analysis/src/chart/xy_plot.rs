@@ -1,7 +1,7 @@
-//! Line charts of a sweep: a line for each setting, a dot at the median of the repeats, a bar from
-//! their minimum to their maximum.
+//! Line charts: a line for each setting, a dot at the median of the repeats, a bar over their
+//! range.
 
-use super::axis::{self, LabelFormat as Name};
+use super::axis::{self, LabelFormat};
 use super::labels::{self, LineLabel};
 use super::scale::Scale;
 use super::svg::{Frame, SvgPath, coordinate, line};
@@ -23,86 +23,67 @@ pub const fn line_class(number: usize) -> &'static str {
 /// One line (series of points) of a line chart.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
-    /// Name of the line.
     pub name: String,
-    /// CSS class of the line.
     pub class: &'static str,
     /// Points by x, each with the spread of its repeats.
     pub points: Vec<(f64, Spread)>,
 }
 
-/// The title of a chart's axis and the format of its tick labels.
-pub struct AxisSpec<'a> {
-    /// Title with the unit.
-    pub title: &'a str,
-    /// Formats a value as a label.
-    pub name: Name<'a>,
-}
+/// An axis of a line chart: its title with the unit, and the format of its tick labels.
+pub type PlotAxis<'a> = (&'a str, LabelFormat<'a>);
 
-/// A line chart with error bars.
-pub struct XyPlot<'a> {
-    /// Id of the SVG element in the page.
-    pub id: &'a str,
-    /// Title of the chart.
-    pub title: &'a str,
-    /// Horizontal axis: the varied setting.
-    pub x: AxisSpec<'a>,
-    /// Vertical axis: the measured figure.
-    pub y: AxisSpec<'a>,
-}
-
-impl XyPlot<'_> {
-    /// Draws the line chart as SVG. Returns `None` without any point.
-    pub fn draw(&self, series: &[PlotSeries]) -> Option<Markup> {
-        let points = || series.iter().flat_map(|series| &series.points);
-        points().next()?;
-        let frame = Frame::new(400.0);
-        let x = scale(points().map(|(x, _)| *x), frame.x_range(), true);
-        let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.y_range(), false);
-        let is_log = |scale: &Scale| if scale.is_log() { ", logarithmic" } else { "" };
-        let ends: Vec<LineLabel> = series.iter().filter_map(|series| end(series, &x, &y)).collect();
-        let content = html! {
-            (axis::left(&frame, &y, &format!("{}{}", self.y.title, is_log(&y)), self.y.name))
-            (axis::bottom(&frame, &x, &format!("{}{}", self.x.title, is_log(&x)), self.x.name))
-            @for series in series { (self.series(series, &x, &y)) }
-            (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
-        };
-        let description = format!(
-            "{} against {}, a line for each of: {}. Dots are medians over the repeats, bars go from the min to the \
-             max. The table has the figures.",
-            self.y.title,
-            self.x.title,
-            series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; ")
-        );
-        Some(html! {
-            figure { figcaption { (self.title) } (frame.drawing(self.id, self.title, &description, &content)) }
-        })
-    }
-
-    fn series(&self, series: &PlotSeries, x: &Scale, y: &Scale) -> Markup {
+/// Draws a line chart with error bars. Returns `None` without any point.
+pub fn draw(
+    id: &str,
+    title: &str,
+    (x_title, x_label): PlotAxis<'_>,
+    (y_title, y_label): PlotAxis<'_>,
+    series: &[PlotSeries],
+) -> Option<Markup> {
+    let points = || series.iter().flat_map(|series| &series.points);
+    points().next()?;
+    let frame = Frame::new(400.0);
+    let x = scale(points().map(|(x, _)| *x), frame.x_range(), true);
+    let y = scale(points().flat_map(|(_, spread)| [spread.low, spread.high]), frame.y_range(), false);
+    let is_log = |scale: &Scale| if scale.is_log() { ", logarithmic" } else { "" };
+    let mut ends = Vec::new();
+    let mut lines = Vec::new();
+    for PlotSeries { name, class, points } in series {
         let mut path = SvgPath::default();
-        for (at, spread) in &series.points {
-            path.line_to(x.at(*at), y.at(spread.median));
-        }
-        html! {
-            g data-line=(series.name) {
-                path d=(path.data()) class={ "line " (series.class) } {}
-                @for (at, spread) in &series.points {
+        points.iter().for_each(|(at, spread)| path.line_to(x.at(*at), y.at(spread.median)));
+        let end = path.pen().map(|(x, y)| LineLabel { x, y, text: name.clone(), class: (*class).into() });
+        ends.extend(end);
+        lines.push(html! {
+            g data-line=(name) {
+                path d=(path.data()) class={ "line " (class) } {}
+                @for (at, spread) in points {
                     @let position = x.at(*at);
                     @if spread.high > spread.low {
-                        (line((position, y.at(spread.low)), (position, y.at(spread.high)), &format!("bar {}", series.class)))
+                        (line((position, y.at(spread.low)), (position, y.at(spread.high)), &format!("bar {class}")))
                     }
-                    circle cx=(coordinate(position)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (series.class) }
+                    circle cx=(coordinate(position)) cy=(coordinate(y.at(spread.median))) r="3.5" class={ "dot " (class) }
                         data-x=(at) data-y=(spread.median) data-low=(spread.low) data-high=(spread.high) {
                         title {
-                            (series.name) " at " ((self.x.name)(*at)) ": " ((self.y.name)(spread.median)) " ("
-                            ((self.y.name)(spread.low)) " to " ((self.y.name)(spread.high)) ")"
+                            (name) " at " (x_label(*at)) ": " (y_label(spread.median)) " ("
+                            (y_label(spread.low)) " to " (y_label(spread.high)) ")"
                         }
                     }
                 }
             }
-        }
+        });
     }
+    let content = html! {
+        (axis::left(&frame, &y, &format!("{y_title}{}", is_log(&y)), y_label))
+        (axis::bottom(&frame, &x, &format!("{x_title}{}", is_log(&x)), x_label))
+        @for line in &lines { (line) }
+        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
+    };
+    let names = series.iter().map(|series| series.name.as_str()).collect::<Vec<_>>().join("; ");
+    let description = format!(
+        "{y_title} against {x_title}, a line for each of: {names}. Dots are medians over the repeats, bars go from the min to the \
+         max. The table has the figures.",
+    );
+    Some(html! { figure { figcaption { (title) } (frame.drawing(id, title, &description, &content)) } })
 }
 
 /// Returns a linear scale from zero, or a logarithmic one if all values are above zero and far
@@ -112,12 +93,6 @@ fn scale(values: impl Iterator<Item = f64> + Clone, range: (f64, f64), varied: b
     let max = values.clone().fold(f64::NEG_INFINITY, f64::max);
     let limit = if varied { MIN_LOG_RATIO / 2.0 } else { MIN_LOG_RATIO };
     if min > 0.0 && max / min >= limit { Scale::log(min, max, range) } else { Scale::linear(min, max, range) }
-}
-
-fn end(series: &PlotSeries, x: &Scale, y: &Scale) -> Option<LineLabel> {
-    let (at, spread) = series.points.last()?;
-    let (x, y) = (x.at(*at), y.at(spread.median));
-    Some(LineLabel { x, y, text: series.name.clone(), class: series.class.into() })
 }
 
 #[cfg(test)]
@@ -131,16 +106,5 @@ mod tests {
         assert!(is_log(&[1.0, 4.0, 16.0], true) && !is_log(&[1.0, 2.0, 4.0, 8.0], true));
         assert!(!is_log(&[100.0, 1900.0], false) && is_log(&[100.0, 2000.0], false));
         assert!(!is_log(&[-5.0, 2000.0], false) && !is_log(&[], false));
-    }
-
-    #[test]
-    fn plot_without_points_is_none() {
-        let axis = || AxisSpec { title: "t", name: &axis::number };
-        let plot = XyPlot { id: "p", title: "p", x: axis(), y: axis() };
-        assert!(plot.draw(&[]).is_none());
-        assert!(plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![] }]).is_none());
-        let spread = Spread { median: 5.0, low: 4.0, high: 6.0 };
-        let drawn = plot.draw(&[PlotSeries { name: "a".into(), class: "c1", points: vec![(1.0, spread)] }]);
-        assert!(drawn.unwrap().into_string().contains("data-y=\"5\" data-low=\"4\" data-high=\"6\""));
     }
 }

@@ -33,8 +33,7 @@ named_enum! {
 }
 
 impl Axis {
-    /// Returns `true` if the axis' values are alternated against each other, rather than being a
-    /// shared condition.
+    /// Returns `true` if the axis' values are alternated against each other.
     pub const fn is_compared(self) -> bool {
         matches!(
             self,

@@ -15,7 +15,6 @@ pub mod board;
 pub mod compare;
 pub mod contain;
 pub mod lab;
-mod plan;
 mod ratio;
 mod report;
 pub mod survey;
@@ -31,13 +30,12 @@ pub use board::{
 pub use compare::{Comparison, Comparisons};
 pub use contain::{Contained, Containment, Containments, ProtectionCost, RoleContainment, VenueContainment};
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
-pub use plan::SweepPlan;
-pub(crate) use report::with_figures;
-pub use report::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
+pub use report::{ALL, ExperimentReport};
+pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
 pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
 pub use sweep::{
-    AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPoint, SweepRecord,
-    SweepState, conditions,
+    AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPlan, SweepPoint,
+    SweepRecord, SweepState, conditions,
 };
 
 use crate::document::{Document, DocumentError};

@@ -1,9 +1,9 @@
-//! Formats the comparison of two latencies: the ratio with its interval, as text and as a row of a
-//! chart.
+//! Formats the comparison of two latencies: the ratio with its interval, in words and for charts.
 
 use crate::chart::interval_plot::IntervalRow;
 use crate::numbers::plain;
-use crate::stats::{self, ComparisonLine, Spread, Verdict};
+use crate::stats::{self, ComparisonLine, Percentile, Spread, Verdict};
+use crate::summary::Measure;
 
 /// A change that would be one if its interval did not hold 1.
 const UNSURE_MIN_CHANGE: f64 = 0.02;
@@ -11,17 +11,24 @@ const UNSURE_MIN_CHANGE: f64 = 0.02;
 /// unless it excludes "no difference".
 const TELLING_WIDTH: f64 = 0.25;
 
-/// Returns `true` if the ratio's confidence interval is too wide to be meaningful.
-pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
-    let wide = |found: &crate::stats::Difference| {
-        let ratio = found.ratio;
-        ratio.high - ratio.value > TELLING_WIDTH * ratio.value
-            || ratio.value - ratio.low > TELLING_WIDTH * ratio.value
-    };
-    line.verdict == Verdict::NoDifferenceSeen && line.difference.as_ref().is_some_and(wide)
+/// Returns the line that compares a measure at a percentile.
+pub(super) fn line_of(
+    lines: &[ComparisonLine],
+    measure: Measure,
+    percentile: Percentile,
+) -> Option<&ComparisonLine> {
+    lines.iter().find(|line| line.measure == measure.name() && line.percentile == percentile)
 }
 
-/// Returns the mark in front of a printed latency difference, by its verdict.
+/// Returns `true` if the ratio's confidence interval is too wide to be meaningful.
+pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
+    let is_wide = |found: stats::Difference| {
+        let ratio = found.ratio;
+        (ratio.high - ratio.value).max(ratio.value - ratio.low) > TELLING_WIDTH * ratio.value
+    };
+    line.verdict == Verdict::NoDifferenceSeen && line.difference.is_some_and(is_wide)
+}
+
 pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "▲ ",
@@ -30,17 +37,11 @@ pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Formats a latency ratio with its interval. A dash if the two cannot be compared, `unclear` if
-/// the interval is too wide.
+/// Formats a latency ratio with its interval; a dash if the two cannot be compared.
 pub(super) fn format_ratio(line: &ComparisonLine) -> String {
     match &line.difference {
-        Some(found) if line.verdict != Verdict::NotComparable => {
-            if is_unclear(line) {
-                "unclear".into()
-            } else {
-                stats::format_ratio(found)
-            }
-        }
+        Some(_) if is_unclear(line) => "unclear".into(),
+        Some(found) if line.verdict != Verdict::NotComparable => stats::format_ratio(found),
         _ => "–".into(),
     }
 }
@@ -86,25 +87,14 @@ fn format_change(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Difference, Estimate, Method, Percentile};
+    use crate::stats::{Difference, Estimate, compare_figure, fixtures, pair_runs};
 
     fn line(low: f64, value: f64, high: f64) -> ComparisonLine {
-        ComparisonLine {
-            measure: "rt_venue".into(),
-            percentile: Percentile::P50,
-            a_ns: None,
-            b_ns: None,
-            excluded_share: None,
-            difference: Some(Difference {
-                pairs: 9,
-                ratio: Estimate { value, low, high },
-                difference: Estimate { value: 0.0, low: 0.0, high: 0.0 },
-                method: Method::Ranks,
-            }),
-            hosts: Vec::new(),
-            verdict: Verdict::NoDifferenceSeen,
-            why: Vec::new(),
-        }
+        let [a, b] = [300.0, 301.0].map(|ns| (0..9).map(|run| fixtures::run(run, ns)).collect::<Vec<_>>());
+        let found = compare_figure(&pair_runs(&a, &b), Measure::RtVenue, Percentile::P50);
+        let ratio = Estimate { value, low, high };
+        let difference = found.difference.map(|found| Difference { ratio, ..found });
+        ComparisonLine { difference, verdict: Verdict::NoDifferenceSeen, ..found }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! The report of an experiment as one value, from which terminal output, files and page are made.
 //!
-//! An experiment fills an [`ExperimentReport`] in one function of its document, `report` in a
-//! module of its own here, and names that function in [`super::saved`]. It draws nothing itself: a
-//! table is a [`Grid`], a chart comes from [`crate::chart`]. The launcher prints and saves the
-//! value (`launcher/src/experiments/publish.rs`), `html::experiment_page` makes the page of it.
+//! The function `report` of each experiment fills an [`ExperimentReport`] with tables ([`Grid`])
+//! and charts ([`crate::chart`]). The launcher prints and saves it, `html::experiment_page` makes
+//! the page.
 
 use crate::cpu_list;
 use crate::document::{SaveError, write_atomically};
@@ -11,7 +10,7 @@ use crate::escape::markdown as escaped;
 use crate::fitness::Fitness;
 use crate::machine::Machine;
 use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
-use maud::Markup;
+use maud::{Markup, html};
 use std::path::Path;
 
 /// The report of an experiment: its answer, tables, charts and notes.
@@ -33,61 +32,65 @@ pub struct ExperimentReport {
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
     pub counts: Vec<(&'static str, u64)>,
-    /// The measuring conditions in one line, for terminal and Markdown. The page has them among its
-    /// facts.
+    /// The measuring conditions in one line; on the page they are among the facts.
     pub conditions: String,
     /// Machine and conditions, each with its name; folded on the page.
     pub facts: Vec<(String, String)>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
     /// Tables and charts, in order. The first chart belongs into the first section.
-    pub sections: Vec<ReportSection>,
+    pub(crate) sections: Vec<ReportSection>,
 }
 
 /// A section of an experiment's page, with tables, charts and texts.
 #[derive(Clone, Debug)]
-pub struct ReportSection {
+pub(crate) struct ReportSection {
     /// Id of the section, unique in the page.
-    pub id: String,
-    /// Heading of the section.
-    pub heading: String,
-    /// Tables, charts and texts, in order.
-    pub parts: Vec<SectionPart>,
+    pub(crate) id: String,
+    pub(crate) heading: String,
+    /// Tables and drawings, in order.
+    pub(crate) parts: Vec<SectionPart>,
 }
 
-/// A table, a chart or a text in a section of an experiment's page.
+/// A part of a section of an experiment's page.
 #[derive(Clone, Debug)]
-pub enum SectionPart {
-    /// A paragraph of the page.
-    Text(String),
-    /// Remarks on the page.
-    List(Vec<String>),
+pub(crate) enum SectionPart {
     /// A table, and where it is shown: a sum of [`TERMINAL`], [`FILES`] and [`PAGE`].
     Table(Grid, u8),
-    /// A drawing on the page.
-    Chart(Markup),
+    /// A drawing or a text on the page.
+    Markup(Markup),
 }
 
 /// The target of a table: the terminal.
-pub const TERMINAL: u8 = 1;
+pub(crate) const TERMINAL: u8 = 1;
 /// The target of a table: CSV files and the Markdown file.
-pub const FILES: u8 = 2;
+pub(crate) const FILES: u8 = 2;
 /// The target of a table: the experiment's HTML page.
-pub const PAGE: u8 = 4;
+pub(crate) const PAGE: u8 = 4;
 /// The target of a table: terminal, files and HTML page.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {
-    /// Creates a section of a report's page, with nothing below its heading.
-    pub fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
+    /// Creates a section with nothing below its heading.
+    pub(crate) fn new(id: impl Into<String>, heading: impl Into<String>) -> Self {
         Self { id: id.into(), heading: heading.into(), parts: Vec::new() }
     }
 
-    /// Returns the section with more tables, charts or texts.
-    #[must_use]
-    pub fn with(mut self, parts: impl IntoIterator<Item = SectionPart>) -> Self {
-        self.parts.extend(parts);
+    /// Adds tables that are shown at these targets.
+    pub(crate) fn tables(mut self, targets: u8, grids: impl IntoIterator<Item = Grid>) -> Self {
+        self.parts.extend(grids.into_iter().map(|grid| SectionPart::Table(grid, targets)));
         self
+    }
+
+    /// Adds drawings to the page.
+    pub(crate) fn charts(mut self, charts: impl IntoIterator<Item = Markup>) -> Self {
+        self.parts.extend(charts.into_iter().map(SectionPart::Markup));
+        self
+    }
+
+    /// Adds a paragraph to the page.
+    pub(crate) fn text(self, text: &str) -> Self {
+        self.charts([html! { p { (text) } }])
     }
 }
 
@@ -100,19 +103,25 @@ impl ExperimentReport {
         })
     }
 
-    /// Formats the report for the terminal. The answer is printed last, after tables and notes,
-    /// followed by whether the figures may be quoted. Emphasized cells are bold if `color`.
+    /// Formats the report for the terminal: tables, notes, answer, and whether the figures may be
+    /// quoted. Emphasized cells are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();
-        let conditions = Some(&self.conditions).filter(|text| !text.is_empty());
-        let notes = conditions.into_iter().chain(&self.notes).map(|note| wrap_list_item(note) + "\n");
-        blocks.push(notes.collect());
-        let ending = [self.answer.clone(), self.fitness.sentence()].map(|line| wrap_indented(&line, "  "));
-        let ending = ending.iter().filter(|line| !line.is_empty()).map(|line| format!("{line}\n"));
-        blocks.push(ending.collect());
+        blocks.push(self.remarks().map(|note| wrap_list_item(note) + "\n").collect());
+        blocks.push(self.ending().iter().map(|line| wrap_indented(line, "  ") + "\n").collect());
         blocks.retain(|block| !block.is_empty());
         blocks.join("\n")
+    }
+
+    /// Returns conditions and notes.
+    fn remarks(&self) -> impl Iterator<Item = &String> {
+        Some(&self.conditions).filter(|text| !text.is_empty()).into_iter().chain(&self.notes)
+    }
+
+    /// Returns answer and verdict.
+    fn ending(&self) -> Vec<String> {
+        [self.answer.clone(), self.fitness.sentence()].into_iter().filter(|line| !line.is_empty()).collect()
     }
 
     /// Writes each table as `NAME.csv`, and all of them with answer and notes as `<name>.md`.
@@ -121,10 +130,8 @@ impl ExperimentReport {
             write_atomically(&folder.join(name), bytes)
         };
         let mut markdown = format!("# {}\n\n", self.heading);
-        let ending = [&self.answer, &self.fitness.sentence()].map(|line| escaped(line));
-        ending.iter().filter(|line| !line.is_empty()).for_each(|line| markdown += &format!("{line}\n\n"));
-        let conditions = Some(&self.conditions).filter(|text| !text.is_empty());
-        conditions.into_iter().chain(&self.notes).for_each(|note| markdown += &format!("- {note}\n"));
+        self.ending().iter().for_each(|line| markdown += &format!("{}\n\n", escaped(line)));
+        self.remarks().for_each(|note| markdown += &format!("- {note}\n"));
         for grid in self.tables(FILES) {
             if let Some(shown) = with_figures(grid) {
                 markdown += &format!("\n{}", shown.markdown());
@@ -155,7 +162,7 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
 }
 
 /// Returns the facts about a machine that an HTML page shows.
-pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
+pub(crate) fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
     let cores = format!("{} of {}", cpu_list::format(&machine.cores_allowed), machine.cores_online);
@@ -178,14 +185,7 @@ mod tests {
 
     fn grid(rows: &[[&str; 3]]) -> Grid {
         let row = |cells: &[&str; 3]| GridRow { cells: cells.map(String::from).into(), best: vec![2] };
-        Grid {
-            name: "x".into(),
-            title: "a title".into(),
-            head: ["setting", "p99", "p50"].map(String::from).into(),
-            keys: 1,
-            rows: rows.iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+        Grid::new("x", "a title", 1, ["setting", "p99", "p50"], rows.iter().map(row))
     }
 
     #[test]
@@ -206,9 +206,7 @@ mod tests {
             fitness: Fitness::new(vec!["a single core".into()]),
             notes: vec!["a note".into()],
             conditions: "measured today".into(),
-            sections: vec![
-                ReportSection::new("s", "S").with([SectionPart::Table(grid(&[["a", "2", "1"]]), ALL)]),
-            ],
+            sections: vec![ReportSection::new("s", "S").tables(ALL, [grid(&[["a", "2", "1"]])])],
             ..ExperimentReport::default()
         };
         let text = report.terminal(false);

@@ -1,9 +1,10 @@
 //! One unit for all durations of a table.
 
 use crate::numbers::{count, plain};
+use crate::stats::Estimate;
 
 /// The unit of all durations in a table, chosen by the largest of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TimeUnit {
     Nanoseconds,
     Microseconds,
@@ -35,8 +36,7 @@ impl TimeUnit {
         ["ns", "µs", "ms"][self as usize]
     }
 
-    /// Formats a duration without its unit: whole nanoseconds, else three significant digits or
-    /// more.
+    /// Formats a duration without its unit: whole nanoseconds, else three or more digits.
     pub fn format(self, ns: f64) -> String {
         let value = match self {
             Self::Nanoseconds if ns < 0.0 => return format!("−{}", count(-ns.round() as u64)),
@@ -55,6 +55,11 @@ impl TimeUnit {
     /// Formats a duration of whole nanoseconds without its unit; a dash if it is unknown.
     pub fn format_whole(self, ns: Option<u64>) -> String {
         self.format_or_dash(ns.map(|ns| ns as f64))
+    }
+
+    /// Formats a difference with its interval: `+12` and `[+3, +20]`.
+    pub fn difference(self, by: Estimate) -> [String; 2] {
+        [self.signed(by.value), format!("[{}, {}]", self.signed(by.low), self.signed(by.high))]
     }
 
     /// Formats a difference of durations with its sign, without its unit.

@@ -1,12 +1,10 @@
 //! The HTML page of any experiment, from its report.
 
-use super::page::{fact_columns, page, section};
-use super::table::table;
+use super::page::{fact_columns, page, section, table};
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
-/// Returns the HTML page of an experiment: answer and verdict, then its sections, then its
-/// settings.
+/// Returns the HTML page of an experiment: answer and verdict, sections, settings.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
         (verdict(report))
@@ -31,7 +29,6 @@ fn verdict(report: &ExperimentReport) -> Markup {
     }
 }
 
-/// Machine, settings and remarks, folded.
 fn settings(report: &ExperimentReport) -> Markup {
     html! {
         details id="facts" {
@@ -44,16 +41,10 @@ fn settings(report: &ExperimentReport) -> Markup {
 
 /// A section, unless nothing of it is for the page.
 fn render_section(one: &ReportSection) -> Markup {
-    let part = |part: &SectionPart| {
-        Some(match part {
-            SectionPart::Text(text) => html! { p { (text) } },
-            SectionPart::List(lines) if !lines.is_empty() => {
-                html! { ul class="note" { @for line in lines { li { (line) } } } }
-            }
-            SectionPart::Table(grid, targets) if targets & PAGE != 0 => table(&with_figures(grid)?),
-            SectionPart::Chart(chart) => chart.clone(),
-            _ => return None,
-        })
+    let part = |part: &SectionPart| match part {
+        SectionPart::Table(grid, targets) if targets & PAGE != 0 => Some(table(&with_figures(grid)?)),
+        SectionPart::Table(..) => None,
+        SectionPart::Markup(markup) => Some(markup.clone()),
     };
     let parts: Vec<Markup> = one.parts.iter().filter_map(part).collect();
     html! { @if !parts.is_empty() { (section(&one.id, &one.heading, &html! { @for part in &parts { (part) } })) } }

@@ -17,8 +17,7 @@ const HEAD: f64 = 18.0;
 /// A band is drawn at least this wide, or it could not be seen.
 const MIN_WIDTH: f64 = 2.0;
 
-/// The lanes below a chart's time axis that show incidents: one for each strategy that died, the
-/// last one for all others.
+/// The lanes that show incidents: one for each strategy that died, the last for all others.
 pub struct Lanes<'a> {
     incidents: Vec<&'a IncidentSummary>,
     strategies: Vec<u16>,

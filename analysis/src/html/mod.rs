@@ -5,7 +5,7 @@
 //!                                      ├ overview         verdict, figures, machine, plan, threads
 //!                                      ├ latency          from histograms.hlog
 //!                                      ├ stage_bars       from summary.json
-//!                                      ├ table            incidents, trading, threads
+//!                                      ├ page::table      incidents, trading, threads
 //!                                      ├ timeline_plot    from timeline.json, with deaths
 //!                                      └ tail_bars, noise_plot   from tail.json
 //! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page
@@ -24,7 +24,6 @@ mod overview;
 mod page;
 mod run_page;
 mod stage_bars;
-mod table;
 mod tail_bars;
 mod timeline_plot;
 
@@ -69,16 +68,14 @@ pub fn render(folder: &Path) -> Result<String> {
     Ok(run_page::run_page(&SavedRun { summary: Summary::read(folder)?, histograms, timeline, tail }))
 }
 
-/// Returns the HTML page of a run from its results in memory. It equals what [`render`] returns
-/// once they are saved.
+/// Returns the page that [`render`] returns once a run's results are saved.
 pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let histograms = hlog::parse(HLOG_FILE, histograms);
     run_page::run_page(&SavedRun { summary, histograms, timeline, tail })
 }
 
-/// Returns `true` if the folder is that of a run whose logs are not merged yet, or by an older
-/// version.
+/// Returns `true` for the folder of a run that is not merged yet, or by an older version.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
     !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)

@@ -2,24 +2,22 @@
 //! the longest gap of each moment, and the kernel's own account of the cores.
 
 use super::axis;
+use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, line, text};
-use super::table::table;
 use crate::kernel::{CoreAccount, KernelAccount};
 use crate::report::units::{count, duration, duration_or_dash, short};
 use crate::table::{Column, Grid};
 use crate::tail::{MachineNoise, ThreadNoise};
 use maud::{Markup, html};
 
-/// The height of a thread's strip.
 const STRIP: f64 = 64.0;
 /// The maximum number of threads that are drawn: those with most time in gaps.
 const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
 const MIN_NS: f64 = 3_000.0;
 
-/// Draws the section of a run's page on the machine's noise; `None` without gaps and kernel
-/// accounts.
+/// Draws the machine's noise; `None` without gaps and kernel accounts.
 pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {
@@ -63,8 +61,8 @@ fn strips(noise: &MachineNoise) -> Markup {
         @for (number, thread) in most.iter().enumerate() {
             @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
             @let y = Scale::log(values.0, values.1, (bottom, top));
-            @for tick in y.ticks().into_iter().filter(|tick| tick.is_labeled) {
-                (line((frame.left, y.at(tick.value)), (frame.right, y.at(tick.value)), "grid minor"))
+            @for tick in y.labeled_ticks() {
+                (line((frame.left, y.at(tick)), (frame.right, y.at(tick)), "grid minor"))
             }
             (line((frame.left, bottom), (frame.right, bottom), "base"))
             (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.domain().0)))
@@ -129,7 +127,6 @@ fn threads(noise: &MachineNoise) -> Grid {
     }
 }
 
-/// The kernel's statistics of the cores.
 fn account(kernel: &KernelAccount) -> Grid {
     let top = |of: &CoreAccount| {
         let named = of.top_interrupts.iter().map(|(name, times)| format!("{name} {}", count(*times)));
@@ -172,42 +169,29 @@ mod tests {
     use crate::tail::NoiseSlice;
 
     #[test]
-    fn sleeps_are_counted_and_not_drawn() {
-        let slice = NoiseSlice { slice: 0, gaps: 1, longest_ns: 5_000, preempted_ns: 0 };
-        let thread = ThreadNoise {
-            gaps: 1,
-            sleeps: 77,
-            sleeps_ns: 1 << 40,
-            slices: vec![slice],
-            ..ThreadNoise::default()
-        };
-        let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread] };
-        let drawn = draw(&noise, None, &[]).unwrap().into_string();
-        assert!(drawn.contains("asleep") && drawn.contains(">77<"), "{drawn}");
-        assert_eq!(drawn.matches("data-gap-ns").count(), 1, "{drawn}");
-    }
-
-    #[test]
-    fn gaps_and_kernel_account_are_drawn_for_any_file() {
+    fn gaps_are_drawn_and_sleeps_counted_for_any_file() {
         let slice = |slice, longest_ns, preempted_ns| NoiseSlice { slice, gaps: 1, longest_ns, preempted_ns };
-        let thread = ThreadNoise {
+        let mut thread = ThreadNoise {
             thread: "engine".into(),
             core: Some(1),
             gaps: 3,
             slices: vec![slice(0, 5_000, 0), slice(7, 4_000_000, 4_000_000), slice(u64::MAX, u64::MAX, 1)],
             ..ThreadNoise::default()
         };
-        let noise =
-            MachineNoise { slice_ns: 1_000_000, slices: 100, threads: vec![thread, ThreadNoise::default()] };
-        let kernel = KernelAccount {
-            cores: vec![CoreAccount { core: 1, ..CoreAccount::default() }],
-            ..KernelAccount::default()
+        let cores = vec![CoreAccount { core: 1, ..CoreAccount::default() }];
+        let kernel = KernelAccount { cores, ..KernelAccount::default() };
+        let drawn = |threads| {
+            let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads };
+            let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
+            assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
+            assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
+            assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+            drawn
         };
-        let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
-        assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
-        assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
-        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
-        assert!(!drawn.contains("asleep"), "nobody slept");
+        assert!(!drawn(vec![thread.clone(), ThreadNoise::default()]).contains("asleep"), "nobody slept");
+        (thread.sleeps, thread.sleeps_ns) = (77, 1 << 40);
+        let drawn = drawn(vec![thread]);
+        assert!(drawn.contains("asleep") && drawn.contains(">77<"), "{drawn}");
         assert!(draw(&MachineNoise::default(), None, &[]).is_none());
     }
 }

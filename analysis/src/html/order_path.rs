@@ -5,12 +5,12 @@
 
 use super::axis;
 use super::scale::Scale;
-use super::stage_bars::STAGES;
-use super::svg::{Frame, WIDTH, coordinate, text, text_width};
+use super::stage_bars::{STAGES, pieces, stage_means};
+use super::svg::{self, Frame, WIDTH, coordinate, text, text_width};
 use crate::fitness::{FIT, UNFIT};
 use crate::numbers::{count, duration, plain};
-use crate::summary::{Measure, PercentileBreakdown, Summary};
-use maud::{Markup, PreEscaped, html};
+use crate::summary::{PercentileBreakdown, Summary};
+use maud::{Markup, html};
 use protocol::flow::Stage;
 use protocol::plan::Isolation;
 
@@ -27,7 +27,6 @@ const BOX_HEIGHT: f64 = 112.0;
 /// The lanes of outgoing orders and of returning reports.
 const LANES: [f64; 2] = [92.0, 138.0];
 
-/// The stage times in the picture.
 struct OrderPath<'a> {
     summary: &'a Summary,
     /// The orders around the median.
@@ -40,13 +39,9 @@ struct OrderPath<'a> {
 /// run's stages were not stamped or too few orders came back.
 pub fn order_path(summary: &Summary) -> Option<String> {
     let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
-    let is_mean = |mean: &f64| mean.is_finite() && *mean >= 0.0;
-    let mean = |(stage, _): &(Measure, &str)| {
-        let found = around.stages.iter().find(|part| part.stage == stage.name())?;
-        Some(found.mean_ns).filter(is_mean)
-    };
-    let stages_ns = STAGES.iter().map(mean).collect::<Option<_>>()?;
-    is_mean(&around.rt_venue_ns).then(|| OrderPath { summary, around, stages_ns }.svg())
+    let stages_ns = stage_means(around)?;
+    let is_known = around.rt_venue_ns.is_finite() && around.rt_venue_ns >= 0.0;
+    is_known.then(|| OrderPath { summary, around, stages_ns }.svg())
 }
 
 impl OrderPath<'_> {
@@ -56,26 +51,18 @@ impl OrderPath<'_> {
         let parts: Vec<String> =
             parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), words(*ns))).collect();
         let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
-        let drawing = html! {
-            svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } width=(coordinate(WIDTH))
-                height=(coordinate(HEIGHT)) role="img" aria-labelledby="title desc" {
-                title id="title" { (title) }
-                desc id="desc" { (description) }
-                style { (PreEscaped(STYLE)) }
-                rect class="paper" width=(coordinate(WIDTH)) height=(coordinate(HEIGHT)) {}
-                (text(BOXES[0], 32.0, "start", "heading", &title))
-                (self.roles())
-                (self.hand_offs())
-                (self.bar())
-                @for (line, caption) in self.captions().iter().enumerate() {
-                    (text(BOXES[0], 340.0 + 18.0 * line as f64, "start", "dim", caption))
-                }
+        let content = html! {
+            (text(BOXES[0], 32.0, "start", "heading", &title))
+            (self.roles())
+            (self.hand_offs())
+            (self.bar())
+            @for (line, caption) in self.captions().iter().enumerate() {
+                (text(BOXES[0], 340.0 + 18.0 * line as f64, "start", "dim", caption))
             }
         };
-        drawing.into_string() + "\n"
+        svg::file((WIDTH, HEIGHT), &title, Some(&description), STYLE, &content)
     }
 
-    /// The three boxes, with what happens inside of them.
     fn roles(&self) -> Markup {
         let middle = BOX_WIDTH / 2.0;
         let at = |role: usize, y: f64, class: &str, words: &str| {
@@ -120,7 +107,6 @@ impl OrderPath<'_> {
         }
     }
 
-    /// A stage's name and time next to its color.
     fn label(&self, stage: usize, x: f64, y: f64) -> Markup {
         let (measure, class) = STAGES[stage];
         let ns = self.stages_ns[stage];
@@ -134,18 +120,10 @@ impl OrderPath<'_> {
     /// The same stages one after the other, as long as they take.
     fn bar(&self) -> Markup {
         let frame = Frame { height: HEIGHT, left: BOXES[0], right: WIDTH - 20.0, top: 218.0, bottom: 266.0 };
-        let sum: f64 = self.stages_ns.iter().sum();
-        let most = sum.max(1.0);
-        let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs")];
-        let (size, unit) = units.into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
-        let x = Scale::linear_exact(0.0, most / size, frame.x_range());
-        let mut until = 0.0;
-        let pieces = STAGES.iter().zip(&self.stages_ns).map(|((measure, class), ns)| {
-            let left = x.at(until / size);
-            until += ns;
-            (measure.name(), *class, *ns, left, x.at(until / size))
-        });
-        let pieces: Vec<_> = pieces.collect();
+        let sum = self.stages_ns.iter().sum::<f64>().max(1.0);
+        let (size, unit) = axis::time_unit(sum);
+        let x = Scale::linear_exact(0.0, sum / size, frame.x_range());
+        let pieces = pieces(&self.stages_ns, |ns| x.at(ns / size));
         html! {
             (axis::bottom(&frame, &x, &format!("mean of each stage, to scale ({unit})"), &axis::number))
             @for (name, class, ns, left, right) in &pieces {

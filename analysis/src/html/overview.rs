@@ -1,7 +1,6 @@
 //! The verdict, settings and main figures at the top of a run's page.
 
-use super::page::fact_columns;
-use super::table::table;
+use super::page::{fact_columns, table};
 use crate::cpu_list;
 use crate::experiment::machine_facts;
 use crate::report::units::{count, duration, duration_or_dash, percent, plain};
@@ -10,6 +9,7 @@ use crate::summary::{Distribution, Summary};
 use crate::table::Grid;
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan};
+use std::collections::BTreeSet;
 
 /// Formats the verdict on the run's latencies, with its reasons, as HTML.
 pub fn verdict(summary: &Summary) -> Markup {
@@ -64,7 +64,6 @@ pub fn headline(summary: &Summary) -> Markup {
     }
 }
 
-/// Describes the run in one line: technique, isolation level, load.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -107,7 +106,6 @@ pub fn facts(summary: &Summary) -> Markup {
 /// More threads than this are shown as runs of threads that are alike.
 const UNFOLDED: usize = 24;
 
-/// Thread → core → idle.
 fn plan(summary: &Summary) -> Grid {
     let threads = &summary.plan.threads;
     let fold = threads.len() > UNFOLDED;
@@ -117,8 +115,9 @@ fn plan(summary: &Summary) -> Grid {
     };
     let groups: Vec<&[ThreadPlan]> = threads.chunk_by(alike).collect();
     let cores = |group: &&[ThreadPlan]| {
-        let cores: Vec<u32> = group.iter().filter_map(|thread| thread.core).collect();
-        if cores.is_empty() { "any".into() } else { cpu_list::format(&sorted(cores)) }
+        let cores: BTreeSet<u32> = group.iter().filter_map(|thread| thread.core).collect();
+        let cores: Vec<u32> = cores.into_iter().collect();
+        if cores.is_empty() { "any".into() } else { cpu_list::format(&cores) }
     };
     Grid::from_rows(
         "plan",
@@ -145,12 +144,6 @@ fn runs(thread: &ThreadPlan) -> String {
         }
         roles => roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     }
-}
-
-fn sorted(mut cores: Vec<u32>) -> Vec<u32> {
-    cores.sort_unstable();
-    cores.dedup();
-    cores
 }
 
 fn span(first: &str, last: &str) -> String {

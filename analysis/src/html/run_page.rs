@@ -1,7 +1,7 @@
 //! The HTML page of a run.
 
-use super::page::{page, section};
-use super::{noise_plot, overview, stage_bars, table, tail_bars, timeline_plot};
+use super::page::{page, section, table};
+use super::{noise_plot, overview, stage_bars, tail_bars, timeline_plot};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::report;
 use crate::summary::{Measure, Summary};
@@ -11,7 +11,6 @@ use hdrhistogram::Histogram;
 use maud::{Markup, html};
 use protocol::flow::Stage;
 
-/// Maximum number of rows of a table.
 const MAX_ROWS: usize = 50;
 
 /// The saved results of a run that its HTML page shows.
@@ -45,7 +44,7 @@ pub fn run_page(run: &SavedRun) -> String {
         }
         @for (heading, grids) in report::sections(summary, MAX_ROWS) {
             @let id = heading.to_lowercase().replace(' ', "-");
-            (section(&id, heading, &html! { @for grid in &grids { (table::table(grid)) } }))
+            (section(&id, heading, &html! { @for grid in &grids { (table(grid)) } }))
         }
     };
     let title = format!("Run {}", summary.run);
@@ -61,12 +60,11 @@ fn latency_section(run: &SavedRun) -> Markup {
                 Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
             }
         }
-        (table::table(&report::tables::measures(&run.summary, true)))
+        (table(&report::tables::measures(&run.summary, true)))
     }
 }
 
-/// The measures in the percentile plot, with the classes of their lines: sums thick, hand-offs
-/// thin.
+/// The measures in the percentile plot, with their classes: sums thick, hand-offs thin.
 const DRAWN: [(Measure, &str); 6] = [
     (Measure::RtVenueFromDue, "c2 strong dash"),
     (Measure::RtVenue, "c1 strong"),
@@ -76,7 +74,6 @@ const DRAWN: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6 dashdot"),
 ];
 
-/// Draws the percentile curves, or a text if there is nothing to draw.
 fn percentiles(summary: &Summary, histograms: &[(Measure, Histogram<u64>)]) -> Markup {
     let curve = |(measure, class): &(Measure, &'static str)| {
         let (_, histogram) = histograms.iter().find(|(other, _)| other == measure)?;

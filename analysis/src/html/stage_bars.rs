@@ -13,8 +13,7 @@ use maud::{Markup, html};
 use protocol::flow::Stage;
 use protocol::plan::Stamps;
 
-/// The stages without the venue, each with its CSS class: hand-offs bright, the engine's own work
-/// gray.
+/// The stages without the venue and their classes: hand-offs bright, the engine's work gray.
 pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Submit), "c3"),
     (Measure::Stage(Stage::OrchPreDispatch), "c7"),
@@ -43,39 +42,50 @@ pub fn draw(summary: &Summary) -> Markup {
     }
 }
 
+/// Returns the mean of each of [`STAGES`] over the orders around a percentile, in nanoseconds.
+pub fn stage_means(around: &PercentileBreakdown) -> Option<Vec<f64>> {
+    let mean = |(stage, _): &(Measure, &str)| {
+        let found = around.stages.iter().find(|part| part.stage == stage.name())?;
+        (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some(found.mean_ns)
+    };
+    STAGES.iter().map(mean).collect()
+}
+
+/// A stage in a bar: its name, class and mean, and the ends of its piece.
+pub type StagePiece = (&'static str, &'static str, f64, f64, f64);
+
+/// Returns the pieces of a bar, each from where the one before it ends.
+pub fn pieces(means_ns: &[f64], at: impl Fn(f64) -> f64) -> Vec<StagePiece> {
+    let mut until = 0.0;
+    let piece = |((measure, class), ns): (&(Measure, &'static str), &f64)| {
+        let left = at(until);
+        until += ns;
+        (measure.name(), *class, *ns, left, at(until))
+    };
+    STAGES.iter().zip(means_ns).map(piece).collect()
+}
+
 fn bar(around: &PercentileBreakdown) -> Option<Markup> {
     let name = around.percentile.as_str();
-    let ns = |(stage, class): &(Measure, &'static str)| {
-        let found = around.stages.iter().find(|part| part.stage == stage.name())?;
-        (found.mean_ns.is_finite() && found.mean_ns >= 0.0).then_some((*stage, *class, found.mean_ns))
-    };
-    let values: Vec<(Measure, &str, f64)> = STAGES.iter().map(ns).collect::<Option<_>>()?;
-    let sum: f64 = values.iter().map(|(.., value)| value).sum();
+    let means = stage_means(around)?;
     let frame = Frame { height: 128.0, left: 76.0, right: WIDTH - 20.0, top: 26.0, bottom: 78.0 };
-    let most = sum.max(1.0);
-    let unit =
-        [(1e9, "s"), (1e6, "ms"), (1e3, "µs")].into_iter().find(|unit| most >= unit.0).unwrap_or((1.0, "ns"));
-    let x = Scale::linear(0.0, most / unit.0, frame.x_range());
-    let at = |ns: f64| x.at(ns / unit.0);
-    let mut from = 0.0;
-    let mut pieces = Vec::new();
-    for (stage, class, value) in values {
-        pieces.push((stage, class, value, at(from), at(from + value)));
-        from += value;
-    }
+    let sum = means.iter().sum::<f64>().max(1.0);
+    let (size, unit) = axis::time_unit(sum);
+    let x = Scale::linear(0.0, sum / size, frame.x_range());
+    let pieces = pieces(&means, |ns| x.at(ns / size));
     let middle = f64::midpoint(frame.top, frame.bottom);
     let words = |ns: f64| duration(ns.round() as u64);
     let content = html! {
-        (axis::bottom(&frame, &x, &format!("mean of each stage of the orders around {name} ({})", unit.1), &axis::number))
+        (axis::bottom(&frame, &x, &format!("mean of each stage of the orders around {name} ({unit})"), &axis::number))
         (text(frame.left - 12.0, middle + 5.0, "end", "label strong", name))
         @for (stage, class, value, left, right) in &pieces {
             rect x=(coordinate(*left)) y=(coordinate(frame.top + 6.0)) width=(coordinate((right - left).max(0.0)))
                 height=(coordinate(frame.bottom - frame.top - 12.0)) class={ "fill piece " (class) }
-                data-stage=(stage.name()) data-percentile=(name) data-ns=(value) {
-                title { (stage.name()) ": " (words(*value)) " on average" }
+                data-stage=(stage) data-percentile=(name) data-ns=(value) {
+                title { (stage) ": " (words(*value)) " on average" }
             }
-            @let label = format!("{} {}", stage.name(), words(*value));
-            @if let Some(label) = [label, stage.name().to_owned()].iter().find(|l| text_width(l) + 8.0 < right - left) {
+            @let label = format!("{stage} {}", words(*value));
+            @if let Some(label) = [label, (*stage).to_owned()].iter().find(|l| text_width(l) + 8.0 < right - left) {
                 (text(f64::midpoint(*left, *right), middle + 4.0, "middle", &format!("inside {class}"), label))
             }
         }
@@ -85,7 +95,7 @@ fn bar(around: &PercentileBreakdown) -> Option<Markup> {
         )))
     };
     let parts: Vec<String> =
-        pieces.iter().map(|(stage, _, value, ..)| format!("{} {}", stage.name(), words(*value))).collect();
+        pieces.iter().map(|(stage, _, value, ..)| format!("{stage} {}", words(*value))).collect();
     let title = format!("Where the time of the orders around {name} went");
     Some(frame.drawing(&format!("stages-{name}"), &title, &format!("{}.", parts.join(", ")), &content))
 }

@@ -2,9 +2,9 @@
 //! of all their time by cause, and below it a bar for each stage, on the same axis.
 
 use super::axis;
+use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
-use super::table::table;
 use crate::report::units::{count, duration, percent};
 use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
@@ -20,7 +20,6 @@ const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
     (Cause::Unexplained, "c3"),
 ];
 
-/// The height of a row.
 const ROW: f64 = 22.0;
 
 /// Draws the slowest orders' time by cause as bars; `None` if no order was explained.
@@ -40,7 +39,6 @@ pub fn draw(tail: &Tail) -> Option<Markup> {
     })
 }
 
-/// A cause in words.
 const fn meaning(cause: Cause) -> &'static str {
     match cause {
         Cause::Machine => "a thread that had to act was not running",

@@ -3,15 +3,14 @@
 use super::axis;
 use super::incidents::Lanes;
 use super::labels::{self, LineLabel};
+use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, SvgPath, coordinate, line, text};
-use super::table::table;
 use crate::report::units::{count, duration, duration_or_dash, plain};
 use crate::summary::{IncidentSummary, Summary};
 use crate::table::Grid;
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
-use std::fmt::Write;
 
 /// A stall is drawn at least this wide, or it could not be seen.
 const MIN_WIDTH: f64 = 1.5;
@@ -37,7 +36,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
     // Room above for the numbers of the stalls and what joins them to their places.
     let lanes = Lanes::from_incidents(died);
     let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
-    let (size, unit) = unit(timeline.span_ns());
+    let (size, unit) = axis::time_unit(timeline.span_ns() as f64);
     let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.x_range());
     let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
     let least = known().min().copied().unwrap_or(1).max(1) as f64;
@@ -72,7 +71,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
                 (text(marks[number], frame.top - 17.0, "middle", "tick mark", &(number + 1).to_string()))
             }
         }
-        path d=(bands(timeline, bucket, &x, &y)) class="fill band c7" data-series="max"
+        path d=(bands(timeline, bucket, &x, &y).data()) class="fill band c7" data-series="max"
             data-points=(timeline.max_ns.iter().flatten().count()) data-max-ns=[timeline.max_ns.iter().flatten().max()] {}
         @for (name, class, values, bucket) in &series {
             path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
@@ -83,14 +82,6 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
         g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
     };
     frame.drawing("timeline", "rt_venue over time", &description(timeline, died), &content)
-}
-
-/// The unit in which a span is a number of few digits.
-fn unit(span_ns: u64) -> (f64, &'static str) {
-    [(1e9, "s"), (1e6, "ms"), (1e3, "µs")]
-        .into_iter()
-        .find(|unit| span_ns as f64 >= unit.0)
-        .unwrap_or((1.0, "ns"))
 }
 
 /// A level for each bucket; a gap where a bucket is empty.
@@ -110,25 +101,16 @@ fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
 }
 
 /// From the median of each bucket up to its maximum; without a median, a mark at the greatest.
-fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> String {
-    let mut data = String::new();
+fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
+    let mut path = SvgPath::default();
     for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {
         let Some(max) = max else { continue };
         let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.range().1));
         let top = y.at((*max).max(1) as f64) - 0.5;
         let low = p50.map_or(top, |p50| y.at(p50.max(1) as f64)).max(top + 1.5);
-        // Writing to a string cannot fail.
-        let _ = write!(
-            data,
-            "M{} {}H{}V{}H{}Z",
-            coordinate(left),
-            coordinate(top),
-            coordinate(right),
-            coordinate(low),
-            coordinate(left)
-        );
+        path.rectangle((left, top), (right, low));
     }
-    data
+    path
 }
 
 /// An invisible strip that shows a bucket's figures under the pointer.

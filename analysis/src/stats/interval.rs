@@ -1,5 +1,4 @@
-//! Ratio and difference of two settings that were measured in pairs, each with a 95 % confidence
-//! interval.
+//! Ratio and difference of two settings measured in pairs, each with its 95 % interval.
 //!
 //! A repeat runs both settings one after the other on the same schedule, so that both see the same
 //! disturbances. A virtual machine may move its cores between the two, after which every hand-off
@@ -17,16 +16,15 @@
 //! Chosen by simulation against bootstraps and Student's t: `data/results/studies/measuring.md` has
 //! the table.
 
-use super::sample::median;
 use super::shift::{Estimate, Sample, flips, ranks};
+use super::spread::median;
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of pairs of runs for a comparison.
 pub const MIN_PAIRS: usize = 5;
 /// Minimum number of pairs of runs for the permutation test.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
-/// Relative resolution of a latency ratio: percentiles come from histograms with three significant
-/// digits.
+/// Relative resolution of a ratio: histograms have three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
 /// The statistical method that computed a confidence interval.
@@ -65,8 +63,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns the sign of the difference: -1 if B is less than A, 1 if it is more, 0 if it is
-    /// unclear. It is unclear if the ratio's interval, widened by [`RESOLUTION`], contains 1.
+    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
+    /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -121,7 +119,7 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
 #[cfg(test)]
 mod tests {
     use super::super::seeded_rng::SeededRng;
-    use super::super::synthetic::{CoreMoves, Noise, moving_pairs, recorded};
+    use super::super::synthetic::*;
     use super::*;
     use proptest::prelude::*;
 
@@ -133,8 +131,7 @@ mod tests {
         super::difference(&one_placement(a), &one_placement(b), 0.0)
     }
 
-    /// Returns how many of `rounds` comparisons of drawn sides detect a difference, at a clock step
-    /// of `step`.
+    /// Returns how many of `rounds` comparisons detect a difference, at a clock step of `step`.
     fn count(
         rounds: usize,
         seed: u64,
@@ -157,79 +154,66 @@ mod tests {
     }
 
     /// Counts the differences detected between sides of this noise and ratio.
-    fn seen(noise: Noise, pairs: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
-        count(rounds, seed, 0.0, |draws| {
-            let (a, b) = noise.pairs(pairs, ratio, draws);
-            (one_placement(&a), one_placement(&b))
-        })
+    fn seen(noise: Noise, repeats: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
+        count(rounds, seed, 0.0, |draws| pairs(noise, repeats, ratio, draws))
     }
 
     #[test]
     fn false_positive_rate_is_nominal_for_equal_settings() {
+        // 5 % of 500 are 25; by chance alone 40 occur once in a few hundred simulations.
+        let check = |wrong: usize, rounds: usize, what: &str, pairs: usize| {
+            assert!(
+                wrong * 100 <= rounds * 8,
+                "{what}, {pairs} pairs: {wrong} of {rounds} are called a difference"
+            );
+        };
         for (pairs, rounds) in [(5, 500), (12, 200)] {
-            for noise in Noise::ALL {
-                let wrong = seen(noise, pairs, 1.0, rounds, pairs as u64);
-                // 5 % of 500 are 25; by chance alone 40 occur once in a few hundred simulations.
-                assert!(
-                    wrong * 100 <= rounds * 8,
-                    "{noise:?}, {pairs} pairs: {wrong} of {rounds} are called a difference"
-                );
+            let noises =
+                [("quiet", QUIET), ("disturbed", DISTURBED), ("tail", TAIL), ("two faces", TWO_FACES)];
+            for (name, noise) in noises {
+                check(seen(noise, pairs, 1.0, rounds, pairs as u64), rounds, name, pairs);
             }
         }
-    }
-
-    #[test]
-    fn false_positive_rate_is_nominal_for_recorded_repeats() {
-        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
+        for figures in [P50_NS, P999_NS] {
             let runs = one_placement(&figures.map(f64::from));
             for (pairs, rounds) in [(5, 500), (10, 200), (20, 100)] {
-                let wrong = count(rounds, 4, 0.0, |draws| deal(&runs, pairs, draws));
-                assert!(
-                    wrong * 100 <= rounds * 8,
-                    "{pairs} pairs: {wrong} of {rounds} are called a difference"
-                );
+                check(count(rounds, 4, 0.0, |draws| deal(&runs, pairs, draws)), rounds, "recorded", pairs);
             }
-        }
-    }
-
-    #[test]
-    fn recorded_neighbor_runs_show_no_difference() {
-        // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; A and B alternate as the first
-        // of a pair.
-        for figures in [recorded::P50_NS, recorded::P99_NS, recorded::P999_NS] {
-            let side = |side: usize| -> Vec<f64> {
-                (0..20).map(|pair| f64::from(figures[2 * pair + (pair + side) % 2])).collect()
+            // As `compare` alternates: runs 0 and 1, 2 and 3, and so on; A and B alternate as the
+            // first of a pair.
+            let side = |side: usize| -> Vec<Sample> {
+                (0..20).map(|pair| runs[2 * pair + (pair + side) % 2]).collect()
             };
-            assert_eq!(difference(&side(0), &side(1)).unwrap().direction(), 0);
+            assert_eq!(super::difference(&side(0), &side(1), 0.0).unwrap().direction(), 0);
         }
     }
 
     #[test]
     fn fifty_ns_difference_is_detected_despite_core_moves() {
-        for moves in CoreMoves::ALL {
-            let seen = |by_ns| {
-                count(200, 18, 10.0, |draws| moving_pairs((Noise::Quiet, moves, 0.02), 12, by_ns, draws))
-            };
+        let check = |what: &str, seen: &dyn Fn(f64) -> usize| {
             let (found, wrong) = (seen(50.0), seen(0.0));
-            assert!(found >= 180, "{moves:?}: 50 ns are seen in {found} of 200");
-            assert!(wrong <= 10, "{moves:?}: {wrong} of 200 equal settings are called different");
+            assert!(found >= 180, "{what}: 50 ns are seen in {found} of 200");
+            assert!(wrong <= 10, "{what}: {wrong} of 200 equal settings are called different");
+        };
+        for (name, moves) in [
+            ("never", [0.0, 1.0]),
+            ("in one run in two", [0.5, 0.5]),
+            ("for about seven runs", [1.0 / 7.0, 1.0 / 7.0]),
+            ("in one run in eight", [0.125, 0.875]),
+        ] {
+            check(name, &|by_ns| {
+                count(200, 18, 10.0, |draws| moving_pairs((QUIET, moves, 0.02), 12, by_ns, draws))
+            });
         }
-    }
-
-    #[test]
-    fn fifty_ns_difference_is_detected_in_recorded_placements() {
-        let run = |(floor, p50): (u32, u32)| Sample { value: p50.into(), placement: (floor > 100).into() };
-        let runs = recorded::FLOOR_AND_P50_NS.map(run);
-        let seen = |by_ns| {
+        let run = |(floor, p50): (&u32, u32)| Sample { value: p50.into(), placement: (*floor > 100).into() };
+        let runs: Vec<Sample> = FLOORS_NS.iter().zip(QUIET_P50_NS).map(run).collect();
+        check("recorded", &|by_ns| {
             count(200, 19, 10.0, |draws| {
                 let (a, mut b) = deal(&runs, 12, draws);
                 b.iter_mut().for_each(|run| run.value += by_ns);
                 (a, b)
             })
-        };
-        let (found, wrong) = (seen(50.0), seen(0.0));
-        assert!(found >= 180, "50 ns are seen in {found} of 200");
-        assert!(wrong <= 10, "{wrong} of 200 are called a difference");
+        });
     }
 
     #[test]
@@ -245,10 +229,10 @@ mod tests {
     #[test]
     fn real_difference_is_detected() {
         for (pairs, rounds) in [(5, 200), (10, 100), (20, 40)] {
-            let found = seen(Noise::Quiet, pairs, 1.1, rounds, 1);
+            let found = seen(QUIET, pairs, 1.1, rounds, 1);
             assert!(found * 100 >= rounds * 95, "{pairs} pairs: 10 % is seen in {found} of {rounds}");
         }
-        assert!(seen(Noise::Disturbed, 20, 1.2, 40, 2) >= 36);
+        assert!(seen(DISTURBED, 20, 1.2, 40, 2) >= 36);
     }
 
     #[test]

@@ -1,16 +1,13 @@
-//! Statistics of repeated runs: medians and spread, ratios with confidence intervals, and
-//! verdicts.
+//! Statistics of repeated runs: medians and spread, ratios with intervals, and verdicts.
 //!
 //! A run is one sample. However many orders it has, they share one start, one placement in memory
 //! and one state of the machine; so all statistics here count runs, never orders.
 
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
-mod hosts;
 mod interval;
 mod outline;
 pub mod placement;
-mod sample;
 mod seeded_rng;
 mod shift;
 mod spread;
@@ -18,12 +15,12 @@ mod spread;
 mod synthetic;
 mod verdict;
 
-pub use hosts::HostDifference;
 pub use interval::{
     Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
 };
 pub use outline::{MachineKey, Percentile, RunOutline, values};
-pub use sample::median;
 pub use shift::{Estimate, Sample};
-pub use spread::Spread;
-pub use verdict::{ComparisonLine, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs};
+pub use spread::{Spread, median};
+pub use verdict::{
+    ComparisonLine, HostDifference, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs,
+};

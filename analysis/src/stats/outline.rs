@@ -1,14 +1,12 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
-use crate::machine::Machine;
 use crate::record::RunOutcome;
 use crate::summary::{Distribution, Measure, Summary};
 use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The settings, costs and distributions of a run that comparisons need. Sums are over the run's
-/// threads.
+/// The part of a run's summary that comparisons need. Sums are over the run's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOutline {
     /// Run id.
@@ -71,8 +69,7 @@ pub struct RunOutline {
     /// Core-to-core round trip before the run, in nanoseconds.
     #[serde(rename = "floor_ns")]
     pub core_rtt_ns: Option<f64>,
-    /// Core-to-core round trip after the run, in nanoseconds; `None` also if an older launcher did
-    /// not save it.
+    /// Core-to-core round trip after the run, in nanoseconds; older launchers did not save it.
     #[serde(rename = "floor_after_ns", default)]
     pub core_rtt_after_ns: Option<f64>,
     /// Resolution of the run's clock, in nanoseconds; 0 if not measured.
@@ -82,7 +79,6 @@ pub struct RunOutline {
     pub measures: BTreeMap<String, Distribution>,
 }
 
-/// Default for outlines without this field.
 const fn all_stamps() -> Stamps {
     Stamps::All
 }
@@ -98,20 +94,10 @@ pub struct MachineKey {
     pub cores_allowed: Vec<u32>,
 }
 
-impl MachineKey {
-    fn from_machine(machine: &Machine) -> Self {
-        Self {
-            hostname: machine.hostname.clone(),
-            cpu_model: machine.cpu_model.clone(),
-            cores_allowed: machine.cores_allowed.clone(),
-        }
-    }
-}
-
 impl RunOutline {
     /// Creates the outline of a run from its summary.
     pub fn from_summary(summary: &Summary) -> Self {
-        let plan = &summary.plan;
+        let (plan, machine) = (&summary.plan, &summary.machine);
         let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
         let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
             summary.processes.iter().map(of).fold(0, u64::saturating_add)
@@ -128,7 +114,11 @@ impl RunOutline {
             stamps: plan.stamps,
             work_ns: plan.trading().work_ns,
             work_done_ns: Some(summary.work.achieved_ns),
-            machine: MachineKey::from_machine(&summary.machine),
+            machine: MachineKey {
+                hostname: machine.hostname.clone(),
+                cpu_model: machine.cpu_model.clone(),
+                cores_allowed: machine.cores_allowed.clone(),
+            },
             schedule_hash: summary.input.hash.clone(),
             oversubscribed: cores.len() < plan.threads.len(),
             complete: summary.outcome == RunOutcome::Complete,
@@ -161,16 +151,14 @@ impl RunOutline {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// Returns the share of orders that stalls affected; `None` if unknown. [`Measure::StallFree`]
-    /// excludes them.
+    /// Returns the share of orders that [`Measure::StallFree`] excludes, if known.
     pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Returns the extra work per order in nanoseconds: measured, or the requested time if it was
-    /// not measured.
+    /// Returns the extra work per order in nanoseconds: measured, else requested.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
@@ -217,8 +205,7 @@ impl Percentile {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns the value of this percentile in a distribution, if the distribution has enough
-    /// samples.
+    /// Returns the percentile of a distribution, if it has enough samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,

@@ -5,19 +5,18 @@
 //! caused by their settings. The same holds for different hosts: each host has its own placements.
 
 use super::outline::{MachineKey, RunOutline};
+use crate::grouping::distinct;
 
 /// Maximum relative difference of core-to-core round trips within one placement.
 pub const CORE_RTT_TOLERANCE: f64 = 0.25;
 
-/// Returns `true` if the placement of the cores changed during the run: its figures belong to no
-/// placement.
+/// Returns `true` if the cores moved during the run: its figures belong to no placement.
 pub fn has_moved(run: &RunOutline) -> bool {
     matches!((run.core_rtt_ns, run.core_rtt_after_ns), (Some(before), Some(after)) if differs(before, after))
 }
 
 /// Returns the core placement of each run as a number, from the closest cores on. Runs without a
-/// known round trip share placement 0 with the closest: if it cannot be measured (one core) there
-/// is one placement.
+/// known round trip (a single core) have placement 0.
 pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut floors: Vec<f64> = runs.iter().filter_map(|run| core_rtt(run)).collect();
     floors.sort_by(f64::total_cmp);
@@ -29,8 +28,7 @@ pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     runs.iter().map(of).collect()
 }
 
-/// Returns a number for each run that identifies its host and core placement. Runs with equal
-/// numbers are comparable; numbers increase by host, in order of appearance.
+/// Returns a number for each run's host and core placement: runs with equal ones are comparable.
 pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut found = vec![0; runs.len()];
     let mut next = 0;
@@ -45,17 +43,10 @@ pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
 
 /// Returns the hosts on which runs were made, each once, in order of appearance.
 pub fn hosts<'a>(runs: &[&'a RunOutline]) -> Vec<&'a MachineKey> {
-    let mut hosts: Vec<&MachineKey> = Vec::new();
-    for run in runs {
-        if !hosts.contains(&&run.machine) {
-            hosts.push(&run.machine);
-        }
-    }
-    hosts
+    distinct(runs.iter().map(|run| &run.machine))
 }
 
-/// Returns the run's core-to-core round trip in nanoseconds: the mean of before and after if both
-/// are known.
+/// Returns the run's core-to-core round trip in nanoseconds: the mean of the known ones.
 pub fn core_rtt(run: &RunOutline) -> Option<f64> {
     match (run.core_rtt_ns, run.core_rtt_after_ns) {
         (Some(before), Some(after)) => Some(f64::midpoint(before, after)),

@@ -47,11 +47,9 @@ pub struct Sample {
 
 /// Up to this many pairs all exchanges are tried; with more, a random sample of [`SAMPLED_FLIPS`].
 const MAX_EXHAUSTIVE_PAIRS: usize = 10;
-/// Number of sampled exchanges.
 const SAMPLED_FLIPS: usize = 999;
 /// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
-/// Significance level.
 const LEVEL: f64 = 0.05;
 /// Quantile of the normal distribution for [`LEVEL`], two-sided.
 const Z: f64 = 1.959_964;
@@ -88,8 +86,7 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
     quantile(differences, differences.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0)
 }
 
-/// Estimates the shift between A and B by rank sums, within each core placement. Returns `None`
-/// with too few runs of both sides in one placement.
+/// Estimates the shift by rank sums; `None` with too few runs of both sides in one placement.
 pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
@@ -105,8 +102,7 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
-/// Estimates the shift between A and B by a permutation test that exchanges A and B within pairs.
-/// Returns `None` with too few runs of both sides in one placement.
+/// Estimates the shift by exchanging A and B within pairs; `None` as for [`ranks`].
 pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.
@@ -196,8 +192,7 @@ fn sampled_sums(scores: &[f64]) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Returns for each pair B's rank minus A's among the runs of their placements, as shares, after
-/// shifting B back.
+/// Returns each pair's difference of ranks within its placement, as a share, with B shifted back.
 fn scores(a: &[Sample], b: &[Sample], shift: f64) -> Vec<f64> {
     let values: Vec<Sample> =
         a.iter().copied().chain(b.iter().map(|run| Sample { value: run.value - shift, ..*run })).collect();
@@ -224,54 +219,39 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn samples(values: &[(f64, usize)]) -> Vec<Sample> {
-        values.iter().map(|(value, placement)| Sample { value: *value, placement: *placement }).collect()
+    /// A side's runs on near cores, then those on far ones.
+    fn side(near: &[f64], far: &[f64]) -> Vec<Sample> {
+        let placed = [near, far].into_iter().enumerate();
+        placed
+            .flat_map(|(placement, values)| {
+                values.iter().map(move |value| Sample { value: *value, placement })
+            })
+            .collect()
     }
 
     #[test]
     fn runs_of_different_placements_are_never_compared() {
-        // Near 250, far 650, B takes 50 more in both; A was far more often.
-        let a = samples(&[
-            (650.0, 1),
-            (250.0, 0),
-            (651.0, 1),
-            (649.0, 1),
-            (251.0, 0),
-            (650.0, 1),
-            (250.0, 0),
-            (652.0, 1),
-        ]);
-        let b = samples(&[
-            (300.0, 0),
-            (301.0, 0),
-            (700.0, 1),
-            (300.0, 0),
-            (699.0, 1),
-            (300.0, 0),
-            (701.0, 1),
-            (302.0, 0),
-        ]);
+        // B takes 50 more in both; A was far more often.
+        let a = side(&[250.0, 251.0, 250.0], &[650.0, 651.0, 649.0, 650.0, 652.0]);
+        let b = side(&[300.0, 301.0, 300.0, 300.0, 302.0], &[700.0, 699.0, 701.0]);
         for found in [ranks(&a, &b).unwrap(), flips(&a, &b).unwrap()] {
-            assert!(
-                (49.0..=51.0).contains(&found.value) && found.low > 45.0 && found.high < 55.0,
-                "{found:?}"
-            );
+            assert!((49.0..=51.0).contains(&found.value), "{found:?}");
+            assert!(found.low > 45.0 && found.high < 55.0, "{found:?}");
         }
     }
 
     #[test]
     fn sides_without_shared_placement_have_no_difference() {
-        let (a, b) = (samples(&[(250.0, 0); 9]), samples(&[(650.0, 1); 9]));
-        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        let a = side(&[250.0; 9], &[]);
         // One run of B in their placement gives no limit either.
-        let mut b = b;
-        b[0] = Sample { value: 300.0, placement: 0 };
-        assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        for b in [side(&[], &[650.0; 9]), side(&[300.0], &[650.0; 8])] {
+            assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+        }
     }
 
     #[test]
     fn noiseless_interval_equals_the_difference() {
-        let (a, b) = (samples(&[(250.0, 0); 12]), samples(&[(260.0, 0); 12]));
+        let (a, b) = (side(&[250.0; 12], &[]), side(&[260.0; 12], &[]));
         let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
         assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
     }

@@ -1,15 +1,13 @@
-//! The verdict of a comparison: B is faster or slower than A, no difference is seen, or the two are
-//! not comparable.
+//! The verdict of a comparison: faster, slower, no difference seen, or not comparable.
 //!
 //! Each line of a comparison is its own test at 95 %: of twenty lines without a difference, one is
 //! expected to show one. Read `rt_venue` first; the stages explain it.
 
-use super::hosts::{HostDifference, disagreement, opposed};
-use super::interval::{Difference, MIN_PAIRS, difference};
+use super::interval::{Difference, MIN_PAIRS, difference, format_ratio};
 use super::outline::{MachineKey, Percentile, RunOutline, values};
 use super::placement::{core_rtt, has_moved, host_placements, hosts};
-use super::sample::median;
 use super::shift::Sample;
+use super::spread::median;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,7 +40,6 @@ pub struct RunPairing<'a> {
     pub caveats: Vec<String>,
     /// Host and placement number of each run: those of A, then those of B.
     placements: Vec<usize>,
-    same_runs: bool,
 }
 
 /// The number of runs of A and of B in one core placement.
@@ -91,7 +88,7 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
             unsound += 1;
         }
     }
-    found.same_runs = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
+    let are_same = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
     if matched > 0 && !apart.is_empty() {
         let (all, out) = (matched + apart.len(), "pairs left out: A and B were made on two hosts");
         found.caveats.push(format!("{} of {all} {out}", apart.len()));
@@ -116,7 +113,7 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         found.caveats.push(format!("{in_between} of {matched} {out}"));
     }
     found.placements = host_placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
-    if found.same_runs {
+    if are_same {
         found.reasons.push(SAME_RUNS.into());
     } else {
         found.judge_runs();
@@ -217,8 +214,7 @@ pub struct ComparisonLine {
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
-    /// For stall-free figures: the shares of orders that were excluded, of A and B, medians over
-    /// the repeats.
+    /// For stall-free figures: the shares of A's and B's orders that were excluded.
     #[serde(rename = "taken_out", default, skip_serializing_if = "Option::is_none")]
     pub excluded_share: Option<[f64; 2]>,
     /// Difference of B against A with intervals; null if there is none.
@@ -277,10 +273,41 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     }
 }
 
+/// The latency difference between settings A and B on one host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostDifference {
+    /// Name of the host.
+    pub host: String,
+    /// Number of pairs on the host.
+    pub pairs: usize,
+    /// Difference with its interval; null with too few pairs.
+    pub difference: Option<Difference>,
+}
+
+/// Returns the hosts whose difference is known.
+fn known(hosts: &[HostDifference]) -> impl Iterator<Item = (&HostDifference, &Difference)> {
+    hosts.iter().filter_map(|host| Some((host, host.difference.as_ref()?)))
+}
+
+fn describe_pair(low: (&HostDifference, &Difference), high: (&HostDifference, &Difference)) -> String {
+    let of = |(host, difference): (&HostDifference, &Difference)| {
+        format!("B/A {} on {} ({} pairs)", format_ratio(difference), host.host, host.pairs)
+    };
+    format!("{}, {}", of(low), of(high))
+}
+
+/// Describes that B is faster on one host and slower on another, if so.
+fn opposed(hosts: &[HostDifference]) -> Option<String> {
+    let of = |wanted| known(hosts).find(|(_, difference)| difference.direction() == wanted);
+    Some(format!("the hosts disagree: {}", describe_pair(of(-1)?, of(1)?)))
+}
+
 impl ComparisonLine {
-    /// Describes how the hosts disagree about B against A; `None` if they agree or it is unknown.
+    /// Describes that the confidence intervals of two hosts do not overlap, if so.
     pub fn disagreement(&self) -> Option<String> {
-        disagreement(&self.hosts)
+        let lowest = known(&self.hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
+        let highest = known(&self.hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;
+        (lowest.1.ratio.high < highest.1.ratio.low).then(|| describe_pair(lowest, highest))
     }
 }
 

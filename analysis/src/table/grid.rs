@@ -42,6 +42,24 @@ impl GridRow {
 pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
+    /// Creates a table without notes. The first `keys` columns identify a row.
+    pub fn new(
+        name: impl Into<String>,
+        title: impl Into<String>,
+        keys: usize,
+        head: impl IntoIterator<Item = impl Into<String>>,
+        rows: impl IntoIterator<Item = GridRow>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            title: title.into(),
+            head: head.into_iter().map(Into::into).collect(),
+            keys,
+            rows: rows.into_iter().collect(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Creates a table from values, with a row for each of `rows`.
     pub fn from_rows<'r, R: 'r>(
         name: impl Into<String>,
@@ -51,14 +69,7 @@ impl Grid {
         rows: impl IntoIterator<Item = &'r R>,
     ) -> Self {
         let row = |row: &R| GridRow::plain(columns.iter().map(|(_, cell)| cell(row)).collect());
-        Self {
-            name: name.into(),
-            title: title.into(),
-            head: columns.iter().map(|(head, _)| (*head).to_owned()).collect(),
-            keys,
-            rows: rows.into_iter().map(row).collect(),
-            notes: Vec::new(),
-        }
+        Self::new(name, title, keys, columns.iter().map(|(head, _)| *head), rows.into_iter().map(row))
     }
 
     /// Adds a note below the table.

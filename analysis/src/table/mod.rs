@@ -1,12 +1,11 @@
 //! Prints [`Grid`] values within the terminal's width, or writes them as Markdown and CSV.
 
 pub mod grid;
-mod width;
 
 pub use grid::{Column, Grid, GridRow};
-pub use width::{DEFAULT_WIDTH, set_width, width};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use std::sync::OnceLock;
 
 /// Creates an empty table for the terminal or Markdown, with a text column first and then numbers.
 pub fn table(style: TableStyle, columns: &[&str]) -> Table {
@@ -28,4 +27,22 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
 /// Returns the table style without lines other than a rule below the head.
 pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
+}
+
+/// Default width of a report in columns, for files and pipes.
+pub const DEFAULT_WIDTH: usize = 80;
+/// Minimum and maximum width: longer lines are hard to read.
+const BOUNDS: (usize, usize) = (60, 132);
+
+static COLUMNS: OnceLock<usize> = OnceLock::new();
+
+/// Sets the terminal's width in columns for all later reports. Only the first call has an effect.
+pub fn set_width(columns: usize) {
+    // Set already: the process has one terminal.
+    let _ = COLUMNS.set(columns.clamp(BOUNDS.0, BOUNDS.1));
+}
+
+/// Returns the maximum width of a report's line in columns.
+pub fn width() -> usize {
+    COLUMNS.get().copied().unwrap_or(DEFAULT_WIDTH)
 }

@@ -3,8 +3,9 @@
 use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
 use crate::bench::{BenchOutcome, BenchPlan};
-use analysis::chart::percentile_plot;
-use analysis::experiment::{BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter};
+use analysis::experiment::{
+    BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
+};
 use analysis::summary::figures::MeasureSeries;
 use roles::bench::account::{AccountView, DONE, Field};
 use roles::bench::boards::counts::{
@@ -97,7 +98,7 @@ pub fn case(
     ];
     let curve = |(measure, series): (&str, &MeasureSeries)| BoardCurve {
         measure: measure.into(),
-        points: percentile_plot::curve(series.histogram()),
+        points: board::curve(series.histogram()),
     };
     let curves = curves.into_iter().flatten().map(curve);
     let mut case = BoardCase {

@@ -1,27 +1,66 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::columns::{cost_columns, latency_unit};
 use super::{Bill, BillRow, LevelCost};
 use crate::experiment::ratio::{is_unclear, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
-use crate::numbers::duration;
+use crate::grouping::distinct;
+use crate::numbers::{duration, duration_or_dash, plain, short};
 use crate::stats::Verdict;
-use crate::table::{Grid, GridRow};
+use crate::table::{Column, Grid, GridRow};
+use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
 
-/// The legend of the cells of the table.
 const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen; unclear: the interval is \
                      wider than ±25 %";
 
-/// The technique of the answer: the default one, or the first that was measured at another level
-/// than threads.
+/// The columns of a table with one row for each isolation level and technique.
+pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
+
+/// The latencies of a row: p50, p99 and p99.9, then the two stall-free ones.
+pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
+    |row| row.p50_ns,
+    |row| row.p99_ns,
+    |row| row.p999_ns,
+    |row| row.stall_free_p99_ns,
+    |row| row.stall_free_p999_ns,
+];
+
+pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
+    let of = |row: &BillRow| LATENCIES.map(|latency| latency(row));
+    TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
+}
+
+/// Returns the columns with the costs of an isolation level besides latency.
+pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
+    let mut costs: BillColumns<'a> = vec![
+        ("CPU s/M", &|row| row.cpu_s_per_million.map_or_else(|| "–".into(), plain)),
+        ("start", &|row| time_or_dash(row.startup_ns)),
+        ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
+        ("faults", &|row| count_or_dash(row.page_faults)),
+        ("switches", &|row| count_or_dash(row.context_switches)),
+    ];
+    // This column is there once there is something in it.
+    if bill.rows.iter().any(|row| row.contains.is_some()) {
+        costs.push(("contains", &|row| row.contains.clone().unwrap_or_else(|| "–".into())));
+    }
+    costs
+}
+
+pub(super) fn time_or_dash(ns: Option<f64>) -> String {
+    duration_or_dash(ns.map(|ns| ns as u64))
+}
+
+fn count_or_dash(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), |value| short(value.round() as u64))
+}
+
+/// The technique of the answer: the default one if it has costs, or the first that has.
 fn headline_technique(bill: &Bill) -> Option<Technique> {
     let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
     let first = measured.clone().next()?;
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
 
-/// Returns the result of a bill of isolation costs in one sentence.
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
         let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
@@ -41,9 +80,8 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) = levels.iter().copied().partition(|(_, cost)| is_telling(cost));
     let unit = unit_of(known.iter().map(|(_, cost)| *cost));
     let cost_of = |(row, cost): &(&BillRow, &LevelCost)| {
-        let by = cost.line.difference?.difference;
-        let [value, low, high] = [by.value, by.low, by.high].map(|ns| unit.signed(ns));
-        Some(format!("{} adds {value} {} [{low}, {high}]", row.level(), unit.symbol()))
+        let [value, interval] = unit.difference(cost.line.difference?.difference);
+        Some(format!("{} adds {value} {} {interval}", row.level(), unit.symbol()))
     };
     let mut parts: Vec<String> = known.iter().filter_map(cost_of).collect();
     let threads = threads.map_or_else(|| "thread".into(), |ns| format!("thread's {}", duration(ns as u64)));
@@ -69,7 +107,6 @@ fn is_telling(cost: &LevelCost) -> bool {
     cost.line.difference.is_some() && cost.line.verdict != Verdict::NotComparable && !is_unclear(&cost.line)
 }
 
-/// The unit of these costs and their intervals.
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     let figures = |cost: &LevelCost| {
         let by = cost.line.difference.filter(|_| is_telling(cost)).map(|found| found.difference);
@@ -78,60 +115,42 @@ fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     TimeUnit::for_durations(costs.flat_map(figures))
 }
 
-/// Returns the terminal's table of what each isolation level costs, with the technique of the
-/// headline.
+/// Returns the terminal's table of what each level costs with the technique of the answer.
 pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     let technique = headline_technique(bill)?;
     let unit = latency_unit(bill);
-    let (p50, p99, p999) = (
-        move |row: &BillRow| unit.format_or_dash(row.p50_ns),
-        move |row: &BillRow| unit.format_or_dash(row.p99_ns),
-        move |row: &BillRow| unit.format_or_dash(row.p999_ns),
-    );
-    let mut columns = vec![
-        ("isolation", &BillRow::level as &dyn Fn(&BillRow) -> String),
-        ("p50", &p50),
-        ("p99", &p99),
-        ("p99.9", &p999),
+    let latencies = LATENCIES.map(|of| move |row: &BillRow| unit.format_or_dash(of(row)));
+    let mut columns: BillColumns<'_> = vec![
+        ("isolation", &BillRow::level),
+        ("p50", &latencies[0]),
+        ("p99", &latencies[1]),
+        ("p99.9", &latencies[2]),
     ];
     columns.extend(cost_columns(bill));
     let rows = bill.rows.iter().filter(|row| row.technique == technique);
     let title = format!("{technique}: rt_venue in {}, and what else a level costs", unit.name());
-    Some(
-        Grid::from_rows("bill_levels", title, 1, &columns, rows)
-            .note("all techniques: bill.md and report.html"),
-    )
+    let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
+    Some(grid.note("all techniques: bill.md and report.html"))
 }
 
-/// Returns the table of the latency that each isolation level adds to a technique in threads.
-/// `None`: no level was measured against threads. A row for each technique, and one for each
-/// placement of the machine's cores where there were several.
+/// Returns the table of what each isolation level adds to a technique in threads: a row for each
+/// technique, and one for each placement of the cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
-    let mut levels: Vec<String> = Vec::new();
-    let mut rows: Vec<(Technique, Option<u64>)> = Vec::new();
-    for row in &bill.rows {
-        if !row.adds.is_empty() && !levels.contains(&row.level()) {
-            levels.push(row.level());
-        }
-        for cost in &row.adds {
-            let key = (row.technique, placement_key(cost));
-            if !rows.contains(&key) {
-                rows.push(key);
-            }
-        }
-    }
+    let added = || bill.rows.iter().filter(|row| !row.adds.is_empty());
+    let levels = distinct(added().map(BillRow::level));
     (!levels.is_empty()).then_some(())?;
+    let keys = |row: &BillRow| {
+        let technique = row.technique;
+        row.adds.iter().map(move |cost| (technique, placement_key(cost))).collect::<Vec<_>>()
+    };
     // Technique by technique as the rows have them, all runs first, then from the nearest cores on.
-    let order = |technique: &Technique| rows.iter().position(|(other, _)| other == technique);
-    let mut sorted = rows.clone();
-    sorted.sort_by_key(|(technique, floor)| (order(technique), *floor));
+    let techniques = distinct(added().map(|row| row.technique));
+    let mut sorted = distinct(added().flat_map(keys));
+    sorted.sort_by_key(|(technique, floor)| (techniques.iter().position(|other| other == technique), *floor));
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
     let costs = || bill.rows.iter().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
-    let unit = match (TimeUnit::for_durations(threads_ns), unit_of(costs())) {
-        (one, other) if one as u8 > other as u8 => one,
-        (_, other) => other,
-    };
+    let unit = TimeUnit::for_durations(threads_ns).max(unit_of(costs()));
     let cells = |(technique, floor): &(Technique, Option<u64>)| {
         let of = |level: &String| {
             let row = bill.rows.iter().find(|row| row.technique == *technique && row.level() == *level)?;
@@ -141,40 +160,28 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
         let mut cells = vec![technique.to_string()];
         cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
         cells.push(unit.format_or_dash(threads));
-        cells.extend(
-            levels
-                .iter()
-                .map(|level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit))),
-        );
+        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit));
+        cells.extend(levels.iter().map(cost));
         GridRow::plain(cells)
     };
     let mut head = vec!["technique".to_owned()];
     head.extend(several.then(|| "floor".to_owned()));
     head.push(Isolation::Thread.to_string());
     head.extend(levels.iter().map(|level| format!("{level} adds")));
-    let mut notes = vec![MARKS.to_owned()];
-    notes.extend(several.then(|| {
-        "floor: core to core; the machine moved its cores between runs, so each placement has a row of its own"
-            .to_owned()
-    }));
+    let keys = 1 + usize::from(several);
+    let rows = sorted.iter().map(cells).filter(|row| row.cells[keys..].iter().any(|cell| cell != "–"));
+    let title = format!("What a level adds to the same technique under threads, {}", unit.name());
+    let mut grid = Grid::new("bill_adds", title, keys, head, rows).note(MARKS);
+    if several {
+        let why = "the machine moved its cores between runs, so each placement has a row of its own";
+        grid = grid.note(format!("floor: core to core; {why}"));
+    }
     let incomparable = costs().find(|cost| cost.line.verdict == Verdict::NotComparable);
-    notes
-        .extend(incomparable.and_then(|cost| Some(format!("–: not comparable: {}", cost.line.why.first()?))));
-    Some(Grid {
-        name: "bill_adds".into(),
-        title: format!("What a level adds to the same technique under threads, {}", unit.name()),
-        head,
-        keys: 1 + usize::from(several),
-        rows: sorted
-            .iter()
-            .map(cells)
-            .filter(|row| row.cells[1 + usize::from(several)..].iter().any(|cell| cell != "–"))
-            .collect(),
-        notes,
-    })
+    let why = incomparable.and_then(|cost| cost.line.why.first());
+    grid.notes.extend(why.map(|why| format!("–: not comparable: {why}")));
+    Some(grid)
 }
 
-/// The placement's floor in whole nanoseconds.
 fn placement_key(cost: &LevelCost) -> Option<u64> {
     cost.floor_ns.map(|floor| floor.round() as u64)
 }
@@ -185,9 +192,8 @@ fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
     match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
         Some(_) if is_unclear(line) => "unclear".into(),
         Some(found) => {
-            let [value, low, high] = [found.difference.value, found.difference.low, found.difference.high]
-                .map(|ns| unit.signed(ns));
-            format!("{}{value} [{low}, {high}]", verdict_mark(line.verdict))
+            let [value, interval] = unit.difference(found.difference);
+            format!("{}{value} {interval}", verdict_mark(line.verdict))
         }
         None => "–".into(),
     }
@@ -196,6 +202,7 @@ fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::golden;
     use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
     use crate::summary::Measure;
 
@@ -205,26 +212,15 @@ mod tests {
             || compare_figure(&pair_runs(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
         BillRow {
             isolation,
-            technique: Technique::default(),
             variant: String::new(),
-            runs,
             p50_ns: Some(300.0),
-            p99_ns: None,
-            p999_ns: None,
-            stall_free_p99_ns: None,
-            stall_free_p999_ns: None,
-            taken_out: None,
-            reference: None,
-            differences: Vec::new(),
             adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
-            caveats: Vec::new(),
-            cpu_s_per_million: None,
-            startup_ns: None,
-            pss_bytes: None,
-            page_faults: None,
-            context_switches: None,
-            contains: None,
+            ..golden::<Bill>().rows[0].clone()
         }
+    }
+
+    fn bill(rows: Vec<BillRow>) -> Bill {
+        Bill { rows, ..golden() }
     }
 
     #[test]
@@ -235,7 +231,7 @@ mod tests {
             row(Isolation::Process, 8, &costs),
             row(Isolation::Sandbox, 8, &costs[..1]),
         ];
-        let bill = Bill { rows, conditions: String::new(), notes: Vec::new() };
+        let bill = bill(rows);
         let grid = headline(&bill).unwrap();
         assert_eq!(grid.head, ["technique", "floor", "thread", "process adds", "sandbox adds"]);
         assert_eq!(grid.rows.len(), 3);
@@ -251,23 +247,13 @@ mod tests {
 
     #[test]
     fn too_few_pairs_have_no_figure_but_a_reason() {
-        let bill = Bill {
-            rows: vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])],
-            conditions: String::new(),
-            notes: Vec::new(),
-        };
-        let grid = headline(&bill).unwrap();
+        let few = bill(vec![row(Isolation::Process, MIN_PAIRS - 1, &[None])]);
+        let grid = headline(&few).unwrap();
         assert_eq!(grid.rows[0].cells[2], "–");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
-        assert!(
-            answer(&bill).starts_with(
-                "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4"
-            ),
-            "{}",
-            answer(&bill)
-        );
-        let threads =
-            Bill { rows: vec![row(Isolation::Thread, 5, &[])], conditions: String::new(), notes: Vec::new() };
+        let wanted = "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4";
+        assert!(answer(&few).starts_with(wanted), "{}", answer(&few));
+        let threads = bill(vec![row(Isolation::Thread, 5, &[])]);
         assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));
         assert!(answer(&threads).starts_with("spsc-mux under thread has the lowest rt_venue p50: 300 ns"));
     }

@@ -1,6 +1,5 @@
 //! `bill.json`: the cost of each isolation level with each technique.
 
-mod columns;
 mod headline;
 mod report;
 
@@ -43,8 +42,7 @@ pub struct BillRow {
     pub isolation: Isolation,
     /// The technique.
     pub technique: Technique,
-    /// Further settings that distinguish the row: `process gateways`, `stamps ends`; empty without
-    /// any.
+    /// Further settings that distinguish the row: `process gateways`, `stamps ends`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
     /// Number of complete and valid runs.
@@ -61,8 +59,7 @@ pub struct BillRow {
     /// p99.9 of rt_venue of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
-    /// The share of the orders that stalls touched and that are not in the two stall-free
-    /// latencies.
+    /// The share of the orders that are not in the two stall-free latencies.
     #[serde(default)]
     pub taken_out: Option<f64>,
     /// The row with which this one is compared; null if this is a reference itself.
@@ -70,9 +67,8 @@ pub struct BillRow {
     /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
     /// stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// The latency that the level adds to the technique in threads, at rt_venue p50. Over all runs,
-    /// and by core placement if the machine moved its cores; empty for threads, and where they were
-    /// not measured.
+    /// The rt_venue p50 that the level adds to the technique in threads: over all runs, and by core
+    /// placement if the machine moved its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
     /// Reasons that weaken the comparison.

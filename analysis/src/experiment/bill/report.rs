@@ -1,48 +1,47 @@
 //! The report of a bill: the cost that a level adds to a technique, latencies, and ratios to the
 //! reference.
 
-use super::columns::{BillColumns, cost_columns, latency_unit, time_or_dash};
-use super::headline::{answer, headline, levels_of_headline};
+use super::headline::{
+    BillColumns, LATENCIES, answer, cost_columns, headline, latency_unit, levels_of_headline, time_or_dash,
+};
 use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{format_ratio, interval_row, verdict_mark};
+use crate::experiment::ratio::{format_ratio, interval_row, line_of, verdict_mark};
 use crate::experiment::sweep::{point_sections, report_frame};
-use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
-};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
+use crate::grouping::{distinct, grouped};
 use crate::numbers::percent;
-use crate::stats::{ComparisonLine, Percentile};
+use crate::stats::Percentile;
 use crate::summary::Measure;
 use crate::table::Grid;
-use maud::Markup;
+use maud::{Markup, html};
 use protocol::plan::Isolation;
 
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
-/// Above the charts.
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
 pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
-    let charts: Vec<SectionPart> = Percentile::ALL
-        .iter()
-        .filter_map(|percentile| chart(bill, *percentile))
-        .map(SectionPart::Chart)
-        .collect();
+    let mut charts = Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).peekable();
     let no_charts = "No difference is known: no row has a reference with enough repeats.";
-    let text = SectionPart::Text(if charts.is_empty() { no_charts } else { CHARTS }.into());
-    let (first, others) = charts.split_at(charts.len().min(1));
+    let text = if charts.peek().is_none() { no_charts } else { CHARTS };
+    let (shown, wide) = tables(bill);
+    let remarks = remarks(bill);
+    let remarks = (!remarks.is_empty())
+        .then(|| html! { ul class="note" { @for remark in &remarks { li { (remark) } } } });
     let section = ReportSection::new("bill", "What isolation costs")
-        .with([text])
-        .with(first.iter().cloned())
-        .with(headline(bill).map(|grid| SectionPart::Table(grid, ALL)))
-        .with(levels_of_headline(bill).map(|grid| SectionPart::Table(grid, TERMINAL)))
-        .with(tables(bill))
-        .with(others.iter().cloned())
-        .with([SectionPart::List(remarks(bill))]);
+        .text(text)
+        .charts(charts.next())
+        .tables(ALL, headline(bill))
+        .tables(TERMINAL, levels_of_headline(bill))
+        .tables(PAGE, shown)
+        .tables(FILES, [wide])
+        .charts(charts)
+        .charts(remarks);
     ExperimentReport {
         name: "bill",
         answer: answer(bill),
@@ -52,77 +51,79 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     }
 }
 
-/// The tables of the page with a row for each row of the bill, and one wide table for documents and
-/// programs.
-fn tables(bill: &Bill) -> Vec<SectionPart> {
+/// The tables of the page, and one wide table for documents and programs.
+fn tables(bill: &Bill) -> (Vec<Grid>, Grid) {
     let unit = latency_unit(bill);
-    let latency = |of: fn(&BillRow) -> Option<f64>| move |row: &BillRow| unit.format_or_dash(of(row));
-    let (p50, p99, p999) = (latency(|row| row.p50_ns), latency(|row| row.p99_ns), latency(|row| row.p999_ns));
-    let (free_p99, free_p999) = (latency(|row| row.stall_free_p99_ns), latency(|row| row.stall_free_p999_ns));
-    let keys: BillColumns<'_> =
-        vec![("isolation", &BillRow::level), ("technique", &|row| row.technique.to_string())];
-    let costs = cost_columns(bill);
+    let latencies = LATENCIES.map(|of| move |row: &BillRow| unit.format_or_dash(of(row)));
+    let times = LATENCIES.map(|of| move |row: &BillRow| time_or_dash(of(row)));
     let of = |measure, percentile| move |row: &BillRow| format_difference(row, measure, percentile);
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
-    let grid = |name: &str, title: &str, columns: &[BillColumns<'_>]| {
-        Grid::from_rows(name, title, 2, &columns.concat(), &bill.rows)
+    let keys: BillColumns<'_> =
+        vec![("isolation", &BillRow::level), ("technique", &|row| row.technique.to_string())];
+    let grid = |name: &str, title: &str, columns: BillColumns<'_>| {
+        Grid::from_rows(name, title, 2, &[keys.clone(), columns].concat(), &bill.rows)
     };
-    let cost = grid("bill_cost", "what else a level costs", &[keys.clone(), costs.clone()]);
-    let title = format!("rt_venue: what the engine adds to an order, {}", unit.name());
-    let columns: BillColumns<'_> =
-        vec![("p50", &p50), ("p99", &p99), ("p99.9", &p999), ("against", &reference_name)];
-    let latency = grid("bill_latency", &title, &[keys.clone(), columns]);
-    let against: BillColumns<'_> = vec![
-        ("p50 vs reference", &ratios[0]),
-        ("p99 vs reference", &ratios[1]),
-        ("p99.9 vs reference", &ratios[2]),
+    let (costs, unit) = (cost_columns(bill), unit.name());
+    let mut shown = vec![
+        grid("bill_cost", "what else a level costs", costs.clone()),
+        grid(
+            "bill_latency",
+            &format!("rt_venue: what the engine adds to an order, {unit}"),
+            vec![
+                ("p50", &latencies[0]),
+                ("p99", &latencies[1]),
+                ("p99.9", &latencies[2]),
+                ("against", &reference_name),
+            ],
+        ),
+        grid(
+            "bill_difference",
+            "rt_venue against the reference: ratio [95 % interval]",
+            vec![
+                ("p50 vs reference", &ratios[0]),
+                ("p99 vs reference", &ratios[1]),
+                ("p99.9 vs reference", &ratios[2]),
+            ],
+        )
+        .note("▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %"),
     ];
-    let against = grid(
-        "bill_difference",
-        "rt_venue against the reference: ratio [95 % interval]",
-        &[keys.clone(), against],
-    )
-    .note("▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %");
-    let mut shown = vec![cost, latency, against];
     if bill.rows.iter().any(|row| row.stall_free_p99_ns.or(row.stall_free_p999_ns).is_some()) {
         let columns: BillColumns<'_> = vec![
-            ("p99", &p99),
-            ("stall-free", &free_p99),
-            ("p99.9", &p999),
-            ("stall-free", &free_p999),
+            ("p99", &latencies[1]),
+            ("stall-free", &latencies[3]),
+            ("p99.9", &latencies[2]),
+            ("stall-free", &latencies[4]),
             ("on", &unaffected_share),
         ];
-        let title = format!("rt_venue with and without the machine's stalls, {}", unit.name());
-        shown.push(grid("bill_stall_free", &title, &[keys.clone(), columns]).note(
+        let title = format!("rt_venue with and without the machine's stalls, {unit}");
+        shown.push(grid("bill_stall_free", &title, columns).note(
             "stall-free: of the orders that no stall of the machine touched; on: their share of all orders",
         ));
-        let columns: BillColumns<'_> =
-            vec![("stall-free p99 vs reference", &free[0]), ("stall-free p99.9 vs reference", &free[1])];
-        let title = "stall-free rt_venue against the reference: ratio [95 % interval]";
-        shown.push(grid("bill_stall_free_difference", title, &[keys.clone(), columns]));
+        shown.push(grid(
+            "bill_stall_free_difference",
+            "stall-free rt_venue against the reference: ratio [95 % interval]",
+            vec![("stall-free p99 vs reference", &free[0]), ("stall-free p99.9 vs reference", &free[1])],
+        ));
     }
-    let latencies: BillColumns<'_> = vec![
-        ("p50", &|row| time_or_dash(row.p50_ns)),
-        ("p99", &|row| time_or_dash(row.p99_ns)),
-        ("p99.9", &|row| time_or_dash(row.p999_ns)),
-    ];
-    let rest: BillColumns<'_> = vec![
+    let mut wide: BillColumns<'_> = vec![
+        ("p50", &times[0]),
+        ("p99", &times[1]),
+        ("p99.9", &times[2]),
         ("reference", &reference_name),
         ("p50 ratio", &ratios[0]),
         ("p99 ratio", &ratios[1]),
         ("p99.9 ratio", &ratios[2]),
-        ("p99 stall-free", &|row| time_or_dash(row.stall_free_p99_ns)),
-        ("p99.9 stall-free", &|row| time_or_dash(row.stall_free_p999_ns)),
+        ("p99 stall-free", &times[3]),
+        ("p99.9 stall-free", &times[4]),
         ("on", &unaffected_share),
         ("p99 stall-free ratio", &free[0]),
         ("p99.9 stall-free ratio", &free[1]),
     ];
+    wide.extend(costs);
     let title = "The bill (rt_venue; ratio to the reference with its 95 % interval: ▲ slower, ▼ faster, –: not comparable; on: share of \
                  the orders that no stall touched)";
-    let wide = grid("bill", title, &[keys, latencies, rest, costs]);
-    let shown = shown.into_iter().map(|grid| SectionPart::Table(grid, PAGE));
-    shown.chain([SectionPart::Table(wide, FILES)]).collect()
+    (shown, grid("bill", title, wide))
 }
 
 /// The share of the orders that no stall of the machine touched.
@@ -134,13 +135,8 @@ fn reference_name(row: &BillRow) -> String {
     row.reference.map_or_else(|| "–".into(), |found| format!("{}/{}", found.isolation, found.technique))
 }
 
-/// The line of a row that compares that figure with its reference.
-fn comparison_of(row: &BillRow, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
-    row.differences.iter().find(|line| line.measure == measure.name() && line.percentile == percentile)
-}
-
 fn format_difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String {
-    comparison_of(row, measure, percentile)
+    line_of(&row.differences, measure, percentile)
         .map_or_else(|| "–".into(), |line| format!("{}{}", verdict_mark(line.verdict), format_ratio(line)))
 }
 
@@ -152,7 +148,7 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
         CLASSES[levels.iter().position(|other| *other == level).unwrap_or(0) % CLASSES.len()]
     };
     let row = |row: &BillRow| {
-        let (line, reference) = (comparison_of(row, Measure::RtVenue, percentile)?, row.reference?);
+        let (line, reference) = (line_of(&row.differences, Measure::RtVenue, percentile)?, row.reference?);
         let against = match reference.technique == row.technique {
             true => reference.isolation.to_string(),
             false => reference.technique.to_string(),
@@ -164,31 +160,19 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
     let (drawn, rows): (Vec<Isolation>, Vec<IntervalRow>) = rows.into_iter().unzip();
     let id = format!("ratio-{}", percentile.name().replace('.', ""));
     let title = format!("rt_venue {} against the reference", percentile.name());
-    let chart = interval_plot::draw(
-        &id,
-        &title,
-        "ratio to the reference (1: equal)",
-        &axis::number,
-        Some(1.0),
-        &rows,
-    )?;
+    let axis_title = "ratio to the reference (1: equal)";
+    let chart = interval_plot::draw(&id, &title, axis_title, &axis::number, Some(1.0), &rows)?;
     let levels = levels.iter().filter(|level| drawn.contains(level));
     let legend = legend(levels.map(|level| (class(*level), level.to_string())));
-    Some(maud::html! { (chart) (legend) })
+    Some(html! { (chart) (legend) })
 }
 
 /// Why rows are not comparable, and what weakens them: each reason once, with its rows.
 fn remarks(bill: &Bill) -> Vec<String> {
-    let mut about: Vec<(&str, Vec<String>)> = Vec::new();
-    for row in &bill.rows {
-        let name = format!("{} {}", row.technique, row.level());
-        for reason in row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats) {
-            match about.iter_mut().find(|(known, _)| known == reason) {
-                Some((_, rows)) if rows.contains(&name) => {}
-                Some((_, rows)) => rows.push(name.clone()),
-                None => about.push((reason, vec![name.clone()])),
-            }
-        }
-    }
-    about.into_iter().map(|(reason, rows)| format!("{}: {reason}", rows.join(", "))).collect()
+    let reasons = bill.rows.iter().flat_map(|row| {
+        let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
+        reasons.map(move |reason| (reason, format!("{} {}", row.technique, row.level())))
+    });
+    let remark = |(reason, rows): (&String, Vec<String>)| format!("{}: {reason}", distinct(rows).join(", "));
+    grouped(reasons).into_iter().map(remark).collect()
 }

@@ -2,6 +2,7 @@
 
 mod report;
 
+pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 
 use crate::document::Document;
@@ -192,8 +193,7 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Returns whether the latencies may be quoted: judged by unsound results, the machine and the
-    /// cores.
+    /// Returns whether the latencies may be quoted: by unsound results, machine and cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
@@ -225,15 +225,5 @@ impl BoardCase {
     /// Returns `true` if versions add up, nothing was torn and everything due was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
-    }
-
-    /// Returns the varied settings in short: `poisson:10000, 4 readers, 64 B × 1, process, spin,
-    /// /dev/shm`.
-    pub fn name(&self) -> String {
-        let carrier = if self.carrier == "board" { String::new() } else { format!(", {}", self.carrier) };
-        format!(
-            "{}, {} readers, {} B × {}, {}, {}, {}{carrier}",
-            self.mode, self.readers, self.size_bytes, self.cells, self.isolation, self.waiting, self.on
-        )
     }
 }

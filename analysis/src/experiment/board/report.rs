@@ -4,7 +4,7 @@ use super::{BoardCase, BoardReader, BoardUsage, Boards};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::numbers::{count, duration, percent, plain, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
@@ -15,14 +15,15 @@ const MAX_READERS_LISTED: usize = 16;
 
 /// Returns tables and charts of a benchmark of shared latest-value cells (`launcher board`).
 pub fn report(boards: &Boards) -> ExperimentReport {
-    let case_of = |(number, (case, label)): (usize, (&BoardCase, String))| {
+    let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
+    let section = |(number, (case, label)): (usize, &Labelled<'_>)| {
         ReportSection::new(format!("case-{number}"), label)
-            .with(percentiles(case, number).map(SectionPart::Chart))
-            .with([SectionPart::Table(case_table(case, number), TERMINAL | PAGE)])
-            .with(readers(case, number).map(|grid| SectionPart::Table(grid, TERMINAL | PAGE)))
+            .charts(percentiles(case, number))
+            .tables(TERMINAL | PAGE, [case_table(case, number)])
+            .tables(TERMINAL | PAGE, readers(case, number))
     };
-    let cases = boards.cases.iter().zip(labels(&boards.cases)).enumerate();
-    let rows = [seed_rows(boards), second_table(boards)].map(|grid| SectionPart::Table(grid, ALL));
+    let rows = [seed_rows(boards, &cases), second_table(&cases)];
+    let rows = ReportSection::new("rows", "All cases").tables(ALL, rows);
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
         name: "board",
@@ -36,17 +37,15 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         conditions: String::new(),
         facts: machine_facts(&boards.machine),
         notes: boards.notes.clone(),
-        sections: cases.map(case_of).chain([ReportSection::new("rows", "All cases").with(rows)]).collect(),
+        sections: cases.iter().enumerate().map(section).chain([rows]).collect(),
     }
 }
 
-/// The number of cases, of sound ones, and of torn values.
 fn counts(boards: &Boards) -> Vec<(&'static str, u64)> {
     let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
     vec![("sound", sound as u64), ("torn", torn(boards)), ("cases", boards.cases.len() as u64)]
 }
 
-/// The number of torn values that readers got.
 fn torn(boards: &Boards) -> u64 {
     boards.cases.iter().map(|case| case.all.torn).fold(0, u64::saturating_add)
 }
@@ -117,7 +116,6 @@ fn measures(case: &BoardCase) -> Vec<(&'static str, Distribution)> {
     measures
 }
 
-/// Draws the percentile curves of a case.
 fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     const CLASSES: [&str; 5] = ["c1 strong", "c2 dash", "c3 strong", "c4 dash", "c5 dots"];
     let measures = measures(case);
@@ -135,7 +133,6 @@ fn percentiles(case: &BoardCase, number: usize) -> Option<Markup> {
     Some(html! { figure { figcaption { "Latency by percentile" } (drawing) } })
 }
 
-/// The figures of a case: where its times go.
 fn case_table(case: &BoardCase, number: usize) -> Grid {
     let values = |figures: &Distribution| {
         let Distribution { p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = *figures;
@@ -146,14 +143,10 @@ fn case_table(case: &BoardCase, number: usize) -> Grid {
         let values = values(&figures).map(|ns| unit.format_whole(ns));
         GridRow::plain([vec![name.to_owned()], values.to_vec(), vec![short(figures.count)]].concat())
     };
-    Grid {
-        name: format!("case-{number}"),
-        title: format!("{}, in {}", title(case), unit.name()),
-        head: ["measure", "p50", "p90", "p99", "p99.9", "p99.99", "max", "count"].map(String::from).into(),
-        keys: 1,
-        rows: measures(case).into_iter().map(row).collect(),
-        notes: notes(case),
-    }
+    let title = format!("{}, in {}", title(case), unit.name());
+    let head = ["measure", "p50", "p90", "p99", "p99.9", "p99.99", "max", "count"];
+    let rows = measures(case).into_iter().map(row);
+    Grid { notes: notes(case), ..Grid::new(format!("case-{number}"), title, 1, head, rows) }
 }
 
 fn title(case: &BoardCase) -> String {
@@ -178,13 +171,14 @@ fn title(case: &BoardCase) -> String {
     )
 }
 
-/// A thread's share of a core.
 fn cpu(usage: Option<BoardUsage>, case: &BoardCase) -> String {
     percent(usage.map(|usage| usage.cpu_ns as f64 / case.duration_ns as f64))
 }
 
 fn notes(case: &BoardCase) -> Vec<String> {
     let BoardCase { writer, all, .. } = case;
+    let of_readers: Option<f64> =
+        case.each.iter().map(|reader| reader.usage.map(|usage| usage.cpu_ns as f64)).sum();
     let mut notes = vec![match case.readers {
         0 => {
             format!("{} writes/s; CPU of the writer {}", plain(writer.writes_per_s), cpu(writer.usage, case))
@@ -197,13 +191,7 @@ fn notes(case: &BoardCase) -> Vec<String> {
             count(all.torn),
             count(all.overtaken),
             cpu(writer.usage, case),
-            percent(
-                case.each
-                    .iter()
-                    .map(|reader| reader.usage.map(|usage| usage.cpu_ns as f64))
-                    .sum::<Option<f64>>()
-                    .map(|cpu| cpu / case.duration_ns as f64)
-            ),
+            percent(of_readers.map(|cpu| cpu / case.duration_ns as f64)),
         ),
     }];
     let cores = cpu_list::format(&case.reader_cores);
@@ -245,25 +233,18 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         ("cpu", &|reader| cpu(reader.usage, case)),
     ];
     let title = format!("Each reader: propagation in {}, and what it missed", unit.name());
-    let grid = Grid::from_rows(
-        format!("readers-{number}"),
-        title,
-        1,
-        &columns,
-        case.each.iter().take(MAX_READERS_LISTED),
-    );
+    let listed = case.each.iter().take(MAX_READERS_LISTED);
+    let grid = Grid::from_rows(format!("readers-{number}"), title, 1, &columns, listed);
     Some(match case.each.len().saturating_sub(MAX_READERS_LISTED) {
         0 => grid,
         hidden => grid.note(format!("{hidden} more in board.json")),
     })
 }
 
-/// A case and its label.
 type Labelled<'a> = (&'a BoardCase, String);
 
 /// The rows that the seed's benchmark has, in its layout.
-fn seed_rows(boards: &Boards) -> Grid {
-    let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
+fn seed_rows(boards: &Boards, cases: &[Labelled<'_>]) -> Grid {
     let rate = |rate: f64| short(rate.round() as u64);
     let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {
         [case.writer.write, case.all.read].into_iter().flat_map(|of| [of.p50_ns, of.p99_ns, of.max_ns])
@@ -281,8 +262,8 @@ fn seed_rows(boards: &Boards) -> Grid {
     ];
     let title =
         format!("The seed's rows: the call to write, the call to read, in {}, and how many", unit.name());
-    let mut grid = Grid::from_rows("seed-rows", title, 1, &columns, &cases);
-    for (case, label) in &cases {
+    let mut grid = Grid::from_rows("seed-rows", title, 1, &columns, cases);
+    for (case, label) in cases {
         let measured = [
             ("writer", case.writer.write.p99_ns, boards.warn.writer_p99_ns),
             ("readers", case.all.read.p99_ns, boards.warn.reader_p99_ns),
@@ -299,8 +280,7 @@ fn seed_rows(boards: &Boards) -> Grid {
 }
 
 /// What those rows leave out.
-fn second_table(boards: &Boards) -> Grid {
-    let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
+fn second_table(cases: &[Labelled<'_>]) -> Grid {
     let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {
         let p99 = [case.writer.from_due, case.all.stale].map(|figures| figures?.p99_ns);
         p99.into_iter().chain([case.all.propagation.p50_ns, case.all.propagation.p99_ns])
@@ -321,5 +301,5 @@ fn second_table(boards: &Boards) -> Grid {
     ];
     let title =
         format!("What they leave out: lateness, the way to the readers, in {}; what was missed", unit.name());
-    Grid::from_rows("left-out", title, 1, &columns, &cases)
+    Grid::from_rows("left-out", title, 1, &columns, cases)
 }

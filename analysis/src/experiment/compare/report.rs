@@ -4,28 +4,29 @@ use super::{Comparison, Comparisons};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{format_ratio, interval_row};
+use crate::experiment::ratio::{format_ratio, interval_row, line_of};
 use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, ReportSection, SectionPart};
+use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
+use crate::grouping::grouped;
 use crate::numbers::signed;
 use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
+use maud::{Markup, html};
 
 /// The half-width of an interval that distinguishes settings well enough, as a share.
 const TARGET_HALF_WIDTH: f64 = 0.05;
 /// Maximum number of repeats that a note recommends.
 const MAX_MORE_REPEATS: usize = 1_000;
 
-/// Returns the report of a comparison of saved runs: every stage for one pair of settings,
-/// `rt_venue` alone for several.
+/// Returns the report of compared runs: of several pairs of settings with `rt_venue` alone.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
         let name = if single { "compare".into() } else { format!("compare_{}", number + 1) };
-        SectionPart::Table(Grid { name, ..table(comparison, single) }, ALL)
+        Grid { name, ..table(comparison, single) }
     };
     let tables = all.comparisons.iter().enumerate().map(table);
     ExperimentReport {
@@ -35,7 +36,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
         answer: answer(all),
         fitness: fitness_of(all),
         notes: all.notes.clone(),
-        sections: vec![ReportSection::new("compare", "B against A").with(chart(all)).with(tables)],
+        sections: vec![ReportSection::new("compare", "B against A").charts(chart(all)).tables(ALL, tables)],
         ..ExperimentReport::default()
     }
 }
@@ -47,10 +48,8 @@ pub fn measured_report(record: &SweepRecord, all: &Comparisons) -> ExperimentRep
     ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record, "Compare") }
 }
 
-/// The line of a measure at a percentile.
-fn line_of(comparison: &Comparison, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
-    let is_it = |line: &&ComparisonLine| line.measure == measure.name() && line.percentile == percentile;
-    comparison.lines.iter().find(is_it)
+fn median(comparison: &Comparison) -> Option<&ComparisonLine> {
+    line_of(&comparison.lines, Measure::RtVenue, Percentile::P50)
 }
 
 /// A and B with the settings that distinguish them: `A (thread)`, `B (process)`.
@@ -71,23 +70,17 @@ fn side_names(comparison: &Comparison) -> [String; 2] {
 
 /// The result of all comparisons in one sentence, at the median of `rt_venue`.
 fn answer(all: &Comparisons) -> String {
-    let median = |comparison: &Comparison| {
-        line_of(comparison, Measure::RtVenue, Percentile::P50)
-            .map_or(Verdict::NotComparable, |line| line.verdict)
-    };
     match &all.comparisons[..] {
         [] => "nothing was compared".into(),
         [only] => sentence(only),
         several => {
             let verdicts =
                 [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable];
-            let count = |verdict| several.iter().filter(|one| median(one) == verdict).count();
-            let counts = verdicts.map(|verdict| (count(verdict), verdict.name()));
-            let counts: Vec<String> = counts
-                .iter()
-                .filter(|(count, _)| *count > 0)
-                .map(|(count, words)| format!("{words} in {count}"))
-                .collect();
+            let verdict_of = |one| median(one).map_or(Verdict::NotComparable, |line| line.verdict);
+            let count = |verdict| several.iter().filter(|one| verdict_of(one) == verdict).count();
+            let counts = verdicts.into_iter().map(|verdict| (count(verdict), verdict.name()));
+            let counts = counts.filter(|(count, _)| *count > 0);
+            let counts: Vec<String> = counts.map(|(count, words)| format!("{words} in {count}")).collect();
             format!("B against A at p50 in {} settings: {}", several.len(), counts.join(", "))
         }
     }
@@ -97,7 +90,7 @@ fn answer(all: &Comparisons) -> String {
 /// 1.42–1.45, 12 pairs, same placement)`.
 fn sentence(comparison: &Comparison) -> String {
     let [a, b] = side_names(comparison);
-    let Some(line) = line_of(comparison, Measure::RtVenue, Percentile::P50) else {
+    let Some(line) = median(comparison) else {
         return format!("{b} and {a} have no figure in common");
     };
     let placement = match comparison.placed.len() {
@@ -169,7 +162,6 @@ fn fitness_of(all: &Comparisons) -> Fitness {
     Fitness::new(reasons)
 }
 
-/// The color of a verdict.
 const fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Slower => "c2",
@@ -181,7 +173,7 @@ const fn verdict_class(verdict: Verdict) -> &'static str {
 
 /// The ratios with their intervals: of one comparison each percentile of `rt_venue`, of several
 /// each one's median.
-fn chart(all: &Comparisons) -> Option<SectionPart> {
+fn chart(all: &Comparisons) -> Option<Markup> {
     let row = |name: String, line: &ComparisonLine| interval_row(name, verdict_class(line.verdict), line);
     let rows: Vec<IntervalRow> = match &all.comparisons[..] {
         [only] => headline_lines(only).map(|line| row(line_name(line), line)).collect(),
@@ -189,7 +181,7 @@ fn chart(all: &Comparisons) -> Option<SectionPart> {
             .iter()
             .filter_map(|one| {
                 let [a, b] = side_names(one);
-                Some(row(format!("{b} against {a}"), line_of(one, Measure::RtVenue, Percentile::P50)?))
+                Some(row(format!("{b} against {a}"), median(one)?))
             })
             .collect(),
     };
@@ -204,10 +196,9 @@ fn chart(all: &Comparisons) -> Option<SectionPart> {
         .map(|verdict| (verdict_class(verdict), verdict.name().to_owned()))
         .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
     let legend = legend(drawn);
-    Some(SectionPart::Chart(maud::html! { (chart) (legend) }))
+    Some(html! { (chart) (legend) })
 }
 
-/// Whether the hosts agree about `rt_venue`.
 fn agreement(comparison: &Comparison) -> String {
     let lines = || comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
     let disagree = lines().find_map(|line| Some((line.percentile.name(), line.disagreement()?)));
@@ -259,19 +250,16 @@ fn line_name(line: &ComparisonLine) -> String {
 
 /// Each reason against judging a line, once, with the number of lines that it is about.
 fn reasons(comparison: &Comparison) -> Vec<String> {
-    let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for why in comparison.lines.iter().flat_map(|line| &line.why) {
-        match reasons.iter_mut().find(|(known, _)| known == why) {
-            Some((_, lines)) => *lines += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
     let all = comparison.lines.len();
-    let words = |(why, lines): &(&str, usize)| {
-        let about = if *lines == all { "all figures".into() } else { format!("{lines} of {all} figures") };
+    let words = |(why, lines): (&String, Vec<_>)| {
+        let about = match lines.len() {
+            lines if lines == all => "all figures".into(),
+            lines => format!("{lines} of {all} figures"),
+        };
         format!("not comparable, {about}: {why}")
     };
-    reasons.iter().map(words).collect()
+    let reasons = comparison.lines.iter().flat_map(|line| line.why.iter().map(move |why| (why, line)));
+    grouped(reasons).into_iter().map(words).collect()
 }
 
 /// The table; `all` with every stage, else of `rt_venue` alone.
@@ -303,12 +291,8 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
     notes.extend(reasons(comparison));
     if let Some(found) = comparison.lines.first().and_then(|line| line.difference) {
         let (by, pairs, method) = (found.difference, comparison.pairs, found.method.describe());
-        notes.push(format!(
-            "rt_venue p50 differs by {} [{}, {}]",
-            signed(by.value),
-            signed(by.low),
-            signed(by.high)
-        ));
+        let [value, low, high] = [by.value, by.low, by.high].map(signed);
+        notes.push(format!("rt_venue p50 differs by {value} [{low}, {high}]"));
         notes.push(format!(
             "{pairs} pairs; B/A with its 95 % interval: {method}; each line is a test of its own"
         ));
@@ -340,7 +324,6 @@ mod tests {
     use super::*;
     use crate::stats::fixtures;
 
-    /// A comparison of 300 ns with that time, over these repeats.
     fn comparison(repeats: usize, b_ns: f64) -> Comparison {
         let side = |ns: f64| (0..repeats).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
         let (a, b) = ("isolation=thread work=0ns", "isolation=process work=0ns");
@@ -349,24 +332,12 @@ mod tests {
 
     #[test]
     fn each_verdict_has_its_sentence() {
-        for (repeats, ns, wanted) in [
-            (
-                12,
-                429.0,
-                "B (process) is 1.43 × slower than A (thread) at p50 (95 % 1.43–1.43, 12 pairs, same placement)",
-            ),
-            (
-                8,
-                200.0,
-                "B (process) is 1.50 × faster than A (thread) at p50 (95 % 1.50–1.50, 8 pairs, same placement)",
-            ),
-            (
-                3,
-                310.0,
-                "B (process) and A (thread) are not comparable at p50: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do",
-            ),
-        ] {
-            assert_eq!(sentence(&comparison(repeats, ns)), wanted);
+        let slower = "is 1.43 × slower than A (thread) at p50 (95 % 1.43–1.43, 12 pairs, same placement)";
+        let faster = "is 1.50 × faster than A (thread) at p50 (95 % 1.50–1.50, 8 pairs, same placement)";
+        let few = "and A (thread) are not comparable at p50: too few repeats: 3 of at least 5 pairs; \
+                   about 2 more repeats would do";
+        for (repeats, ns, wanted) in [(12, 429.0, slower), (8, 200.0, faster), (3, 310.0, few)] {
+            assert_eq!(sentence(&comparison(repeats, ns)), format!("B (process) {wanted}"));
         }
     }
 

@@ -6,6 +6,7 @@ use super::{Contained, Containment, Containments};
 use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{Frame, WIDTH, coordinate, line, text, text_width};
+use crate::grouping::distinct;
 use crate::numbers::duration;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
@@ -15,31 +16,17 @@ const ROW: f64 = 22.0;
 const CELL: f64 = 58.0;
 const HEAD: f64 = 44.0;
 
-/// Returns the techniques and the faults of a containment table's rows, each once.
-pub(super) fn techniques_and_faults<'a>(
-    rows: impl Iterator<Item = &'a Containment>,
-) -> (Vec<Technique>, Vec<&'a str>) {
-    let (mut techniques, mut faults) = (Vec::new(), Vec::new());
-    for row in rows {
-        if !techniques.contains(&row.technique) {
-            techniques.push(row.technique);
-        }
-        if !faults.contains(&row.fault.as_str()) {
-            faults.push(&row.fault);
-        }
-    }
-    (techniques, faults)
+/// Returns the isolation levels of a containment table.
+pub(super) fn levels(all: &Containments) -> Vec<Isolation> {
+    let is_tried = |level: &Isolation| all.rows.iter().any(|row| row.isolation == *level);
+    Isolation::ALL.iter().copied().filter(is_tried).collect()
 }
 
-/// Draws the containment table of faults, techniques and isolation levels, in several charts if it
-/// is wide. Nothing without rows.
+/// Draws the containment table, in several charts if it is wide. Nothing without rows.
 pub(super) fn draw(all: &Containments) -> Markup {
-    let (techniques, faults) = techniques_and_faults(all.rows.iter());
-    let levels: Vec<Isolation> = Isolation::ALL
-        .iter()
-        .copied()
-        .filter(|level| all.rows.iter().any(|row| row.isolation == *level))
-        .collect();
+    let techniques = distinct(all.rows.iter().map(|row| row.technique));
+    let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
+    let levels = levels(all);
     if techniques.is_empty() || levels.is_empty() {
         return html! {};
     }

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// The outcome of a fault: contained, contained after a wait, not contained, or never injected.
-    /// The names are those in tables.
+    /// The outcome of a fault, with its name in tables.
     Contained {
         /// All other strategies' orders came back, and none of them waited for the victim.
         Yes = "yes",
@@ -64,8 +63,7 @@ impl Document for Containments {
 }
 
 impl Containments {
-    /// Returns how many faults one isolation level contains with one technique, for the bill: `11
-    /// of 12, 1 late`. `None`: it was not tried.
+    /// Returns how many faults a level contains with a technique, if tried: `11 of 12, 1 late`.
     pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
@@ -90,8 +88,7 @@ pub struct Containment {
     pub fault: String,
     /// Whether the fault stayed where it began.
     pub contained: Contained,
-    /// The observation of the engine or the launcher: `signal 9 (SIGKILL)`, `quarantined:
-    /// bad-cursor`, or why the run ended.
+    /// The observation: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
     pub seen: String,
     /// Orders of the victim for which it got no report.
     pub losses: OrderLosses,
@@ -152,8 +149,7 @@ pub struct RoleContainment {
     pub seen: String,
     /// Orders that never came back.
     pub lost: u64,
-    /// Orders that were at the role while it was away; of a gateway those that ended as
-    /// `venue-unknown`.
+    /// Orders at the role while it was away; of a gateway those that ended as `venue-unknown`.
     pub in_flight: u64,
     /// Time from the fault until it was noticed.
     pub detect_ns: Option<u64>,

@@ -1,13 +1,11 @@
-//! The report of a containment table: the outcome of each fault by level, and the effect on
-//! survivors.
+//! The report of a containment table: each fault's outcome by level, and the effect on survivors.
 
-use super::matrix::{self, quoted_bytes, techniques_and_faults};
+use super::matrix::{self, levels, quoted_bytes};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, SweepRecord, TERMINAL,
-};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
 use crate::fitness::Fitness;
+use crate::grouping::distinct;
 use crate::numbers::{duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Journaling};
@@ -16,38 +14,31 @@ use std::path::Path;
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.
 /// `folder` has the runs whose timelines are drawn, `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
-    let levels = || Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
-    let matrices = levels().map(|level| SectionPart::Table(by_level(all, *level), ALL));
     let answers = "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited for the \
                    deadline. NO: the run ended, or others lost orders. nothing: the fault never came.";
-    let around = incident_charts::draw(all, folder).map(SectionPart::Chart);
     let mut sections = vec![
         ReportSection::new("contain", "Did the fault stay with its strategy?")
-            .with([
-                SectionPart::Text(answers.into()),
-                SectionPart::Chart(matrix::draw(all)),
-                SectionPart::Table(totals(all), ALL),
-            ])
-            .with(matrices),
-        ReportSection::new("around", "What the others felt").with(around),
+            .text(answers)
+            .charts([matrix::draw(all)])
+            .tables(ALL, [totals(all)])
+            .tables(ALL, levels(all).into_iter().map(|level| by_level(all, level))),
+        ReportSection::new("around", "What the others felt").charts(incident_charts::draw(all, folder)),
     ];
     if !all.rows.is_empty() {
-        let parts = [
-            SectionPart::Table(recovery_times(all), TERMINAL | FILES),
-            SectionPart::Table(full_table(all), FILES | PAGE),
-        ];
-        sections.push(ReportSection::new("what", "What was seen, lost, and how long it took").with(parts));
+        sections.push(
+            ReportSection::new("what", "What was seen, lost, and how long it took")
+                .tables(TERMINAL | FILES, [recovery_times(all)])
+                .tables(FILES | PAGE, [full_table(all)]),
+        );
     }
     if !all.venues.is_empty() {
-        sections.push(
-            ReportSection::new("venues", "Did the fault stay with its venue?")
-                .with([SectionPart::Table(venue_table(all), ALL)]),
-        );
+        let venues = ReportSection::new("venues", "Did the fault stay with its venue?");
+        sections.push(venues.tables(ALL, [venue_table(all)]));
     }
     if !all.roles.is_empty() {
         let text = "yes: it came back from its journal, and every order with it. NO: the run ended.";
-        let parts = [SectionPart::Text(text.into()), SectionPart::Table(role_table(all), ALL)];
-        sections.push(ReportSection::new("roles", "Did the engine's roles come back?").with(parts));
+        let roles = ReportSection::new("roles", "Did the engine's roles come back?");
+        sections.push(roles.text(text).tables(ALL, [role_table(all)]));
     }
     let tried = all.rows.len() + all.venues.len() + all.roles.len();
     ExperimentReport {
@@ -94,11 +85,8 @@ pub(in crate::experiment) fn answer(all: &Containments) -> String {
         let [contained, late, spread, nothing] = outcome_counts(outcomes.iter().copied());
         let kinds =
             [(late, "made others wait for the deadline"), (spread, "spread"), (nothing, "never came")];
-        let exceptions: Vec<String> = kinds
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
+        let exceptions = kinds.iter().filter(|(count, _)| *count > 0);
+        let exceptions: Vec<String> = exceptions.map(|(count, what)| format!("{count} {what}")).collect();
         let exceptions =
             if exceptions.is_empty() { String::new() } else { format!(" ({})", exceptions.join(", ")) };
         format!("{name} {contained} of {}{exceptions}", outcomes.len())
@@ -114,26 +102,21 @@ fn totals(all: &Containments) -> Grid {
         let cells = counts.iter().chain([&tried]).map(usize::to_string);
         GridRow::plain(std::iter::once(name).chain(cells).collect())
     };
-    let levels = Isolation::ALL.iter().filter(|level| all.rows.iter().any(|row| row.isolation == **level));
+    let levels = levels(all).into_iter();
     let mut rows: Vec<GridRow> =
-        levels.map(|level| row(level.to_string(), &|one| one.isolation == *level)).collect();
+        levels.map(|level| row(level.to_string(), &|one| one.isolation == level)).collect();
     if rows.len() > 1 {
         rows.push(row("total".into(), &|_| true));
     }
-    Grid {
-        name: "contain_totals".into(),
-        title: "faults of strategies, by level".into(),
-        head: ["isolation", "contained", "late", "spread", "never came", "tried"].map(String::from).into(),
-        keys: 1,
-        rows,
-        notes: Vec::new(),
-    }
+    let head = ["isolation", "contained", "late", "spread", "never came", "tried"];
+    Grid::new("contain_totals", "faults of strategies, by level", 1, head, rows)
 }
 
 /// What was contained at a level: faults down, techniques across.
 fn by_level(all: &Containments, level: Isolation) -> Grid {
     let rows = || all.rows.iter().filter(|row| row.isolation == level);
-    let (techniques, faults) = techniques_and_faults(rows());
+    let techniques = distinct(rows().map(|row| row.technique));
+    let faults = distinct(rows().map(|row| row.fault.as_str()));
     let line = |fault: &&str| {
         let cells = techniques.iter().map(|technique| {
             let row = rows().find(|row| row.fault == **fault && row.technique == *technique);
@@ -141,14 +124,9 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
         });
         GridRow::plain(std::iter::once((*fault).to_owned()).chain(cells).collect())
     };
-    Grid {
-        name: format!("contain_{level}"),
-        title: format!("isolation {level}: did the fault stay with its strategy?"),
-        head: std::iter::once("fault".to_owned()).chain(techniques.iter().map(ToString::to_string)).collect(),
-        keys: 1,
-        rows: faults.iter().map(line).collect(),
-        notes: Vec::new(),
-    }
+    let title = format!("isolation {level}: did the fault stay with its strategy?");
+    let head = std::iter::once("fault").chain(techniques.iter().map(|technique| technique.name()));
+    Grid::new(format!("contain_{level}"), title, 1, head, faults.iter().map(line))
 }
 
 /// How long it took, where something was contained.
@@ -171,7 +149,6 @@ fn recovery_times(all: &Containments) -> Grid {
     .note("detect: from the fault. repair: from the detection. before, during: the others' worst order.")
 }
 
-/// One table with every figure.
 fn full_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain",
@@ -200,7 +177,6 @@ fn full_table(all: &Containments) -> Grid {
     )
 }
 
-/// What venues with faults did to the orders of the others.
 fn venue_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_venues",
@@ -227,7 +203,6 @@ fn venue_table(all: &Containments) -> Grid {
     )
 }
 
-/// Returns the outcome of runs whose engine, or a part of it, died.
 fn role_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_roles",

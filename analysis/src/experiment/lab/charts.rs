@@ -1,14 +1,15 @@
 //! The charts of the queue benchmark `lab`: latency against CPU time, and the spread of run times.
 
-use super::figures::{CellFigures, PAIRS};
+use super::figures::{Measured, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::{self, duration};
 use crate::chart::labels::{self, LineLabel};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, legend, line, text, text_width};
+use crate::grouping::grouped;
+use crate::stats::Spread;
 use maud::{Markup, html};
 
-/// The color of a way of waiting.
 const fn class(wait: Wait) -> &'static str {
     match wait {
         Wait::Busy => "c2",
@@ -18,7 +19,6 @@ const fn class(wait: Wait) -> &'static str {
     }
 }
 
-/// A cell in the chart of latency against CPU.
 struct ParetoPoint<'a> {
     cell: &'a LabCell,
     cpu: f64,
@@ -39,30 +39,24 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Draws latency against CPU time per event, one chart for each pair of producer and consumer
-/// speeds.
-pub fn pareto(lab: &Lab) -> Vec<Markup> {
-    PAIRS.into_iter().filter_map(|pair| pareto_of(lab, pair)).collect()
+/// Draws latency against CPU time per event, a chart for each pair of speeds.
+pub fn pareto(measured: &[Measured<'_>]) -> Vec<Markup> {
+    PAIRS.into_iter().filter_map(|pair| pareto_of(measured, pair)).collect()
 }
 
-fn pareto_of(lab: &Lab, (producer, consumer): (Speed, Speed)) -> Option<Markup> {
-    let cells = lab.cells.iter().filter(|cell| (cell.producer, cell.consumer) == (producer, consumer));
-    let point = |cell| {
-        let figures = CellFigures::from_cell(cell, lab.events)?;
+fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)) -> Option<Markup> {
+    let cells = measured.iter().filter(|(cell, _)| (cell.producer, cell.consumer) == (producer, consumer));
+    let point = |(cell, figures): &Measured<'a>| {
         let p50 = (figures.p50? as f64).max(1.0);
         let p99 = figures.p99.map_or(p50, |p99| p99 as f64);
         Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })
     };
     let points: Vec<ParetoPoint<'_>> = cells.filter_map(point).collect();
-    points.first()?;
     // High enough for a name next to each dot.
     let frame = Frame::new(330.0f64.max(points.len() as f64 * LABEL_HEIGHT + 70.0));
-    let range = |values: &dyn Fn(&ParetoPoint<'_>) -> [f64; 2]| {
-        let all = || points.iter().flat_map(values);
-        (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max))
-    };
-    let (x, y) = (range(&|point| [point.cpu, point.cpu]), range(&|point| [point.p50, point.p99]));
-    let (x, y) = (Scale::log(x.0, x.1, frame.x_range()), Scale::log(y.0, y.1, frame.y_range()));
+    let x = Spread::from_values(points.iter().map(|point| point.cpu))?;
+    let y = Spread::from_values(points.iter().flat_map(|point| [point.p50, point.p99]))?;
+    let (x, y) = (Scale::log(x.low, x.high, frame.x_range()), Scale::log(y.low, y.high, frame.y_range()));
     let mut best = SvgPath::default();
     for (cpu, p50) in pareto_front(&points) {
         if let Some((_, height)) = best.pen() {
@@ -113,18 +107,11 @@ const LABEL_HEIGHT: f64 = 15.0;
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// Draws the spread of run times: a panel for each queue and pair of speeds, a strip for each way
-/// of waiting.
+/// Draws the spread of run times: a panel for each queue and speeds, a strip for each wait.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     const STRIP: f64 = 30.0;
-    let mut panels: Vec<(String, Vec<&LabCell>)> = Vec::new();
-    for cell in lab.cells.iter().filter(|cell| cell.sound().next().is_some()) {
-        let title = format!("{}, {}", cell.carrier(), cell.speeds());
-        match panels.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, cells)) => cells.push(cell),
-            None => panels.push((title, vec![cell])),
-        }
-    }
+    let cells = lab.cells.iter().filter(|cell| cell.sound().next().is_some());
+    let panels = grouped(cells.map(|cell| (format!("{}, {}", cell.carrier(), cell.speeds()), cell)));
     let strips = panels.iter().map(|(_, cells)| cells.len()).max()?;
     let longest = panels.iter().map(|(title, _)| text_width(title)).fold(0.0, f64::max);
     let columns = ((WIDTH / (longest + 60.0)) as usize).clamp(1, 3);
@@ -171,7 +158,6 @@ fn run_time_panel(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0
     }
 }
 
-/// How many runs fall into each bar.
 fn bins(cell: &LabCell, min: f64, max: f64) -> [usize; BIN_COUNT] {
     let mut bins = [0; BIN_COUNT];
     for run in cell.sound() {

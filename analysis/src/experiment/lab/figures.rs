@@ -1,6 +1,6 @@
 //! Aggregates the repeated runs of one combination of queue and waiting.
 
-use super::{LabCell, LabLatency, LabRun, Speed, percentile};
+use super::{Lab, LabCell, LabLatency, LabRun, Speed, percentile};
 use crate::stats::Spread;
 
 /// The four pairs of producer and consumer speeds, in the seed benchmark's order.
@@ -11,19 +11,24 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
+/// A cell with a sound run, and its figures.
+pub type Measured<'a> = (&'a LabCell, CellFigures);
+
+/// Returns the cells with a sound run, in the order of the tables.
+pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
+    lab.cells.iter().filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events)?))).collect()
+}
+
 /// Latency and throughput of one queue at one producer and consumer rate, over the valid runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The run time, in nanoseconds.
     pub run: Spread,
-    /// Events a second through the queue.
+    /// Events a second.
     pub rate: f64,
-    /// The latency in nanoseconds: the median over the runs of their p50, of their p99, of their
-    /// p99.9.
+    /// Median over the runs of their p50, in nanoseconds. p99 and p99.9 likewise.
     pub p50: Option<u64>,
-    /// Median over the runs of their p99, in nanoseconds.
     pub p99: Option<u64>,
-    /// Median over the runs of their p99.9, in nanoseconds.
     pub p999: Option<u64>,
     /// The p99.9 of the events of all runs together.
     pub p999_of_all: Option<u64>,
@@ -40,8 +45,7 @@ pub struct CellFigures {
 }
 
 impl CellFigures {
-    /// Computes the figures of one combination from its runs. `None`: it has no sound run.
-    pub fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
+    fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
         let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
         let each = events as f64;
         let run = median(&|run| run.run_ns as f64)?;

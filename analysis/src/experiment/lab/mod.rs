@@ -142,8 +142,7 @@ pub struct LabRun {
     pub problems: Vec<String>,
 }
 
-/// Latencies of one run of the queue benchmark. A percentile with fewer than ten events beyond it
-/// is null.
+/// Latencies of one run. A percentile with fewer than ten events beyond it is null.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LabLatency {
@@ -203,8 +202,7 @@ pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
 }
 
 impl LabLatency {
-    /// Summarizes a run's latencies in nanoseconds: extremes, mean and percentiles. `None`: there
-    /// are none.
+    /// Summarizes a run's latencies, in nanoseconds; `None` without any.
     pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self {
             mean_ns: histogram.mean(),
@@ -234,8 +232,7 @@ impl LabCell {
         Ok(histogram)
     }
 
-    /// Adds a run, in place of a failed one with the same number. Its latencies count if every
-    /// check passed.
+    /// Adds a run, in place of a failed one. Its latencies count if every check passed.
     ///
     /// # Errors
     /// The cell's saved histogram is not valid.
@@ -319,17 +316,6 @@ impl Lab {
         }
         Fitness::new(fitness.reasons)
     }
-
-    /// Returns the benchmark's queues, in the order of its tables.
-    pub fn carriers(&self) -> Vec<String> {
-        let mut carriers: Vec<String> = Vec::new();
-        for carrier in self.cells.iter().map(LabCell::carrier) {
-            if !carriers.contains(&carrier) {
-                carriers.push(carrier);
-            }
-        }
-        carriers
-    }
 }
 
 impl Document for Lab {
@@ -375,27 +361,12 @@ mod tests {
 
     #[test]
     fn the_latencies_of_runs_add_up() {
-        let mut cell = LabCell {
-            technique: Technique::default(),
-            isolation: Isolation::Thread,
-            producers: 1,
-            consumers: 1,
-            producer: Speed::Fast,
-            consumer: Speed::Slow,
-            wait: Wait::Park,
-            latency: String::new(),
-            made: Vec::new(),
-        };
+        let golden: Lab = crate::document::golden();
+        let mut cell = LabCell { latency: String::new(), made: Vec::new(), ..golden.cells[0].clone() };
         let run = |number, problems: &[&str]| LabRun {
             number,
-            run_ns: 1,
-            taken: 1,
-            latency: None,
-            producer: SideCost::default(),
-            consumer: SideCost::default(),
-            shares: vec![],
-            longest_wait_ns: vec![],
             problems: problems.iter().map(|text| (*text).to_owned()).collect(),
+            ..golden.cells[0].made[0].clone()
         };
         let mut one = histogram();
         one.record(700).unwrap();
@@ -403,19 +374,11 @@ mod tests {
         cell.add_run(run(0, &["lost"]), &one).unwrap();
         assert_eq!(cell.latencies().unwrap().len(), 1, "not those of the one that failed");
         assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
-        assert!(
-            cell.has_sound_run(1) && !cell.has_sound_run(0),
-            "a run in which something did not hold is made again"
-        );
-        assert_eq!(cell.name(), "spsc-mux thread fast→slow park");
+        assert!(cell.has_sound_run(1) && !cell.has_sound_run(0), "the failed run is made again");
         let mut far = histogram();
         far.record(700_000_000).unwrap();
         cell.add_run(run(0, &[]), &far).unwrap();
-        assert_eq!(
-            cell.latencies().unwrap().len(),
-            2,
-            "also where the second run's values are far above the first's"
-        );
+        assert_eq!(cell.latencies().unwrap().len(), 2, "also far above the first run's values");
         cell.latency = "AAAA".into();
         assert!(cell.latencies().is_err());
     }

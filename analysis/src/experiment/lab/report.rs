@@ -1,30 +1,33 @@
 //! The report of a lab: the cost of each queue with each way of waiting.
 
-use super::figures::CellFigures;
+use super::figures::{Measured, measured};
 use super::seed::seed_table;
-use super::tables::{CARRIER, against_busy, carrier_table, fairness, full_table, waits_against_busy};
+use super::tables::{against_busy, carrier_table, fairness, full_table, waits_against_busy};
 use super::{Lab, charts};
-use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts,
-};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::grouping::distinct;
 use crate::numbers::{count, duration, plain};
+use crate::table::Grid;
+use maud::Markup;
 use protocol::plan::Isolation;
 
-/// Above the charts of latency against CPU.
 const PARETO: &str = "Each dot is a queue and a way of waiting, at the p50 of the latency; its line goes up to the 99th percentile. Left is \
                       cheaper, down is quicker: the stepped line joins what no other beats in both. Of a slow side that works, its work is in \
                       the CPU time.";
-/// Above the spread of the run times.
 const RUNS: &str = "How the run times of each cell are spread: two humps are two kinds of runs.";
 
 /// Returns the report of a queue benchmark (`launcher lab`).
 pub fn report(lab: &Lab) -> ExperimentReport {
     let (done, all) = lab.progress();
-    let nothing = || SectionPart::Text("Nothing measured yet: launcher lab --resume goes on with it.".into());
-    let some = |charts: Vec<SectionPart>| if charts.is_empty() { vec![nothing()] } else { charts };
-    let mut carriers: Vec<_> =
-        lab.carriers().iter().filter_map(|carrier| carrier_table(lab, carrier)).collect();
-    if let Some(last) = carriers.last_mut().filter(|grid| grid.name == CARRIER) {
+    let charts = |section: ReportSection, charts: Vec<Markup>| match charts.is_empty() {
+        true => section.text("Nothing measured yet: launcher lab --resume goes on with it."),
+        false => section.charts(charts),
+    };
+    let measured = measured(lab);
+    let carriers = distinct(measured.iter().map(|(cell, _)| cell.carrier()));
+    let mut carriers: Vec<Grid> =
+        carriers.iter().filter_map(|carrier| carrier_table(&measured, carrier)).collect();
+    if let Some(last) = carriers.last_mut() {
         last.notes
             .push("medians over the runs; CPU and wakes are of an event, switches of a thousand".into());
     }
@@ -34,31 +37,32 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         title: "Which queue, which way of waiting".into(),
         subject: format!("{} cells, {done} of {all} runs, on {}", lab.cells.len(), lab.machine.cpu_model),
         origin: format!("bulkhead {}", lab.version),
-        answer: answer(lab),
+        answer: answer(&measured),
         fitness: lab.fitness(),
         conditions: condition_line(lab),
         facts: [machine_facts(&lab.machine), vec![("settings".into(), condition_line(lab))]].concat(),
         notes: notes(lab),
         sections: vec![
-            ReportSection::new("pareto", "Latency against CPU")
-                .with([SectionPart::Text(PARETO.into())])
-                .with(some(charts::pareto(lab).into_iter().map(SectionPart::Chart).collect())),
+            charts(
+                ReportSection::new("pareto", "Latency against CPU").text(PARETO),
+                charts::pareto(&measured),
+            ),
             ReportSection::new("waiting", "What a way of waiting costs, and what it buys")
-                .with(against_busy(lab).map(|grid| SectionPart::Table(grid, ALL))),
-            ReportSection::new("runs", "How long each run took")
-                .with([SectionPart::Text(RUNS.into())])
-                .with(some(charts::distributions(lab).into_iter().map(SectionPart::Chart).collect())),
+                .tables(ALL, against_busy(lab, &measured)),
+            charts(
+                ReportSection::new("runs", "How long each run took").text(RUNS),
+                charts::distributions(lab).into_iter().collect(),
+            ),
             ReportSection::new("tables", "All figures")
-                .with(carriers.into_iter().map(|grid| SectionPart::Table(grid, TERMINAL)))
-                .with([SectionPart::Table(full_table(lab), FILES | PAGE)])
-                .with(seed_table(lab).map(|grid| SectionPart::Table(grid, ALL)))
-                .with(fairness(lab).map(|grid| SectionPart::Table(grid, ALL))),
+                .tables(TERMINAL, carriers)
+                .tables(FILES | PAGE, [full_table(lab, &measured)])
+                .tables(ALL, seed_table(lab, &measured))
+                .tables(ALL, fairness(lab)),
         ],
         ..ExperimentReport::default()
     }
 }
 
-/// The measuring conditions in one line.
 fn condition_line(lab: &Lab) -> String {
     let slack = duration(lab.slack_ns);
     format!(
@@ -76,22 +80,16 @@ fn condition_line(lab: &Lab) -> String {
     )
 }
 
-/// The result of a lab in one sentence: what each way of waiting costs and buys against busy
-/// waiting, or the quickest and the cheapest cell.
-fn answer(lab: &Lab) -> String {
-    let against = waits_against_busy(lab);
+/// The result: what each way of waiting costs and buys, or the quickest and the cheapest cell.
+fn answer(measured: &[Measured<'_>]) -> String {
+    let against = waits_against_busy(measured);
     if !against.is_empty() {
         return against.join("; ");
     }
-    let cells: Vec<_> = lab
-        .cells
-        .iter()
-        .filter_map(|cell| Some((cell.name(), CellFigures::from_cell(cell, lab.events)?)))
-        .collect();
+    let cells = measured.iter().map(|(cell, figures)| (cell.name(), figures));
     let quickest =
-        cells.iter().filter_map(|(name, figures)| Some((name, figures.p50?))).min_by_key(|cell| cell.1);
-    let cheapest =
-        cells.iter().map(|(name, figures)| (name, figures.cpu())).min_by(|a, b| a.1.total_cmp(&b.1));
+        cells.clone().filter_map(|(name, figures)| Some((name, figures.p50?))).min_by_key(|cell| cell.1);
+    let cheapest = cells.map(|(name, figures)| (name, figures.cpu())).min_by(|a, b| a.1.total_cmp(&b.1));
     match (quickest, cheapest) {
         (Some((quick, p50)), Some((cheap, cpu))) => format!(
             "quickest is {quick}, p50 {}; cheapest is {cheap}, {} of CPU an event",
@@ -105,7 +103,6 @@ fn answer(lab: &Lab) -> String {
     }
 }
 
-/// Remarks about a lab.
 fn notes(lab: &Lab) -> Vec<String> {
     let mut notes = lab.notes.clone();
     if let Some(sleep) = lab.sleep {

@@ -1,20 +1,19 @@
 //! The table of the seed benchmark, and the timer's share of slow runs.
 
-use super::figures::{CellFigures, PAIRS};
-use super::{Lab, LabCell, Speed, Wait};
+use super::figures::{Measured, PAIRS};
+use super::{Lab, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// Returns the seed benchmark's table: run times of the four pairs of speeds, by queue and waiting.
-/// The seed's own values are next to them.
-pub fn seed_table(lab: &Lab) -> Option<Grid> {
-    let of = |technique: &str, wait: Wait, (producer, consumer): (Speed, Speed)| {
-        let is_it = |cell: &&LabCell| {
+/// Returns the seed benchmark's table: run times of the four pairs of speeds.
+pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
+    let of = |technique: &str, wait: Wait, pair: (Speed, Speed)| {
+        let is_it = |(cell, _): &&Measured<'_>| {
             cell.technique.name() == technique
                 && (cell.producers, cell.consumers, cell.wait) == (1, 1, wait)
-                && (cell.producer, cell.consumer) == (producer, consumer)
+                && (cell.producer, cell.consumer) == pair
         };
-        Some(CellFigures::from_cell(lab.cells.iter().find(is_it)?, lab.events)?.run.median)
+        Some(measured.iter().find(is_it)?.1.run.median)
     };
     let not_busy = [Wait::Poll, Wait::Park, Wait::Yield]
         .into_iter()
@@ -54,31 +53,23 @@ pub fn seed_table(lab: &Lab) -> Option<Grid> {
         format!("b/{not_busy} array"),
         format!("b/{not_busy} linked"),
     ];
-    let mut notes = vec![
+    let title = format!("The seed benchmark's table, at {isolation}: median time of a run, and ratios");
+    let mut grid = Grid::new("seed", title, 1, head, rows).note(
         "a/l: array to linked; b/…: busy to the other way. The seed's own figures are in docs/src/lab.md: compare these ratios with \
-         them, not the times"
-            .to_owned(),
-    ];
-    notes.extend(shares_of_a_slow_run(lab));
-    (!rows.is_empty()).then(|| Grid {
-        name: "seed".into(),
-        title: format!("The seed benchmark's table, at {isolation}: median time of a run, and ratios"),
-        head: head.to_vec(),
-        keys: 1,
-        rows,
-        notes,
-    })
+         them, not the times",
+    );
+    grid.notes.extend(shares_of_a_slow_run(lab, measured));
+    (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Splits a run with a slow end into the requested slowness, the timer's lateness, and the rest,
-/// which is the queue's.
-fn shares_of_a_slow_run(lab: &Lab) -> Option<String> {
+/// Splits a run with a slow end into its slowness, the timer's lateness, and the queue's rest.
+fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> {
     let (kind, time) = lab.slow.split_once(':')?;
     let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;
-    let cell = lab.cells.iter().find(|cell| {
-        (cell.producer, cell.consumer, cell.producers) == (Speed::Slow, Speed::Fast, 1) && cell.consumers == 1
+    let (cell, figures) = measured.iter().find(|(cell, _)| {
+        (cell.producer, cell.consumer, cell.producers, cell.consumers) == (Speed::Slow, Speed::Fast, 1, 1)
     })?;
-    let each = CellFigures::from_cell(cell, lab.events)?.run.median / lab.events as f64;
+    let each = figures.run.median / lab.events as f64;
     if kind == "work" {
         return Some(format!(
             "{}: {} an event, of which {} are the work that was asked for",

@@ -1,49 +1,36 @@
-//! The tables of the queue benchmark `lab`: the headline, a table for each queue, all figures,
-//! fairness.
+//! The tables of `lab`: waiting against busy, each queue, all figures, fairness.
 
-use super::figures::{CellFigures, PAIRS};
-use super::{Lab, LabCell, LabRun, Speed, Wait};
+use super::figures::{CellFigures, Measured, PAIRS};
+use super::{Lab, LabCell, LabRun, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::numbers::{count, duration, plain};
 use crate::stats::{Spread, median};
 use crate::table::{Column, Grid, GridRow};
 
-/// The name of the table with the results of one queue.
-pub const CARRIER: &str = "carrier";
+fn multiple(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "–".into(), |ratio| format!("{}×", plain(ratio)))
+}
 
-/// Returns the table of CPU time and latency of each way of waiting, relative to busy polling. Each
-/// figure is the median over the queues.
-pub fn against_busy(lab: &Lab) -> Option<Grid> {
-    let waits: Vec<Wait> =
-        Wait::ALL.iter().copied().filter(|wait| lab.cells.iter().any(|cell| cell.wait == *wait)).collect();
-    if waits.len() < 2 || !waits.contains(&Wait::Busy) {
+/// Returns CPU time and latency of each way of waiting over busy: medians over the queues.
+pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
+    let is_used = |wait: &&Wait| lab.cells.iter().any(|cell| cell.wait == **wait);
+    let (busy, others): (Vec<Wait>, Vec<Wait>) =
+        Wait::ALL.iter().filter(is_used).partition(|wait| **wait == Wait::Busy);
+    if busy.is_empty() || others.is_empty() {
         return None;
     }
-    let others = || waits.iter().filter(|wait| **wait != Wait::Busy);
-    let mut head = strings(&["speeds"]);
-    head.extend(
-        others().flat_map(|wait| [format!("{wait} CPU"), format!("{wait} p50"), format!("{wait} p99")]),
-    );
-    let row = |(producer, consumer): (Speed, Speed)| {
-        let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == (producer, consumer);
-        lab.cells.iter().find(|cell| is_it(cell))?;
-        let times =
-            |ratio: Option<f64>| ratio.map_or_else(|| "–".into(), |ratio| format!("{}×", plain(ratio)));
-        let of = |wait: &Wait| FIGURES.map(|of| times(ratio_to_busy(lab, *wait, &is_it, of)));
-        Some(GridRow::plain(
-            [format!("{producer}→{consumer}")].into_iter().chain(others().flat_map(of)).collect(),
-        ))
+    let heads = others.iter().flat_map(|wait| ["CPU", "p50", "p99"].map(|figure| format!("{wait} {figure}")));
+    let row = |pair| {
+        let first = lab.cells.iter().find(|cell| (cell.producer, cell.consumer) == pair)?;
+        let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == pair;
+        let of = |wait: &Wait| FIGURES.map(|of| multiple(ratio_to_busy(measured, *wait, &is_it, of)));
+        Some(GridRow::plain([first.speeds()].into_iter().chain(others.iter().flat_map(of)).collect()))
     };
-    Some(Grid {
-        name: "waiting".into(),
-        title: "What a way of waiting costs in CPU and in latency, as a multiple of busy".into(),
-        head,
-        keys: 1,
-        rows: PAIRS.into_iter().filter_map(row).collect(),
-        notes: strings(&[
-            "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included",
-        ]),
-    })
+    let title = "What a way of waiting costs in CPU and in latency, as a multiple of busy";
+    let head = ["speeds".to_owned()].into_iter().chain(heads);
+    Some(Grid::new("waiting", title, 1, head, PAIRS.into_iter().filter_map(row)).note(
+        "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included",
+    ))
 }
 
 /// CPU time, p50 and p99 of a cell, which are compared with those of busy waiting.
@@ -53,31 +40,28 @@ const FIGURES: [fn(&CellFigures) -> Option<f64>; 3] = [
     |figures| figures.p99.map(|ns| ns as f64),
 ];
 
-/// A figure of a way of waiting over that of busy waiting at the same speeds: the median over the
-/// queues of the cells that `is_it` selects.
+/// A figure over that of busy waiting at the same speeds: the median over the selected cells.
 fn ratio_to_busy(
-    lab: &Lab,
+    measured: &[Measured<'_>],
     wait: Wait,
     is_it: &dyn Fn(&LabCell) -> bool,
     of: fn(&CellFigures) -> Option<f64>,
 ) -> Option<f64> {
-    let figure = |cell: &LabCell| of(&CellFigures::from_cell(cell, lab.events)?);
-    let ratio = |cell: &LabCell| {
-        let busy = lab.cells.iter().find(|busy| {
+    let ratio = |(cell, figures): &Measured<'_>| {
+        let (_, busy) = measured.iter().find(|(busy, _)| {
             busy.wait == Wait::Busy && (busy.carrier(), busy.speeds()) == (cell.carrier(), cell.speeds())
         })?;
-        Some(figure(cell)? / figure(busy)?).filter(|ratio| ratio.is_finite())
+        Some(of(figures)? / of(busy)?).filter(|ratio| ratio.is_finite())
     };
-    let cells = lab.cells.iter().filter(|cell| cell.wait == wait && is_it(cell));
+    let cells = measured.iter().filter(|(cell, _)| cell.wait == wait && is_it(cell));
     median(&cells.filter_map(ratio).collect::<Vec<_>>())
 }
 
-/// Returns CPU and median latency of each way of waiting against busy waiting, over all speeds and
-/// queues: `park: 0.10 × the CPU of busy, 4.20 × its p50`. Empty without busy waiting to compare
-/// with.
-pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
+/// Returns each way of waiting against busy, over all cells: `park: 0.10 × the CPU of busy, 4.20 ×
+/// its p50`. Empty without busy waiting.
+pub fn waits_against_busy(measured: &[Measured<'_>]) -> Vec<String> {
     let sentence = |wait: &Wait| {
-        let [cpu, p50, _] = FIGURES.map(|of| ratio_to_busy(lab, *wait, &|_| true, of).map(plain));
+        let [cpu, p50, _] = FIGURES.map(|of| ratio_to_busy(measured, *wait, &|_| true, of).map(plain));
         let p50 = p50.map_or_else(String::new, |p50| format!(", {p50} × its p50"));
         Some(format!("{wait}: {} × the CPU of busy{p50}", cpu?))
     };
@@ -85,40 +69,25 @@ pub fn waits_against_busy(lab: &Lab) -> Vec<String> {
 }
 
 /// Returns the table of one queue: a row for each pair of speeds and way of waiting.
-pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
-    let cells = lab.cells.iter().filter(|cell| cell.carrier() == carrier);
-    let all: Vec<_> = cells.filter_map(|cell| CellFigures::from_cell(cell, lab.events)).collect();
-    let run_unit = TimeUnit::for_durations(all.iter().map(|figures| figures.run.median));
-    let unit = TimeUnit::for_durations(all.iter().flat_map(|figures| {
+pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
+    let cells: Vec<&Measured<'_>> = measured.iter().filter(|(cell, _)| cell.carrier() == carrier).collect();
+    let run_unit = TimeUnit::for_durations(cells.iter().map(|(_, figures)| figures.run.median));
+    let unit = TimeUnit::for_durations(cells.iter().flat_map(|(_, figures)| {
         let latencies = [figures.p50, figures.p99].into_iter().flatten().map(|ns| ns as f64);
         latencies.chain([figures.producer_cpu, figures.consumer_cpu])
     }));
     let mut rows = Vec::new();
-    for (producer, consumer) in PAIRS {
-        let group: Vec<(&LabCell, CellFigures)> = lab
-            .cells
-            .iter()
-            .filter(|cell| {
-                cell.carrier() == carrier && (cell.producer, cell.consumer) == (producer, consumer)
-            })
-            .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events)?)))
-            .collect();
+    for pair in PAIRS {
+        let group = || cells.iter().filter(move |(cell, _)| (cell.producer, cell.consumer) == pair);
         let min = |of: &dyn Fn(&CellFigures) -> f64| {
-            group.iter().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
+            group().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
         };
         let p50 = |figures: &CellFigures| figures.p50.map_or(f64::INFINITY, |ns| ns as f64);
         let (quickest, cheapest) = (min(&p50), min(&CellFigures::cpu));
-        for (cell, figures) in &group {
-            let marks = [
-                (3, p50(figures) <= quickest),
-                (5, figures.cpu() <= cheapest),
-                (6, figures.cpu() <= cheapest),
-            ];
-            let best = marks
-                .into_iter()
-                .filter(|(_, is)| *is && group.len() > 1)
-                .map(|(column, _)| column)
-                .collect();
+        for (cell, figures) in group() {
+            let (is_quick, is_cheap) = (p50(figures) <= quickest, figures.cpu() <= cheapest);
+            let marks = [(3, is_quick), (5, is_cheap), (6, is_cheap)].into_iter();
+            let best = marks.filter(|(_, is_best)| *is_best && group().count() > 1).map(|(column, _)| column);
             let cells = vec![
                 cell.speeds(),
                 cell.wait.to_string(),
@@ -130,97 +99,78 @@ pub fn carrier_table(lab: &Lab, carrier: &str) -> Option<Grid> {
                 plain(figures.switches),
                 plain(figures.wakes),
             ];
-            rows.push(GridRow { cells, best });
+            rows.push(GridRow { cells, best: best.collect() });
         }
     }
     let head = ["speeds", "wait", "run", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
-    (!rows.is_empty()).then(|| Grid {
-        name: CARRIER.into(),
-        title: format!("{carrier}, in {}; run in {}", unit.name(), run_unit.name()),
-        head: strings(&head),
-        keys: 2,
-        rows,
-        notes: Vec::new(),
-    })
+    let title = format!("{carrier}, in {}; run in {}", unit.name(), run_unit.name());
+    (!rows.is_empty()).then(|| Grid::new("carrier", title, 2, head, rows))
 }
 
-/// A cell and its figures, if a run of it was sound.
-type Measured<'a> = (&'a LabCell, Option<CellFigures>);
-
-/// Returns the table of every figure for every combination of settings.
-pub fn full_table(lab: &Lab) -> Grid {
-    fn cell_text(measured: &Measured<'_>, text: impl Fn(&CellFigures) -> String) -> String {
-        measured.1.as_ref().map_or_else(|| "–".into(), text)
-    }
-    let rows: Vec<Measured<'_>> =
-        lab.cells.iter().map(|cell| (cell, CellFigures::from_cell(cell, lab.events))).collect();
-    let figures = || rows.iter().filter_map(|(_, figures)| figures.as_ref());
+pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
+    let text = |cell: &LabCell, text: &dyn Fn(&CellFigures) -> String| {
+        let found = measured.iter().find(|(other, _)| std::ptr::eq(*other, cell));
+        found.map_or_else(|| "–".into(), |(_, figures)| text(figures))
+    };
+    let figures = || measured.iter().map(|(_, figures)| figures);
     let run_unit = TimeUnit::for_durations(figures().map(|figures| figures.run.high));
     let unit = TimeUnit::for_durations(figures().flat_map(|figures| {
         let CellFigures { p50, p99, p999, p999_of_all, max, .. } = *figures;
         let latencies = [p50, p99, p999, p999_of_all, max].into_iter().flatten().map(|ns| ns as f64);
         latencies.chain([figures.producer_cpu, figures.consumer_cpu])
     }));
-    let columns: [Column<'_, Measured<'_>>; 20] = [
-        ("technique", &|row| row.0.technique.to_string()),
-        ("isolation", &|row| row.0.isolation.to_string()),
-        ("producers", &|row| row.0.producers.to_string()),
-        ("consumers", &|row| row.0.consumers.to_string()),
-        ("speeds", &|row| row.0.speeds()),
-        ("wait", &|row| row.0.wait.to_string()),
-        ("runs", &|row| row.0.sound().count().to_string()),
-        ("run", &|row| cell_text(row, |figures| run_unit.format(figures.run.median))),
-        ("run least", &|row| cell_text(row, |figures| run_unit.format(figures.run.low))),
-        ("run greatest", &|row| cell_text(row, |figures| run_unit.format(figures.run.high))),
-        ("events/s", &|row| cell_text(row, |figures| count(figures.rate as u64))),
-        ("p50", &|row| cell_text(row, |figures| unit.format_whole(figures.p50))),
-        ("p99", &|row| cell_text(row, |figures| unit.format_whole(figures.p99))),
-        ("p99.9", &|row| cell_text(row, |figures| unit.format_whole(figures.p999))),
-        ("p99.9 of all", &|row| cell_text(row, |figures| unit.format_whole(figures.p999_of_all))),
-        ("max", &|row| cell_text(row, |figures| unit.format_whole(figures.max))),
-        ("CPU prod", &|row| cell_text(row, |figures| unit.format(figures.producer_cpu))),
-        ("CPU cons", &|row| cell_text(row, |figures| unit.format(figures.consumer_cpu))),
-        ("switches/1000", &|row| cell_text(row, |figures| plain(figures.switches))),
-        ("wakes", &|row| cell_text(row, |figures| plain(figures.wakes))),
+    let columns: [Column<'_, LabCell>; 20] = [
+        ("technique", &|cell| cell.technique.to_string()),
+        ("isolation", &|cell| cell.isolation.to_string()),
+        ("producers", &|cell| cell.producers.to_string()),
+        ("consumers", &|cell| cell.consumers.to_string()),
+        ("speeds", &LabCell::speeds),
+        ("wait", &|cell| cell.wait.to_string()),
+        ("runs", &|cell| cell.sound().count().to_string()),
+        ("run", &|cell| text(cell, &|figures| run_unit.format(figures.run.median))),
+        ("run least", &|cell| text(cell, &|figures| run_unit.format(figures.run.low))),
+        ("run greatest", &|cell| text(cell, &|figures| run_unit.format(figures.run.high))),
+        ("events/s", &|cell| text(cell, &|figures| count(figures.rate as u64))),
+        ("p50", &|cell| text(cell, &|figures| unit.format_whole(figures.p50))),
+        ("p99", &|cell| text(cell, &|figures| unit.format_whole(figures.p99))),
+        ("p99.9", &|cell| text(cell, &|figures| unit.format_whole(figures.p999))),
+        ("p99.9 of all", &|cell| text(cell, &|figures| unit.format_whole(figures.p999_of_all))),
+        ("max", &|cell| text(cell, &|figures| unit.format_whole(figures.max))),
+        ("CPU prod", &|cell| text(cell, &|figures| unit.format(figures.producer_cpu))),
+        ("CPU cons", &|cell| text(cell, &|figures| unit.format(figures.consumer_cpu))),
+        ("switches/1000", &|cell| text(cell, &|figures| plain(figures.switches))),
+        ("wakes", &|cell| text(cell, &|figures| plain(figures.wakes))),
     ];
     let title = format!(
         "Every cell: medians over the runs, and p99.9 and the greatest of all runs together; CPU for each event; in {}, run in {}",
         unit.name(),
         run_unit.name()
     );
-    Grid::from_rows("cells", title, 6, &columns, &rows)
+    Grid::from_rows("cells", title, 6, &columns, &lab.cells)
 }
 
 /// Returns the table of how evenly several producers get their events through one queue.
 pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
-        let shares = |pick: fn(f64, f64) -> f64, from: f64| {
+        let share = |pick: fn(f64, f64) -> f64, from: f64| {
             let of = |run: &LabRun| run.shares.iter().copied().fold(from, pick) * run.shares.len() as f64;
-            Spread::from_values(cell.sound().filter(|run| !run.shares.is_empty()).map(of))
+            let shares = Spread::from_values(cell.sound().filter(|run| !run.shares.is_empty()).map(of));
+            multiple(shares.map(|spread| spread.median))
         };
         let longest = cell.sound().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
-        let text = |spread: Option<Spread>| {
-            spread.map_or_else(|| "–".into(), |spread| format!("{}×", plain(spread.median)))
-        };
         Some(GridRow::plain(vec![
             format!("{}, {}", cell.carrier(), cell.speeds()),
             cell.wait.to_string(),
-            text(shares(f64::min, f64::INFINITY)),
-            text(shares(f64::max, 0.0)),
+            share(f64::min, f64::INFINITY),
+            share(f64::max, 0.0),
             duration(longest),
         ]))
     };
     let rows: Vec<GridRow> = lab.cells.iter().filter(|cell| cell.producers > 1).filter_map(row).collect();
-    (!rows.is_empty()).then(|| Grid {
-        name: "fairness".into(),
-        title: "Producers' shares of the first half of the events, 1× is an even share".into(),
-        head: strings(&["queue", "wait", "least", "greatest", "longest wait"]),
-        keys: 2,
-        rows,
-        notes: strings(&["medians over the runs; the longest wait for room is the longest of all"]),
+    let title = "Producers' shares of the first half of the events, 1× is an even share";
+    let head = ["queue", "wait", "least", "greatest", "longest wait"];
+    (!rows.is_empty()).then(|| {
+        Grid::new("fairness", title, 2, head, rows)
+            .note("medians over the runs; the longest wait for room is the longest of all")
     })
-}
-
-fn strings(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| (*text).to_owned()).collect()
 }

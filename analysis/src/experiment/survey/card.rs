@@ -2,8 +2,8 @@
 
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
-use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::ratio::format_ratio;
+use crate::chart::svg::{self, coordinate, line, text};
+use crate::experiment::ratio::{format_ratio, line_of};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{Comparison, bill, contain};
 use crate::numbers::{count, duration, plain};
@@ -11,21 +11,10 @@ use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
 use crate::summary::Measure;
 use crate::table::grid::wrap;
 use crate::units::human_bytes;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-/// Columns of the text card.
 const WIDTH: usize = 80;
-/// Columns of the names of the rows.
 const NAMES: usize = 13;
-
-/// A row of the card: a part and its answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CardRow {
-    /// The part.
-    part: SurveyPart,
-    /// The answer, or why there is none.
-    answer: String,
-}
 
 /// The rows of the card: the answers that most are asked for first.
 const ROWS: [SurveyPart; 6] = [
@@ -37,27 +26,16 @@ const ROWS: [SurveyPart; 6] = [
     SurveyPart::Cores,
 ];
 
-/// Returns the rows of a survey's card, one for each part.
-fn card_rows(survey: &Survey) -> Vec<CardRow> {
-    ROWS.iter().map(|part| CardRow { part: *part, answer: answer(survey, *part) }).collect()
-}
-
-/// Returns the first line of a survey's card: date, duration and whether the survey is complete.
-pub(super) fn headline(survey: &Survey) -> String {
-    let day = survey.started.split('T').next().unwrap_or_default();
+fn headline(survey: &Survey) -> String {
+    let day = survey.day();
     let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
     format!("bulkhead {} survey of {day}, {} min{incomplete}", survey.version, survey.minutes)
 }
 
-/// Returns one line that describes the surveyed machine.
-pub(super) fn machine_line(survey: &Survey) -> String {
+fn machine_line(survey: &Survey) -> String {
     let machine = &survey.machine;
-    format!(
-        "{}, {} memory, Linux {}",
-        machine_name(survey),
-        human_bytes(machine.memory_bytes),
-        machine.kernel
-    )
+    let memory = human_bytes(machine.memory_bytes);
+    format!("{}, {memory} memory, Linux {}", machine_name(survey), machine.kernel)
 }
 
 /// Returns the machine's CPU, how many cores may be used, and whether it is virtual.
@@ -80,10 +58,10 @@ pub fn text_card(survey: &Survey) -> String {
         text.push('\n');
     }
     text.push('\n');
-    for row in card_rows(survey) {
-        let gap = format!("\n{:NAMES$}", "");
-        text +=
-            &format!("{:NAMES$}{}\n", row.part.name(), wrap(&row.answer, WIDTH - NAMES - 2, 0).join(&gap));
+    let gap = format!("\n{:NAMES$}", "");
+    for part in ROWS {
+        let lines = wrap(&answer(survey, part), WIDTH - NAMES - 2, 0);
+        text += &format!("{:NAMES$}{}\n", part.name(), lines.join(&gap));
     }
     text
 }
@@ -96,7 +74,6 @@ const DRAWINGS: f64 = CARD_WIDTH - MARGIN - SIZE.0;
 /// Characters in a line of an answer, and of the whole width.
 const ANSWER_CHARS: usize = 68;
 const LINE_CHARS: usize = 116;
-/// Height of a line of text.
 const LINE: f64 = 18.0;
 
 /// Returns the survey's answers for one machine as an SVG file.
@@ -111,15 +88,15 @@ pub fn svg_card(survey: &Survey) -> String {
         }
     }
     top += LINE;
-    for row in card_rows(survey) {
-        let lines = wrap(&row.answer, ANSWER_CHARS - 2, 0);
+    for part in ROWS {
+        let lines = wrap(&answer(survey, part), ANSWER_CHARS - 2, 0);
         parts.push(html! {
             (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
-            (text(MARGIN, top + 24.0, "start", "strong", row.part.name()))
+            (text(MARGIN, top + 24.0, "start", "strong", part.name()))
             @for (number, words) in lines.iter().enumerate() {
                 (text(ANSWERS, top + 24.0 + LINE * number as f64, "start", "", words))
             }
-            g transform={ "translate(" (coordinate(DRAWINGS)) " " (coordinate(top + 10.0)) ")" } { (picture::draw(survey, row.part)) }
+            g transform={ "translate(" (coordinate(DRAWINGS)) " " (coordinate(top + 10.0)) ")" } { (picture::draw(survey, part)) }
         });
         top += (LINE * lines.len() as f64 + 20.0).max(SIZE.1 + 18.0);
     }
@@ -127,21 +104,8 @@ pub fn svg_card(survey: &Survey) -> String {
         parts.push(html! { g transform={ "translate(" (coordinate(ANSWERS)) " " (coordinate(top)) ")" } { (matrix) } });
         top += height + MARGIN;
     }
-    svg_file(CARD_WIDTH, top, &headline(survey), &html! { @for part in &parts { (part) } })
-}
-
-/// Returns a complete SVG file with the survey's colors.
-pub(super) fn svg_file(width: f64, height: f64, title: &str, content: &Markup) -> String {
-    let drawing = html! {
-        svg xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (coordinate(width)) " " (coordinate(height)) } width=(coordinate(width))
-            height=(coordinate(height)) role="img" aria-labelledby="title" {
-            title id="title" { (title) }
-            style { (PreEscaped(STYLE)) }
-            rect class="paper" width=(coordinate(width)) height=(coordinate(height)) {}
-            (content)
-        }
-    };
-    drawing.into_string() + "\n"
+    let content = html! { @for part in &parts { (part) } };
+    svg::file((CARD_WIDTH, top), &headline(survey), None, STYLE, &content)
 }
 
 /// Returns the answer of a part, followed by what is missing in it.
@@ -160,7 +124,7 @@ fn answer(survey: &Survey, part: SurveyPart) -> String {
         SurveyPart::Recovery => recovery(&survey.recovery),
         SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
         SurveyPart::Journal => survey.journal.as_ref().and_then(|found| {
-            let line = figure(&found.comparisons.first()?.lines, Percentile::P50)?;
+            let line = line_of(&found.comparisons.first()?.lines, Measure::RtVenue, Percentile::P50)?;
             Some(difference(line, "a journal that survives the process"))
         }),
         SurveyPart::Bill => survey.bill.as_ref().map(bill::answer),
@@ -188,33 +152,18 @@ fn times(spread: Spread) -> String {
 }
 
 fn recovery(runs: &[Recovery]) -> Option<String> {
-    let (sent, returned) = (runs.iter().map(|run| run.sent).sum(), runs.iter().map(|run| run.returned).sum());
-    let deaths: Vec<String> = runs
-        .iter()
-        .map(|run| format!("{} recovered {} of {} times", run.role, run.recovered, run.killed))
-        .collect();
+    runs.first()?;
+    let sent = count(runs.iter().map(|run| run.sent).sum());
+    let returned = count(runs.iter().map(|run| run.returned).sum());
+    let death = |run: &Recovery| format!("{} recovered {} of {} times", run.role, run.recovered, run.killed);
+    let deaths = runs.iter().map(death).collect::<Vec<_>>().join(", ");
     let all = runs.iter().flat_map(|run| &run.recover_ns).map(|ns| *ns as f64);
-    let median = Spread::from_values(all).map_or_else(String::new, |spread| {
-        format!(", after {} at the median", duration(spread.median as u64))
-    });
-    let problems: Vec<&str> =
-        runs.iter().map(|run| run.problem.as_str()).filter(|problem| !problem.is_empty()).collect();
-    let problems =
-        if problems.is_empty() { String::new() } else { format!("; NOT VALID: {}", problems.join("; ")) };
-    let (sent, returned): (u64, u64) = (sent, returned);
-    (!runs.is_empty()).then(|| {
-        format!(
-            "{} of {} orders came back; {}{median}{problems}",
-            count(returned),
-            count(sent),
-            deaths.join(", ")
-        )
-    })
-}
-
-/// Returns the line of rt_venue at a percentile.
-fn figure(lines: &[ComparisonLine], percentile: Percentile) -> Option<&ComparisonLine> {
-    lines.iter().find(|line| line.measure == Measure::RtVenue.name() && line.percentile == percentile)
+    let median = Spread::from_values(all).map(|spread| duration(spread.median as u64));
+    let median = median.map_or_else(String::new, |median| format!(", after {median} at the median"));
+    let problems = runs.iter().map(|run| run.problem.as_str()).filter(|problem| !problem.is_empty());
+    let problems = problems.collect::<Vec<_>>().join("; ");
+    let problems = if problems.is_empty() { problems } else { format!("; NOT VALID: {problems}") };
+    Some(format!("{returned} of {sent} orders came back; {deaths}{median}{problems}"))
 }
 
 /// `a journal adds +80 ns [+70, +90] to 721 ns at p50`, or why that is not known.
@@ -224,8 +173,8 @@ fn difference(line: &ComparisonLine, what: &str) -> String {
         Some(found) => {
             let by = found.difference;
             let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
-            let [value, low, high] = [by.value, by.low, by.high].map(|ns| unit.signed(ns));
-            format!("{what} adds {value} {} [{low}, {high}] to {base} at p50", unit.symbol())
+            let [value, interval] = unit.difference(by);
+            format!("{what} adds {value} {} {interval} to {base} at p50", unit.symbol())
         }
         None => {
             let why = line.why.first().map_or("no reason known", String::as_str);
@@ -238,7 +187,7 @@ fn difference(line: &ComparisonLine, what: &str) -> String {
 fn queue_ratio(comparison: &Comparison) -> String {
     let rate = picture::rate_of(comparison);
     let at = |percentile: Percentile| {
-        let line = figure(&comparison.lines, percentile)?;
+        let line = line_of(&comparison.lines, Measure::RtVenue, percentile)?;
         let why = line.why.first().map(|why| why.split(':').next().unwrap_or(why).to_owned());
         Some(match why {
             Some(why) => format!("{} unclear ({why})", percentile.name()),

@@ -1,10 +1,9 @@
-//! The index page of a folder of surveys: a table, and small multiples with the same axes for every
-//! machine.
+//! The index page of a folder of surveys: a table, and pictures on common axes.
 
-use super::card::{machine_name, svg_file};
-use super::picture::{self, SIZE};
+use super::card::machine_name;
+use super::picture::{self, SIZE, STYLE};
 use super::{Survey, SurveyPart};
-use crate::chart::svg::{coordinate, line, text};
+use crate::chart::svg::{self, coordinate, line, text};
 use crate::escape::markdown;
 use crate::table::grid::wrap;
 use maud::{Markup, html};
@@ -22,7 +21,6 @@ const GAP: f64 = 20.0;
 const HEAD: f64 = 34.0;
 /// Height of a machine's row: its name, its pictures and a gap.
 const ROW: f64 = 20.0 + SIZE.1 + 22.0;
-/// Characters of a machine's name.
 const NAME_CHARS: usize = 120;
 
 const INTRODUCTION: &str = "\
@@ -66,7 +64,7 @@ pub fn survey_index(surveys: &[(String, Survey)]) -> SurveyIndex {
             "| {} | {} | {} | {} | {state} | [card]({folder}/card.svg), [text]({folder}/card.txt) |",
             markdown(&machine.cpu_model),
             machine.cores_allowed.len(),
-            markdown(day(survey)),
+            markdown(survey.day()),
             survey.minutes
         );
     }
@@ -74,17 +72,12 @@ pub fn survey_index(surveys: &[(String, Survey)]) -> SurveyIndex {
     SurveyIndex { markdown: page, svg: multiples(surveys) }
 }
 
-fn day(survey: &Survey) -> &str {
-    survey.started.split('T').next().unwrap_or_default()
-}
-
-/// Draws a row of pictures for each machine.
 fn multiples(surveys: &[(String, Survey)]) -> String {
     let left = |column: usize| MARGIN + column as f64 * (SIZE.0 + GAP);
     let width = left(COLUMNS.len()) - GAP + MARGIN;
     let row = |(number, (_, survey)): (usize, &(String, Survey))| -> Markup {
         let top = HEAD + number as f64 * ROW;
-        let name = format!("{}, {}: {}", machine_name(survey), day(survey), survey.fitness.verdict());
+        let name = format!("{}, {}: {}", machine_name(survey), survey.day(), survey.fitness.verdict());
         html! {
             (line((MARGIN, top), (width - MARGIN, top), "rule"))
             (text(MARGIN, top + 16.0, "start", "strong", &wrap(&name, NAME_CHARS - 2, 0)[0]))
@@ -97,5 +90,6 @@ fn multiples(surveys: &[(String, Survey)]) -> String {
         @for (column, (_, head)) in COLUMNS.iter().enumerate() { (text(left(column), 22.0, "start", "dim", head)) }
         @for one in surveys.iter().enumerate() { (row(one)) }
     };
-    svg_file(width, HEAD + surveys.len() as f64 * ROW, "Surveys of machines", &content)
+    let size = (width, HEAD + surveys.len() as f64 * ROW);
+    svg::file(size, "Surveys of machines", None, STYLE, &content)
 }

@@ -161,6 +161,11 @@ impl CoreMatrix {
 }
 
 impl Survey {
+    /// Returns the date on which the survey began.
+    fn day(&self) -> &str {
+        self.started.split('T').next().unwrap_or_default()
+    }
+
     /// Returns why an experiment of the survey has no result, or less than planned.
     pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
         self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()

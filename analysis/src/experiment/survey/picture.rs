@@ -1,12 +1,11 @@
 //! Small pictures of a survey's answers.
 //!
-//! They have the same axes for every machine: on the card they are one below the other, on the
-//! index page machine by machine.
+//! They have the same axes for every machine.
 
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Comparison, ratio};
+use crate::experiment::{Comparison, LevelCost, ratio};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::summary::Measure;
 use maud::{Markup, html};
@@ -16,18 +15,15 @@ use protocol::plan::Technique;
 pub const SIZE: (f64, f64) = (232.0, 62.0);
 /// The style sheet of a survey's card and index page.
 pub const STYLE: &str = include_str!("survey.css");
-/// The ends of the axis of ratios, and of that of a cache line's round trip in nanoseconds. What is
-/// beyond them is drawn at the edge.
+/// The ends of the axes of ratios and of round trips in nanoseconds; beyond: at the edge.
 const RATIOS: (f64, f64) = (0.5, 2.0);
 const ROUND_TRIPS: (f64, f64) = (20.0, 2_000.0);
 /// Left edge of the axes: names are left of it.
 const LEFT: f64 = 66.0;
 const AXIS: f64 = 48.0;
-/// The side of a square that stands for a fault.
 const FAULT: f64 = 10.0;
 
-/// Draws the answer of one of the survey's experiments as a picture of [`SIZE`]; nothing without an
-/// answer.
+/// Draws an experiment's answer as a picture of [`SIZE`]; nothing without an answer.
 pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
     match part {
         SurveyPart::Cores => cores(survey),
@@ -40,10 +36,9 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         SurveyPart::Bill => {
             let rows = survey.bill.iter().flat_map(|bill| &bill.rows);
             let rows = rows.filter(|row| row.technique == Technique::default() && !row.adds.is_empty());
-            let line = |row: &crate::experiment::BillRow| {
-                row.adds.first().and_then(|cost| ratio::interval(&cost.line))
-            };
-            ratios(&rows.map(|row| (row.level(), line(row))).collect::<Vec<_>>())
+            let cost = |adds: &[LevelCost]| ratio::interval(&adds.first()?.line);
+            let rows = rows.map(|row| (row.level(), cost(&row.adds)));
+            ratios(&rows.collect::<Vec<_>>())
         }
         SurveyPart::Queue => {
             let found = survey.queue.iter().flat_map(|found| &found.comparisons);
@@ -52,12 +47,8 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
     }
 }
 
-/// The interval of the ratio at the median of rt_venue.
 fn median(lines: &[ComparisonLine]) -> Option<Spread> {
-    let is_median = |line: &&ComparisonLine| {
-        line.measure == Measure::RtVenue.name() && line.percentile == Percentile::P50
-    };
-    ratio::interval(lines.iter().find(is_median)?)
+    ratio::interval(ratio::line_of(lines, Measure::RtVenue, Percentile::P50)?)
 }
 
 /// Draws ratios with their intervals on one logarithmic axis, with a line at 1.
@@ -101,7 +92,6 @@ fn cores(survey: &Survey) -> Markup {
     }
 }
 
-/// Draws the share of the orders that came back.
 fn recovery(survey: &Survey) -> Markup {
     let step = (AXIS - 4.0) / survey.recovery.len().max(1) as f64;
     let width = SIZE.0 - 8.0 - LEFT;
@@ -130,7 +120,6 @@ fn containment(survey: &Survey) -> Markup {
     }
 }
 
-/// Draws an axis with these values labeled.
 fn axis(x: &Scale, labels: &[(f64, &str)]) -> Markup {
     html! {
         (line((x.at(labels[0].0), AXIS), (x.at(labels[labels.len() - 1].0), AXIS), "axis"))
@@ -142,8 +131,7 @@ fn axis(x: &Scale, labels: &[(f64, &str)]) -> Markup {
     }
 }
 
-/// Returns the order rate that a comparison's name contains, such as `400k`; empty if there is
-/// none.
+/// Returns the order rate in a comparison's name, such as `400k`; empty if there is none.
 pub(super) fn rate_of(comparison: &Comparison) -> &str {
     comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
 }

@@ -4,12 +4,13 @@ use super::{SweepPoint, SweepRecord};
 use crate::chart::axis::{self, LabelFormat};
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::Axis as Varied;
+use crate::grouping::grouped;
 use crate::numbers::duration;
-use crate::stats::{Percentile, RunOutline};
+use crate::stats::{Percentile, RunOutline, Spread};
 use crate::summary::Measure;
-use maud::Markup;
+use maud::{Markup, html};
 
 /// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;
@@ -19,7 +20,6 @@ type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
 /// An axis: its title, the format of its ticks, and its figure.
 type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
 
-/// Returns a percentile of a run's latency (`rt_venue`).
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
@@ -32,13 +32,10 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
                     along: Varied,
                     (x_title, x_name, x): SweepAxis<'_>,
                     (y_title, y_name, y): SweepAxis<'_>| {
-        let plot = XyPlot {
-            id,
-            title,
-            x: AxisSpec { title: x_title, name: x_name },
-            y: AxisSpec { title: y_title, name: y_name },
-        };
-        charts.extend(varies(sweep, along).then(|| plot.draw(&lines(sweep, along, x, y))).flatten());
+        if varies(sweep, along) {
+            let lines = lines(sweep, along, x, y);
+            charts.extend(xy_plot::draw(id, title, (x_title, x_name), (y_title, y_name), &lines));
+        }
     };
     for percentile in [Percentile::P99, Percentile::P50] {
         // The seed article's chart: what the hand-offs cost when the orchestrator has work, less
@@ -88,78 +85,64 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     charts
 }
 
-/// Returns a run's proportional memory in MiB.
 pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
 
-/// Whether that axis has more than one value.
 fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
     sweep.axis(axis).is_some_and(|axis| axis.values.len() > 1)
 }
 
-/// A line for each combination of the other axes, in the order of the points; each point once it
-/// has a sound run.
+/// A line for each combination of the other axes, of the points with a sound run.
 fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<PlotSeries> {
-    let mut series: Vec<PlotSeries> = Vec::new();
-    for point in &sweep.points {
-        let (Some(at), Some(spread)) = (point.spread(x), point.spread(y)) else { continue };
+    let measured = |point: &SweepPoint| {
         let name = point.name_without(&sweep.axes, Some(along));
-        match series.iter_mut().find(|series| series.name == name) {
-            Some(series) => series.points.push((at.median, spread)),
-            None => {
-                let class = line_class(series.len());
-                series.push(PlotSeries { name, class, points: vec![(at.median, spread)] });
-            }
-        }
-    }
-    for series in &mut series {
-        series.points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    }
-    series
+        Some((name, (point.spread(x)?.median, point.spread(y)?)))
+    };
+    let series = |(number, (name, mut points)): (usize, (String, Vec<(f64, Spread)>))| {
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        PlotSeries { name, class: line_class(number), points }
+    };
+    grouped(sweep.points.iter().filter_map(measured)).into_iter().enumerate().map(series).collect()
 }
 
-/// Every point in a row, for each percentile.
+/// Every point in a row, for each percentile. Colored by the first axis that varies, so that points
+/// with one value of it are seen together.
 fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
     if sweep.points.len() > MAX_CHART_ROWS {
         return Vec::new();
     }
-    let chart = |(number, percentile): (usize, &Percentile)| {
-        let rows: Vec<IntervalRow> =
-            sweep.points.iter().map(|point| row(sweep, point, *percentile)).collect();
-        let (id, name) = (format!("points-{number}"), percentile.name());
-        let title =
-            format!("rt_venue {name} of every point: median over the repeats, from lowest to highest");
-        interval_plot::draw(&id, &title, &format!("rt_venue {name}"), &axis::duration, None, &rows)
+    let varied = sweep.axes.iter().find(|axis| axis.values.len() > 1);
+    let row = |point: &SweepPoint, percentile| {
+        let interval = point.spread(|run| rt_venue(run, percentile));
+        let note = match interval {
+            Some(spread) => duration(spread.median as u64),
+            None if point.sound().next().is_none() => "no sound run".into(),
+            None => "too few orders".into(),
+        };
+        let index = varied.and_then(|axis| {
+            axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value))
+        });
+        let class = point_class(index.unwrap_or(0));
+        IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
     };
-    let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
-    let colors = axis.iter().flat_map(|axis| {
-        axis.values
-            .iter()
-            .enumerate()
-            .map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
+    let colors = varied.iter().flat_map(|axis| {
+        let values = axis.values.iter().enumerate();
+        values.map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
     });
     let legend = legend(colors);
-    let with_legend = |chart: Markup| maud::html! { (chart) @if axis.is_some() { (legend) } };
-    Percentile::ALL.iter().enumerate().filter_map(chart).map(with_legend).collect()
+    let chart = |(number, percentile): (usize, &Percentile)| {
+        let rows: Vec<IntervalRow> = sweep.points.iter().map(|point| row(point, *percentile)).collect();
+        let axis_title = format!("rt_venue {}", percentile.name());
+        let title = format!("{axis_title} of every point: median over the repeats, from lowest to highest");
+        let id = format!("points-{number}");
+        let chart = interval_plot::draw(&id, &title, &axis_title, &axis::duration, None, &rows)?;
+        Some(html! { (chart) @if varied.is_some() { (legend) } })
+    };
+    Percentile::ALL.iter().enumerate().filter_map(chart).collect()
 }
 
 /// The color of the points with one value of the first varied axis.
 fn point_class(index: usize) -> &'static str {
     line_class(index).split(' ').next().unwrap_or("c1")
-}
-
-fn row(sweep: &SweepRecord, point: &SweepPoint, percentile: Percentile) -> IntervalRow {
-    let interval = point.spread(|run| rt_venue(run, percentile));
-    let note = match interval {
-        Some(spread) => duration(spread.median as u64),
-        None if point.sound().next().is_none() => "no sound run".into(),
-        None => "too few orders".into(),
-    };
-    // Coloured by the first thing that varies, so that what belongs together is seen together.
-    let axis = sweep.axes.iter().find(|axis| axis.values.len() > 1);
-    let index = axis
-        .and_then(|axis| axis.values.iter().position(|value| point.values.get(&axis.axis) == Some(value)));
-    let class = point_class(index.unwrap_or(0));
-    IntervalRow { name: point.name_without(&sweep.axes, None), note, class, interval }
 }

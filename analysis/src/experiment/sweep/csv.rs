@@ -1,11 +1,9 @@
-//! `runs.csv`: a line for each run with every figure, times in nanoseconds, empty where there is
-//! none.
+//! `runs.csv`: a line for each run with every figure, times in nanoseconds.
 
 use super::{RunEntry, SweepPoint, SweepRecord};
 use crate::stats::Percentile;
 use crate::summary::Measure;
 
-/// A column between the axes and the measures.
 type Column = (&'static str, fn(&SweepPoint, &RunEntry) -> String);
 
 const COLUMNS: [Column; 21] = [

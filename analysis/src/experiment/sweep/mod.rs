@@ -1,15 +1,13 @@
 //! `sweep.json`: the plan of a sweep, and its runs so far. A killed sweep resumes from it.
 
 mod charts;
-mod conditions;
 mod csv;
 mod report;
 mod search;
 mod tables;
 
-pub use conditions::conditions;
 pub use csv::runs_csv;
-pub use report::{condition_line, notes, report};
+pub use report::{condition_line, conditions, notes, report};
 pub(super) use report::{point_sections, report_frame};
 pub use search::{RateSearch, RateStep, SearchRecord};
 
@@ -78,8 +76,7 @@ pub struct SweepRecord {
     /// The search for the highest rate, if this is one.
     #[serde(default)]
     pub search: Option<SearchRecord>,
-    /// Whether a run that failed is a finding like any other: it is not tried again, and no failure
-    /// of the experiment.
+    /// Whether a failed run is a finding: not tried again, and no failure of the experiment.
     #[serde(default)]
     pub keeps_failures: bool,
 }
@@ -132,6 +129,27 @@ impl Document for SweepRecord {
     }
 }
 
+/// `plan.json`: a sweep that is planned on one host and executed on several. Its runs follow from
+/// it: each point and repeat, in the order in which one host would make them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPlan {
+    /// The sweep to measure, without any measurement.
+    pub sweep: SweepRecord,
+}
+
+impl Document for SweepPlan {
+    const FILE: &'static str = "plan.json";
+    const NAME: &'static str = "bulkhead.sweep-plan";
+    const VERSION: u32 = 2;
+    const ABSENT: &'static str = "not the folder of a planned sweep (launcher sweep --plan FOLDER makes one)";
+    const REMEDY: &'static str = "fetch it from a copy, or plan again in a new folder";
+    const SYNCED: bool = true;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+}
+
 impl SweepPoint {
     /// Returns the outlines of all runs with this combination of settings.
     pub fn outlines(&self) -> Vec<RunOutline> {
@@ -166,8 +184,7 @@ impl SweepPoint {
         }
     }
 
-    /// Returns `true` if the run with this repeat number is complete, or with `also_failed` at
-    /// least ended.
+    /// Returns `true` if the repeat's run is complete, or with `also_failed` at least ended.
     pub fn has_run(&self, repeat: u32, also_failed: bool) -> bool {
         self.runs.iter().any(|run| run.repeat == repeat && (also_failed || run.outline.complete))
     }
@@ -189,8 +206,7 @@ impl SweepRecord {
         self.points.iter().flat_map(|point| &point.runs)
     }
 
-    /// Returns the number of runs of the complete sweep. A search has no such number: it is that of
-    /// the runs made.
+    /// Returns the number of runs of the complete sweep; of a search that of the runs made.
     pub fn planned_runs(&self) -> usize {
         match &self.search {
             Some(_) => self.runs().count(),

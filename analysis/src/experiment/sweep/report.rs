@@ -3,13 +3,12 @@
 use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, search, tables};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{
-    ALL, ExperimentReport, FILES, PAGE, ReportSection, SectionPart, TERMINAL, conditions, machine_facts,
-};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::numbers::{duration, percent, plain};
-use crate::stats::{Percentile, RunOutline, Spread};
+use crate::stats::{Percentile, RunOutline, Spread, placement};
 use crate::summary::Measure;
 use crate::table::Grid;
+use crate::units::{Count, Nanos};
 
 /// Returns the report of a sweep or a search for the highest rate, also of an incomplete one.
 pub fn report(sweep: &SweepRecord) -> ExperimentReport {
@@ -28,12 +27,11 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
     let sections = match &sweep.search {
         Some(search) => vec![search::section(sweep, search)],
         None => {
-            let rt_venue =
-                tables::rt_venue(sweep).into_iter().map(|grid| SectionPart::Table(grid, TERMINAL | FILES));
-            let others = [tables::by_floor(sweep), tables::by_host(sweep)];
-            let others = others.into_iter().flatten().map(|grid| SectionPart::Table(grid, ALL));
-            let table = ReportSection::new("tables", "By placement and host").with(rt_venue).with(others);
-            [vec![table], point_sections(sweep)].concat()
+            let tables = ReportSection::new("tables", "By placement and host")
+                .tables(TERMINAL | FILES, tables::rt_venue(sweep))
+                .tables(ALL, tables::by_floor(sweep))
+                .tables(ALL, tables::by_host(sweep));
+            [vec![tables], point_sections(sweep)].concat()
         }
     };
     ExperimentReport { sections, ..report }
@@ -67,7 +65,6 @@ pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> E
     }
 }
 
-/// The heading of an experiment's document.
 fn heading(sweep: &SweepRecord) -> String {
     let preset = sweep.preset.as_ref().filter(|preset| **preset != sweep.kind);
     let what = preset.map_or_else(String::new, |preset| format!(" {preset}"));
@@ -100,6 +97,41 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     notes
 }
 
+/// Settings that tables have in their own places, or that are irrelevant for what was measured.
+const LEFT_OUT: [&str; 6] = ["seed", "out", "repeats", "technique", "isolation", "fault"];
+
+/// Returns the measuring conditions of an experiment, in the order of the settings' names.
+pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
+    let Some(first) = record.points.first() else { return Vec::new() };
+    let is_varied = |key: &str| {
+        let text = |point: &SweepPoint| point.settings.get(key).cloned();
+        record.points.iter().any(|point| text(point) != text(first))
+    };
+    let shared =
+        first.settings.iter().filter(|(key, _)| !LEFT_OUT.contains(&key.as_str()) && !is_varied(key));
+    let mut found: Vec<(String, String)> =
+        shared.map(|(key, text)| (key.replace('_', " "), text.clone())).collect();
+    let mut add = |name: &str, text: String| found.push((name.to_owned(), text));
+    let count = |key: &str| first.settings.get(key).and_then(|text| text.parse::<Count>().ok());
+    let time = |key: &str| first.settings.get(key).and_then(|text| text.parse::<Nanos>().ok());
+    if let (Some(orders), Some(window)) = (count("orders"), time("window"))
+        && window.0 > 0
+        && !is_varied("orders")
+        && !is_varied("window")
+    {
+        add("rate", format!("{} orders/s", plain(orders.0 as f64 / (window.0 as f64 / 1e9))));
+    }
+    match (record.seed, record.seed_of(record.repeats.saturating_sub(1))) {
+        (first, last) if first == last => add("seed", first.to_string()),
+        (first, last) => add("seeds", format!("{first} to {last}")),
+    }
+    let floors = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
+    if let (Some(min), Some(max)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
+        add("core to core", format!("{} to {}", duration(min as u64), duration(max as u64)));
+    }
+    found
+}
+
 fn plural(name: &str, number: usize) -> String {
     match name {
         "technique" | "rate" | "venue" if number != 1 => format!("{name}s"),
@@ -110,7 +142,6 @@ fn plural(name: &str, number: usize) -> String {
     }
 }
 
-/// The numbers of runs: planned, made, sound and fit.
 fn counts(sweep: &SweepRecord) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
     let sound = runs().filter(|run| run.is_sound()).count();
@@ -189,7 +220,5 @@ pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSe
         "Medians over the sound repeats; a figure that one of them lacks is left out (–). Stall-free: of the orders that no stall of the \
          machine touched; on: their share of all orders.",
     );
-    let mut charts: Vec<SectionPart> = charts::all(sweep).into_iter().map(SectionPart::Chart).collect();
-    charts.push(SectionPart::Table(table, PAGE));
-    vec![ReportSection::new("points", "Every point").with(charts)]
+    vec![ReportSection::new("points", "Every point").charts(charts::all(sweep)).tables(PAGE, [table])]
 }

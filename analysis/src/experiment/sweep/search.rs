@@ -1,9 +1,9 @@
 //! Results of a search for the highest rate within a latency bound: the tried rates.
 
-use super::SweepRecord;
+use super::{SweepPoint, SweepRecord};
 use crate::chart::axis;
-use crate::chart::xy_plot::{AxisSpec, PlotSeries, XyPlot, line_class};
-use crate::experiment::{ALL, PAGE, ReportSection, SectionPart};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
+use crate::experiment::{ALL, PAGE, ReportSection};
 use crate::fitness::Fitness;
 use crate::numbers::{duration, duration_or_dash, plain};
 use crate::stats::Spread;
@@ -11,8 +11,7 @@ use crate::table::Grid;
 use maud::Markup;
 use serde::{Deserialize, Serialize};
 
-/// The searches for the highest order rate that meets a latency bound, one for each combination of
-/// settings.
+/// The searches for the highest order rate that meets a latency bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// The bound on rt_venue from due, p99.9, in nanoseconds.
@@ -58,8 +57,7 @@ pub struct RateStep {
 }
 
 impl SearchRecord {
-    /// Returns that the latencies may not be quoted. A search for the highest rate saves no
-    /// verdicts.
+    /// Returns that the latencies may not be quoted: a search saves no verdicts.
     pub fn fitness(&self) -> Fitness {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
@@ -71,7 +69,6 @@ impl SearchRecord {
     }
 }
 
-/// Returns a section with the highest rate of each combination of settings and all tried rates.
 pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSection {
     let points: Vec<(&str, &RateSearch)> =
         sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
@@ -117,14 +114,12 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         ],
         &steps,
     );
-    let chart = chart(sweep, search).map(SectionPart::Chart);
     ReportSection::new("highest", "The highest rate held")
-        .with(chart)
-        .with([SectionPart::Table(highest, ALL)])
-        .with([SectionPart::Table(tried, PAGE)])
+        .charts(chart(sweep, search))
+        .tables(ALL, [highest])
+        .tables(PAGE, [tried])
 }
 
-/// Returns the result of a search for the highest rate in one sentence.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
     let found = sweep
         .points
@@ -145,27 +140,23 @@ pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
 fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
     let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
-    let mut series: Vec<PlotSeries> = Vec::new();
-    for (number, (point, tried)) in sweep.points.iter().zip(&search.points).enumerate() {
+    let line = |(number, (point, tried)): (usize, (&SweepPoint, &RateSearch))| {
         let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(point_of).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        series.push(PlotSeries {
-            name: point.name_without(&sweep.axes, None),
-            class: line_class(number),
-            points,
-        });
-    }
-    let rates = || series.iter().flat_map(|series| &series.points).map(|point| point.0);
-    let (min, max) = (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
-    if min < max {
-        let points = [min, max].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
+        PlotSeries { name: point.name_without(&sweep.axes, None), class: line_class(number), points }
+    };
+    let tried = sweep.points.iter().zip(&search.points).enumerate();
+    let mut series: Vec<PlotSeries> = tried.map(line).collect();
+    let rates = series.iter().flat_map(|series| &series.points).map(|point| point.0);
+    if let Some(rates) = Spread::from_values(rates).filter(|rates| rates.low < rates.high) {
+        let points = [rates.low, rates.high].map(|rate| (rate, exactly(search.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
-    XyPlot {
-        id: "search",
-        title: "p99.9 of rt_venue from due at every rate that was tried",
-        x: AxisSpec { title: "offered rate (orders/s)", name: &axis::number },
-        y: AxisSpec { title: "rt_venue from due, p99.9", name: &axis::duration },
-    }
-    .draw(&series)
+    xy_plot::draw(
+        "search",
+        "p99.9 of rt_venue from due at every rate that was tried",
+        ("offered rate (orders/s)", &axis::number),
+        ("rt_venue from due, p99.9", &axis::duration),
+        &series,
+    )
 }

@@ -1,10 +1,10 @@
-//! The tables of a sweep: rt_venue p50, p99 and p99.9, each in one unit, in the layout of the seed
-//! benchmark: a row for each condition, a column for each compared setting, the best of a row in
-//! bold. After p99 and p99.9 the stall-free figure.
+//! The tables of a sweep in the layout of the seed benchmark: a row for each condition, a column
+//! for each compared setting, the best of a row in bold.
 
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
 use crate::experiment::time_unit::TimeUnit;
+use crate::grouping::grouped;
 use crate::numbers::{duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, median, placement};
 use crate::summary::Measure;
@@ -12,18 +12,17 @@ use crate::table::{Grid, GridRow};
 use crate::units::{Count, Nanos};
 use std::collections::BTreeMap;
 
-/// Returns the tables of a sweep's latencies (`rt_venue`), one for each percentile. Without an
-/// analysis of stalls the stall-free tables are missing.
+/// Returns the tables of `rt_venue` at each percentile, stall-free as well if stalls are known.
 pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
-    let grids = Percentile::ALL.into_iter().flat_map(|percentile| {
-        let free = (percentile != Percentile::P50 && knows_stalls).then_some(Measure::StallFree);
-        [Some(Measure::RtVenue), free]
-            .into_iter()
-            .flatten()
-            .map(move |measure| percentile_table(record, measure, percentile))
-    });
-    grids.collect()
+    let mut grids = Vec::new();
+    for percentile in Percentile::ALL {
+        grids.push(percentile_table(record, Measure::RtVenue, percentile));
+        if percentile != Percentile::P50 && knows_stalls {
+            grids.push(percentile_table(record, Measure::StallFree, percentile));
+        }
+    }
+    grids
 }
 
 fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
@@ -39,20 +38,17 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         .map_or_else(|| vec!["rt_venue".into()], |values| values.into_iter().filter(is_used).collect());
     let down: Vec<Axis> =
         record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != across).collect();
-    let mut rows: Vec<(Vec<String>, BTreeMap<String, &SweepPoint>)> = Vec::new();
-    for point in &record.points {
-        let key = down.iter().map(|axis| format_axis_value(*axis, &point.values[axis])).collect::<Vec<_>>();
-        match rows.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, cells)) => drop(cells.insert(value(point), point)),
-            None => rows.push((key, BTreeMap::from([(value(point), point)]))),
-        }
-    }
+    let key = |point: &SweepPoint| {
+        down.iter().map(|axis| format_axis_value(*axis, &point.values[axis])).collect::<Vec<_>>()
+    };
+    let rows = grouped(record.points.iter().map(|point| (key(point), (value(point), point))));
     let figure_of =
         |point: &SweepPoint| point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64));
     let medians = record.points.iter().filter_map(figure_of).map(|spread| spread.median);
     let unit = TimeUnit::for_durations(medians);
     let (mut widest, mut counts) = (None::<f64>, Vec::new());
-    let mut row = |(mut key, points): (Vec<String>, BTreeMap<String, &SweepPoint>)| {
+    let mut row = |(mut key, points): (Vec<String>, Vec<(String, &SweepPoint)>)| {
+        let points: BTreeMap<String, &SweepPoint> = points.into_iter().collect();
         let work = down.iter().position(|axis| *axis == Axis::Work).and_then(|index| key.get_mut(index));
         if let Some((work, done)) = work.zip(work_done(points.values())) {
             work.push_str(&format!(" ({done:.0} done)"));
@@ -79,7 +75,7 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         let cells = columns.iter().zip(&figures).map(cell);
         GridRow { cells: key.into_iter().chain(cells).collect(), best: best.into_iter().collect() }
     };
-    let rows = rows.into_iter().map(&mut row).collect();
+    let rows: Vec<GridRow> = rows.into_iter().map(&mut row).collect();
     let head = |axis: &Axis| if *axis == Axis::Work { "orch_work".into() } else { axis.to_string() };
     let mut notes = vec![match widest {
         Some(widest) => format!("{}; {}", repeats_note(&counts, record.repeats), spread_note(widest)),
@@ -91,24 +87,18 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         );
     }
     let free = if is_free { "stall-free " } else { "" };
-    Grid {
-        name: format!("{}_{}", measure.name(), percentile.name().replace('.', "")),
-        title: format!("{free}rt_venue {}, {}", percentile.name(), unit.name()),
-        head: down.iter().map(head).chain(columns.iter().cloned()).collect(),
-        keys: down.len(),
-        rows,
-        notes,
-    }
+    let name = format!("{}_{}", measure.name(), percentile.name().replace('.', ""));
+    let title = format!("{free}rt_venue {}, {}", percentile.name(), unit.name());
+    let head = down.iter().map(head).chain(columns.iter().cloned());
+    Grid { notes, ..Grid::new(name, title, down.len(), head, rows) }
 }
 
-/// The share of a point's orders that stalls of the machine touched: the median over its sound
-/// runs.
+/// The share of orders that stalls touched: the median over the sound runs.
 fn excluded_share(point: &SweepPoint) -> Option<f64> {
     median(&point.sound().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
 }
 
-/// What the extra work took, in nanoseconds: the median over the sound runs. `None` where there was
-/// none.
+/// What the extra work took, in nanoseconds: the median over the sound runs.
 fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64> {
     let runs = points.flat_map(|point| point.sound());
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
@@ -117,12 +107,12 @@ fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64
 /// Over how many repeats the figures are medians: the measured ones, not the requested ones.
 fn repeats_note(counts: &[usize], asked: u32) -> String {
     let (min, max) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
+    let of =
+        if max == asked as usize && min == max { String::new() } else { format!(", of {asked} asked for") };
     match (min, max) {
-        (1, 1) if asked == 1 => "of one run each: no winner is marked".into(),
-        (1, 1) => format!("of one run each, of {asked} asked for: no winner is marked"),
-        (least, most) if least == most && most == asked as usize => format!("median over {most} repeats"),
-        (least, most) if least == most => format!("median over {most} repeats, of {asked} asked for"),
-        (least, most) => format!("median over {least} to {most} repeats, of {asked} asked for"),
+        (1, 1) => format!("of one run each{of}: no winner is marked"),
+        (least, most) if least == most => format!("median over {most} repeats{of}"),
+        (least, most) => format!("median over {least} to {most} repeats{of}"),
     }
 }
 
@@ -137,13 +127,7 @@ fn spread_note(share: f64) -> String {
     )
 }
 
-/// Returns the varied settings' values that identify a row of a sweep's table.
-pub(super) fn axis_values(record: &SweepRecord, point: &SweepPoint) -> Vec<String> {
-    record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis])).collect()
-}
-
-/// rt_venue p50 of every point in groups of its runs: how many are in each, and their median.
-/// `group` is the number of a run's.
+/// rt_venue p50 of every point in groups of its runs, whose number `group` returns.
 fn in_groups(
     record: &SweepRecord,
     (name, title, note): (&str, &str, &str),
@@ -161,23 +145,18 @@ fn in_groups(
     };
     let unit = TimeUnit::for_durations(record.points.iter().flat_map(figures_of).filter_map(|(_, ns)| ns));
     let row = |point: &SweepPoint| {
+        let keys = record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis]));
         let cells = figures_of(point).into_iter();
         let cells = cells.flat_map(|(runs, ns)| [runs.to_string(), unit.format_or_dash(ns)]);
-        GridRow::plain(axis_values(record, point).into_iter().chain(cells).collect())
+        GridRow::plain(keys.chain(cells).collect())
     };
     let pairs = heads.iter().flat_map(|head| ["runs".to_owned(), head.clone()]);
-    Grid {
-        name: name.into(),
-        title: format!("{title}, {}", unit.name()),
-        head: record.axes.iter().map(|axis| axis.axis.to_string()).chain(pairs).collect(),
-        keys: record.axes.len(),
-        rows: record.points.iter().map(row).collect(),
-        notes: vec![note.into()],
-    }
+    let head = record.axes.iter().map(|axis| axis.axis.to_string()).chain(pairs);
+    let title = format!("{title}, {}", unit.name());
+    Grid::new(name, title, record.axes.len(), head, record.points.iter().map(row)).note(note)
 }
 
-/// Returns the table of latencies (`rt_venue`) by placement of the cores: near to each other, and
-/// far. `None`: it had them in one place.
+/// Returns `rt_venue` by placement of the cores; `None` if they were in one place.
 pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
@@ -200,8 +179,7 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
     Some(in_groups(record, ("by_floor", title, &note), &heads, placement_of))
 }
 
-/// Returns the table of latencies (`rt_venue`) of each combination of settings on each host.
-/// `None`: one host measured all.
+/// Returns `rt_venue` of each point by host; `None` if one host measured all.
 pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
     let sound: Vec<&RunOutline> = record.points.iter().flat_map(SweepPoint::sound).collect();
     let hosts = placement::hosts(&sound);
@@ -212,8 +190,7 @@ pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
     (hosts.len() > 1).then(|| in_groups(record, ("by_host", "rt_venue p50 by host", note), &names, host))
 }
 
-/// A value of an axis as a table shows it: work in nanoseconds, as the seed benchmark has it; rates
-/// in full.
+/// A value of an axis in a table: work in nanoseconds, as in the seed benchmark; rates in full.
 fn format_axis_value(axis: Axis, text: &str) -> String {
     let shown = match axis {
         Axis::Work => text.parse::<Nanos>().ok().map(|work| format!("{} ns", work.0)),

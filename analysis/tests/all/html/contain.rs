@@ -5,9 +5,9 @@ use super::fixtures::keep;
 use crate::common::evaluate_into;
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
+use crate::formats::golden;
 use analysis::document::Document;
 use analysis::experiment::{Contained, Containment, Containments};
-use analysis::merge::OrderLosses;
 use protocol::plan::{Isolation, Technique};
 
 #[test]
@@ -31,51 +31,30 @@ fn containment_table_draws_each_cell() {
                     technique,
                     fault: (*fault).into(),
                     contained,
-                    seen: "signal 9 (SIGKILL)".into(),
-                    losses: OrderLosses::default(),
-                    lost_of_others: 0,
-                    detect_ns: Some(20_000),
                     repair_ns: (contained == Contained::Yes).then_some(7_000 + 3_000 * t as u64),
-                    restart_ns: None,
-                    before_p999_ns: None,
-                    before_max_ns: Some(400_000),
-                    during_p999_ns: None,
                     during_max_ns: Some(300_000 * 4u64.pow(f as u32)),
                     // Only one exists, and a path is not a name.
                     folder: if rows.is_empty() { "run-1".into() } else { "../run-2".into() },
+                    ..golden::<Containments>().rows[0].clone()
                 });
             }
         }
     }
-    let (all, notes) = (rows.len(), vec!["measured 2026-01-01: 4 venues".into()]);
-    let table = Containments {
-        machine: "a processor".into(),
-        rows,
-        venues: vec![],
-        roles: vec![],
-        cost: None,
-        conditions: String::new(),
-        notes,
-    };
+    let table = Containments { rows, notes: vec!["measured 2026-01-01: 4 venues".into()], ..golden() };
     table.save(folder.path()).unwrap();
     let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);
     check_alone(&html);
     let cells = having(&html, "data-cell");
-    assert_eq!(cells.len(), all);
-    for (cell, row) in cells.iter().map(|cell| {
-        let same = |row: &&Containment| {
-            cell.get("data-cell") == Some(&row.fault)
-                && cell.get("data-technique") == Some(row.technique.name())
-                && cell.get("data-level") == Some(row.isolation.name())
-        };
-        (cell, table.rows.iter().find(same).unwrap())
-    }) {
+    assert_eq!(cells.len(), table.rows.len());
+    for cell in &cells {
+        let place = ["data-cell", "data-technique", "data-level"].map(|name| cell.get(name).unwrap());
+        let is_it =
+            |row: &&Containment| [row.fault.as_str(), row.technique.name(), row.isolation.name()] == place;
+        let row = table.rows.iter().find(is_it).unwrap();
         assert_eq!(cell.get("data-contained"), Some(row.contained.name()));
-        assert_eq!(
-            (cell.whole("data-repair-ns"), cell.whole("data-others-ns")),
-            (row.repair_ns, row.during_max_ns)
-        );
+        let times = (cell.whole("data-repair-ns"), cell.whole("data-others-ns"));
+        assert_eq!(times, (row.repair_ns, row.during_max_ns));
     }
     let around = having(&html, "data-around");
     assert_eq!(around.len(), 1, "the run that is there");

@@ -11,17 +11,6 @@ use analysis::report::units::duration_or_dash;
 use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
-use tempfile::TempDir;
-
-/// Returns a run with alternating deaths of three strategies in its middle.
-fn deaths(number: u64) -> (TempDir, Summary) {
-    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
-    for number in 0..number {
-        let at = 4_000_000 + number * 600_000;
-        fixture.kill(StrategyDeath { restart: Some(100_000), ..StrategyDeath::new((number % 3) as u16, at) });
-    }
-    evaluated(&fixture)
-}
 
 fn name(incident: &IncidentSummary) -> String {
     match incident.epoch {
@@ -45,55 +34,42 @@ fn check_incidents(html: &str, summary: &Summary) {
     }
 }
 
-fn lines(html: &str) -> Vec<f64> {
-    having(html, "data-incident").iter().map(|mark| mark.number("x").unwrap()).collect()
-}
-
 #[test]
-fn incidents_appear_in_table_and_timeline() {
-    let (folder, summary) = deaths(7);
-    let html = page(&folder);
-    check_alone(&html);
-    check_figures(&html, &summary);
-    check_incidents(&html, &summary);
-    let text = text(&html);
-    assert!(text.contains("Strategies that died") && text.contains("7 deaths of 3 strategies"), "{text}");
-    // Distances in the chart are proportional to time: one scale for all.
-    let places = lines(&html);
-    let at = |index: usize| summary.incidents[index].fault_ns.unwrap() as f64;
-    let scale = (places[6] - places[0]) / (at(6) - at(0));
-    for (index, x) in places.iter().enumerate() {
-        assert!((x - places[0] - (at(index) - at(0)) * scale).abs() < 0.2, "{places:?}");
+fn worst_of_many_incidents_are_in_table_and_timeline() {
+    let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
+    for number in 0..70 {
+        let death = StrategyDeath::new((number % 3) as u16, 4_000_000 + number * 600_000);
+        fixture.kill(StrategyDeath { restart: Some(100_000), ..death });
     }
-}
-
-#[test]
-fn worst_of_many_incidents_are_shown() {
-    let (folder, summary) = deaths(70);
+    let (folder, summary) = evaluated(&fixture);
     let html = page(&folder);
     keep("deaths.html", &html);
     check_alone(&html);
+    check_figures(&html, &summary);
     check_incidents(&html, &summary);
-    assert_eq!(lines(&html).len(), 50);
+    let bands = having(&html, "data-incident");
+    assert_eq!(bands.len(), 50);
+    // Distances in the chart are proportional to time: one scale for all.
+    let place = |index: usize| ["data-at-ns", "x"].map(|name| bands[index].number(name).unwrap());
+    let ([first, left], [last, right]) = (place(0), place(49));
+    for index in 0..50 {
+        let [at, x] = place(index);
+        assert!((x - left - (at - first) * (right - left) / (last - first)).abs() < 0.2, "{index}: {x}");
+    }
     // A lane for each strategy that died; each band ends where the strategy was restarted.
     for lane in ["strategy 0", "strategy 1", "strategy 2"] {
         assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
     }
-    let bands = having(&html, "data-incident");
     let heights: std::collections::BTreeSet<_> =
         bands.iter().map(|band| band.get("y").unwrap().to_owned()).collect();
     assert_eq!(heights.len(), 3);
     assert!(bands.iter().all(|band| band.whole("data-back-ns") > band.whole("data-at-ns")));
-    assert!(text(&html).contains("… and 20 more, felt less: see summary.json"));
-}
-
-#[test]
-fn run_without_deaths_has_no_incident_section() {
-    let (folder, summary) = evaluated(&Fixture::new(Shape::PLAIN));
-    let html = page(&folder);
-    assert_eq!(summary.containment, None);
-    assert!(having(&html, "data-incident").is_empty());
-    assert!(!text(&html).contains("Strategies that died") && !text(&html).contains("cancelled"));
+    let text = text(&html);
+    for words in
+        ["Strategies that died", "70 deaths of 3 strategies", "… and 20 more, felt less: see summary.json"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 #[test]

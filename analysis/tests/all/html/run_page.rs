@@ -60,11 +60,8 @@ pub fn check_figures(html: &str, summary: &Summary) {
         assert!(text.contains(&thread.role) && text.contains(&duration(thread.longest_gap_ns)), "{thread:?}");
     }
     for reason in &summary.reasons {
-        assert!(
-            text.contains(&reason.replace('&', "&amp;").replace('"', "&quot;").replace('>', "&gt;"))
-                || text.contains(reason),
-            "{reason}"
-        );
+        let escaped = reason.replace('&', "&amp;").replace('"', "&quot;").replace('>', "&gt;");
+        assert!(text.contains(&escaped) || text.contains(reason), "{reason}");
     }
 }
 
@@ -72,28 +69,55 @@ fn timeline(folder: &TempDir) -> Timeline {
     serde_json::from_slice(&std::fs::read(folder.path().join("timeline.json")).unwrap()).unwrap()
 }
 
-#[test]
-fn page_figures_match_summary() {
-    let (folder, summary) = evaluated(&tailed(20_000));
-    assert!(summary.rt_venue.p999_ns > summary.rt_venue.p50_ns.map(|ns| ns * 20), "{:?}", summary.rt_venue);
-    check_figures(&page(&folder), &summary);
+/// Checks that the timeline agrees with the summary, and that the page draws it.
+fn check_timeline(html: &str, timeline: &Timeline, summary: &Summary) {
+    assert_eq!(timeline.count.iter().sum::<u64>(), summary.rt_venue.count);
+    assert_eq!(timeline.max_ns.iter().flatten().max().copied(), summary.rt_venue.max_ns);
+    assert!(timeline.count.len() <= 600 && timeline.count.len() > 300, "{}", timeline.count.len());
+    assert_eq!(timeline.p99_ns.len(), timeline.count.len().div_ceil(timeline.p99_every));
+    let known = timeline.p99_ns.iter().flatten().count();
+    assert!(known * 2 > timeline.p99_ns.len(), "most groups have enough orders: {timeline:?}");
+
+    let drawn = |name: &str| {
+        let all = having(html, "data-points");
+        all.into_iter().find(|path| path.get("data-series") == Some(name)).unwrap()
+    };
+    for (name, values) in [("max", &timeline.max_ns), ("p99", &timeline.p99_ns), ("p50", &timeline.p50_ns)] {
+        let path = drawn(name);
+        assert_eq!(path.whole("data-points"), Some(values.iter().flatten().count() as u64), "{name}");
+        assert_eq!(path.whole("data-max-ns"), values.iter().flatten().max().copied(), "{name}");
+    }
+    let stalls = having(html, "data-stall");
+    assert_eq!(stalls.len(), timeline.stalls.len());
+    assert!(!stalls.is_empty());
+    for (element, stall) in stalls.iter().zip(&timeline.stalls) {
+        assert_eq!(element.whole("data-at-ns"), Some(stall.at_ns));
+        assert_eq!(element.whole("data-length-ns"), Some(stall.length_ns));
+        assert_eq!(stall.stage, "return", "the reports were made late");
+    }
+    assert!(timeline.stalls_total > timeline.stalls.len() as u64);
 }
 
 #[test]
-fn figures_are_drawn_to_scale() {
-    let (folder, _) = evaluated(&tailed(20_000));
+fn figures_match_summary_and_are_drawn_to_scale() {
+    let (folder, summary) = evaluated(&tailed(20_000));
+    assert!(summary.rt_venue.p999_ns > summary.rt_venue.p50_ns.map(|ns| ns * 20), "{:?}", summary.rt_venue);
     let html = page(&folder);
+    check_figures(&html, &summary);
+    check_alone(&html);
+    assert!(html.len() < 400_000, "{} bytes", html.len());
+    check_timeline(&html, &timeline(&folder), &summary);
     // On a logarithmic axis the position is linear in the logarithm of the value.
     let dots: Vec<(f64, f64)> = having(&html, "data-mark")
         .iter()
         .map(|dot| (dot.number("data-ns").unwrap().log10(), dot.number("cy").unwrap()))
         .collect();
     assert!(dots.len() >= 20, "{}", dots.len());
-    let min = dots.iter().copied().fold((f64::MAX, 0.0), |a, b| if b.0 < a.0 { b } else { a });
-    let max = dots.iter().copied().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+    let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0);
+    let (min, max) = (dots.iter().min_by(by_value).unwrap(), dots.iter().max_by(by_value).unwrap());
     let slope = (max.1 - min.1) / (max.0 - min.0);
     assert!(slope < -20.0, "more is higher: {slope}");
-    for (log, y) in dots {
+    for (log, y) in &dots {
         let expected = min.1 + slope * (log - min.0);
         assert!((y - expected).abs() < 0.3, "{y} for 10^{log}, not {expected}");
     }
@@ -112,46 +136,6 @@ fn figures_are_drawn_to_scale() {
 }
 
 #[test]
-fn timeline_agrees_with_summary() {
-    let (folder, summary) = evaluated(&tailed(20_000));
-    let timeline = timeline(&folder);
-    assert_eq!(timeline.count.iter().sum::<u64>(), summary.rt_venue.count);
-    assert_eq!(timeline.max_ns.iter().flatten().max().copied(), summary.rt_venue.max_ns);
-    assert!(timeline.count.len() <= 600 && timeline.count.len() > 300, "{}", timeline.count.len());
-    assert_eq!(timeline.p99_ns.len(), timeline.count.len().div_ceil(timeline.p99_every));
-    let known = timeline.p99_ns.iter().flatten().count();
-    assert!(known * 2 > timeline.p99_ns.len(), "most groups have enough orders: {timeline:?}");
-
-    let html = page(&folder);
-    let drawn = |name: &str| {
-        let all = having(&html, "data-points");
-        all.into_iter().find(|path| path.get("data-series") == Some(name)).unwrap()
-    };
-    for (name, values) in [("max", &timeline.max_ns), ("p99", &timeline.p99_ns), ("p50", &timeline.p50_ns)] {
-        let path = drawn(name);
-        assert_eq!(path.whole("data-points"), Some(values.iter().flatten().count() as u64), "{name}");
-        assert_eq!(path.whole("data-max-ns"), values.iter().flatten().max().copied(), "{name}");
-    }
-    let stalls = having(&html, "data-stall");
-    assert_eq!(stalls.len(), timeline.stalls.len());
-    assert!(!stalls.is_empty());
-    for (element, stall) in stalls.iter().zip(&timeline.stalls) {
-        assert_eq!(element.whole("data-at-ns"), Some(stall.at_ns));
-        assert_eq!(element.whole("data-length-ns"), Some(stall.length_ns));
-        assert_eq!(stall.stage, "return", "the reports were made late");
-    }
-    assert!(timeline.stalls_total > timeline.stalls.len() as u64);
-}
-
-#[test]
-fn page_is_self_contained_and_small() {
-    let (folder, _) = evaluated(&tailed(20_000));
-    let html = page(&folder);
-    check_alone(&html);
-    assert!(html.len() < 400_000, "{} bytes", html.len());
-}
-
-#[test]
 fn page_says_when_orders_are_too_few() {
     for (orders, strategies) in [(0, 1), (1, 1), (15, 1), (150, 30)] {
         let (folder, summary) = evaluated(&Fixture::new(Shape { orders, strategies, ..Shape::PLAIN }));
@@ -165,6 +149,8 @@ fn page_says_when_orders_are_too_few() {
         assert_eq!(text.contains("No order came back."), orders == 0);
         assert!(having(&html, "data-p99-ns").is_empty() == summary.rt_venue.p99_ns.is_none());
         assert!(text.contains("Not fit for latency claims"));
+        assert!(summary.containment.is_none() && having(&html, "data-incident").is_empty());
+        assert!(!text.contains("Strategies that died") && !text.contains("cancelled"));
     }
 }
 
