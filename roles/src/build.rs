@@ -20,7 +20,6 @@ use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
 use shm::ring::{Consumer, Producer};
-use std::sync::PoisonError;
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
 use system::work::TimedWork;
@@ -180,9 +179,6 @@ pub(super) fn player(context: &strategy::Context) -> BuiltIn {
 }
 
 /// Builds the agent of a strategy that sends the orders of its schedule through `submit`.
-///
-/// # Errors
-/// A segment is missing or invalid.
 pub fn strategy(
     plan: &Plan,
     index: u16,
@@ -201,20 +197,16 @@ fn successor<P, C: Consumer>(
     parts: &mut RoleContext<'_, '_>,
 ) -> Result<Option<Orchestrator<C, Writer>>> {
     let RoleContext { plan, ref mut attached, .. } = *parts;
-    let recovery = recovered::recovery(attached);
-    let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
-    let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
-    let Some((successor, recovered)) = recovered else { return Ok(None) };
+    let Some((successor, recovered)) = recovered::engine(attached).take() else { return Ok(None) };
     let attach = if plan.engine_is_restartable() { ends.resume } else { ends.consumer };
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
-    let orchestrator = successor.attach(submit, completion, recovered)?;
+    let orchestrator = successor.attach(submit, completion, &recovered)?;
     let now = (Takeover::from_attached(attached).now)(plan);
     let (supervision, repairs) = supervision(parts)?;
     Ok(Some(orchestrator.supervised(supervision, repairs, now)))
 }
 
-/// Builds the orchestrator of an engine without a journal.
 fn orchestrator<P, C: Consumer>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -228,7 +220,6 @@ fn orchestrator<P, C: Consumer>(
     Ok(orchestrator.supervised(supervision, repairs, 0))
 }
 
-/// Attaches the segments through which launcher and orchestrator supervise.
 fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsWriter)> {
     let repairs = RepairsWriter::new(&parts.attached.region(REPAIRS, supervision::KIND)?.words());
     Ok((Supervision::new(parts.control.clone()), repairs))
@@ -285,7 +276,6 @@ fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, 
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 
-/// Builds the gateway with an index.
 fn gateway<P: Producer, C, V: Venue>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,

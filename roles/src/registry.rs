@@ -23,9 +23,6 @@ use techniques::{RegisterError, Technique, TechniqueVisitor};
 /// A list of techniques as a type, so that loops can be compiled for each.
 pub trait Links: 'static {
     /// Registers the techniques of the list under their names.
-    ///
-    /// # Errors
-    /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
     /// Calls the visitor with the type of each technique of the list.
@@ -190,7 +187,7 @@ where
     Box::new(move |parts, roles, strategy| book_agent(ends, parts, roles, strategy))
 }
 
-/// Adds the built-in strategies and venues.
+/// Adds the ends, and the built-in strategies and venues.
 struct FillBuiltIn<'a>(&'a mut Registry);
 
 impl Fill for FillBuiltIn<'_> {
@@ -201,6 +198,7 @@ impl Fill for FillBuiltIn<'_> {
         boxed: BoxedEnds,
     ) {
         let registry = &mut *self.0;
+        registry.ends.push((technique, boxed));
         if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
             && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
         {
@@ -216,15 +214,6 @@ impl Fill for FillBuiltIn<'_> {
     }
 }
 
-/// Adds the boxed ends.
-struct FillEnds<'a>(&'a mut Registry);
-
-impl TechniqueVisitor for FillEnds<'_> {
-    fn visit<L: Link>(&mut self) {
-        self.0.ends.push((Technique::from_link::<L>(), BoxedEnds::boxed::<L>()));
-    }
-}
-
 impl Registry {
     /// bulkhead's own strategies and venues with the built-in techniques. Not generic: compiled in
     /// this crate, once.
@@ -232,7 +221,6 @@ impl Registry {
     fn built_in() -> Self {
         let mut registry = Self::default();
         techniques::visit(&mut OnEach(FillBuiltIn(&mut registry)));
-        techniques::visit(&mut FillEnds(&mut registry));
         registry
     }
 
@@ -241,7 +229,6 @@ impl Registry {
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
-        T::each_own(&mut FillEnds(&mut registry));
         registry
     }
 
@@ -269,42 +256,34 @@ impl Registry {
         REGISTRY.get_or_init(Self::built_in)
     }
 
-    /// The boxed ends of a technique; `None` for one that was never installed.
-    fn ends(&self, technique: Technique) -> Option<BoxedEnds> {
-        self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
-    }
-
     /// Returns the functions that build a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
-        let kind = plan.trading().strategy_kind(index);
-        let found =
-            self.strategies.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
-        let missing = || {
-            format!(
-                "this program has no strategy {} with {}: it is not the one that planned the run",
-                kind, plan.technique
-            )
-        };
-        found.with_context(missing)
+        find(&self.strategies, "strategy", plan.trading().strategy_kind(index), plan.technique)
     }
 
     /// Returns the functions that build a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
-        let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
-        let missing = || {
-            format!(
-                "this program has no venue {} with {}: it is not the one that planned the run",
-                kind, plan.technique
-            )
-        };
-        found.with_context(missing)
+        find(&self.venues, "venue", kind, plan.technique)
     }
+}
+
+fn find<'a, M, A>(
+    entries: &'a [Entry<M, A>],
+    what: &str,
+    name: &str,
+    technique: Technique,
+) -> Result<&'a Entry<M, A>> {
+    let found = entries.iter().find(|entry| (entry.name, entry.technique) == (name, technique));
+    found.with_context(|| {
+        format!("this program has no {what} {name} with {technique}: it is not the one that planned the run")
+    })
 }
 
 /// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
 /// was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
-    Registry::installed().ends(technique)
+    let ends = &Registry::installed().ends;
+    ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
 }
 
 /// Returns the techniques whose loops are compiled for them, without a dynamic call per message.

@@ -63,7 +63,6 @@ impl Default for Takeover {
 }
 
 impl Takeover {
-    /// Returns the takeover settings of a process.
     pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
         Self::shared(attached, Self::default)
     }
@@ -114,7 +113,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a hot standby; `believe` marks all its outputs as sent.
     #[cold]
     pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
@@ -122,7 +120,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a hot standby's journal reader.
     #[cold]
     pub(super) fn alter_reader(&self, reader: &mut Reader) {
         if self.mistake == Some(Mistake::SkipsRecord) {
@@ -130,7 +127,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into the state recovered from a journal.
     #[cold]
     pub(super) fn alter_recovered(&self, recovered: &mut Recovered) {
         if self.mistake == Some(Mistake::KeepsRings) {
@@ -138,7 +134,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into the position at which a gateway resumes.
     #[cold]
     pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
@@ -153,7 +148,6 @@ impl Takeover {
         resume_point
     }
 
-    /// Injects the simulated defect into the counts of outputs that an exchange has sent.
     #[cold]
     pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {

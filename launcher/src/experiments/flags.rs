@@ -61,10 +61,7 @@ pub struct SweepRequest {
     pub base: Settings,
     /// The axes in the order of [`Axis::ALL`].
     pub axes: Vec<Vec<AxisValue>>,
-    /// The name of the preset.
     pub preset: Option<String>,
-    /// Whether a kernel that lacks a piece of the sandbox is good enough.
-    pub weaker_sandbox: bool,
 }
 
 impl SweptSettings {
@@ -118,7 +115,15 @@ impl SweepRequest {
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
 
-    /// Returns the number of repeats of each combination of settings.
+    /// Checks that nothing else is varied than these axes.
+    pub fn check_axes(&self, is_allowed: impl Fn(Axis) -> bool) -> Result<(), UsageError> {
+        let mut axes = self.axes.iter().map(|values| values[0].axis);
+        axes.find(|axis| !is_allowed(*axis)).map_or(Ok(()), |axis| {
+            let why = format!("launcher sweep --{axis} A,B varies it");
+            Err(UsageError(format!("--{axis} takes one value here: {why}")))
+        })
+    }
+
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }

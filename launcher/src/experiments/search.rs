@@ -26,14 +26,12 @@ use std::path::Path;
 
 /// The gap that ends the bisection: highest held to lowest not held.
 const CLOSE_ENOUGH: f64 = 1.05;
-/// The share of the offered rate that must be sent.
 const MIN_SENT_SHARE: f64 = 0.99;
 /// Orders that every try has at least: enough for a p99.9.
 const MIN_ORDERS: f64 = 11_000.0;
 /// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate
 /// that can be tried.
 const MAX_WINDOW_NS: u64 = 60_000_000_000;
-/// The lowest rate that is tried.
 const MIN_RATE_PER_S: f64 = 200.0;
 const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
@@ -126,7 +124,6 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateS
     }
 }
 
-/// Formats one tried rate of the search for its progress display.
 pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(

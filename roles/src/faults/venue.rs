@@ -25,7 +25,6 @@ use system::clock::Timebase;
 
 /// Additional delay of a slow venue's reports, in nanoseconds.
 pub const SLOW_BY_NS: u64 = 100_000_000;
-/// Orders that a disconnect visits per duty cycle.
 const SWEEP_BATCH: usize = 64;
 
 /// The period of a venue's fault, in nanoseconds after the start.
@@ -40,7 +39,6 @@ struct FaultWindow {
 pub struct FaultyVenue<V> {
     venue: V,
     windows: Vec<FaultWindow>,
-    /// The state of the active fault.
     state: FaultState,
     /// When the next fault begins or ends, in ticks.
     changes_at: u64,
@@ -55,7 +53,6 @@ struct FaultState {
     late: VecDeque<(u64, Report)>,
     /// Messages sent while the session was down, with their numbers.
     missed: VecDeque<(u64, Report)>,
-    /// The gateway has resumed the session since it was last down.
     is_resumed: bool,
     capacity: usize,
     /// Number of the last message.
@@ -98,7 +95,6 @@ impl<V: Venue> FaultyVenue<V> {
         Self { venue, windows: faults.iter().filter_map(window).collect(), state, changes_at: 0, sweep: None }
     }
 
-    /// Updates the active fault.
     fn update(&mut self, now: u64, time: Timebase) {
         if now < self.changes_at {
             return;
@@ -133,7 +129,6 @@ impl<R: Reports> FaultyReports<'_, R> {
         self.send_as(self.state.sent + 1, report)
     }
 
-    /// Sends a message with a given number.
     fn send_as(&mut self, number: u64, report: Report) -> Result<(), ReportsFull> {
         // Nothing overtakes missed messages.
         if !self.state.is_resumed || !self.state.missed.is_empty() {
@@ -145,7 +140,6 @@ impl<R: Reports> FaultyReports<'_, R> {
         Ok(())
     }
 
-    /// Returns the reason of a cancellation.
     fn cancel_reason(&self, report: &Report) -> u8 {
         let is_down = self.state.kind == Some(FaultKind::Disconnect);
         // An exchange reports each order of a mass cancel as withdrawn, also those of a disconnect.

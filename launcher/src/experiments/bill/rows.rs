@@ -1,23 +1,21 @@
 //! The runs that each row of the bill needs.
 
-use crate::config::{Settings, UsageError};
-use analysis::experiment::Axis;
-use analysis::experiment::{BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
+use crate::config::Settings;
+use crate::experiments::usage;
+use analysis::experiment::{Axis, BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
 use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use analysis::summary::Measure;
+use anyhow::Result;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
 /// Builds a row for each isolation level and technique from the runs of a sweep.
-pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
-    let other = record.axes.iter().find(|axis| !is_bill_axis(axis.axis));
-    if let Some(other) = other {
-        return Err(UsageError(format!(
-            "a sweep over {} is no bill: a bill is of techniques and isolation levels at one load",
-            other.axis
-        )));
+pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>> {
+    if let Some(other) = record.axes.iter().find(|axis| !is_bill_axis(axis.axis)) {
+        let why = "a bill is of techniques and isolation levels at one load";
+        return usage(format!("a sweep over {} is no bill: {why}", other.axis));
     }
     if record.search.is_some() || record.kind == "compare" {
-        return Err(UsageError(format!("a {} is no bill: measure one with launcher bill", record.kind)));
+        return usage(format!("a {} is no bill: measure one with launcher bill", record.kind));
     }
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
     let rank = |measured: &RowRuns| {
@@ -36,7 +34,6 @@ pub(super) const fn is_bill_axis(axis: Axis) -> bool {
     matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }
 
-/// The runs of one row.
 struct RowRuns {
     isolation: Isolation,
     technique: Technique,
@@ -47,7 +44,6 @@ struct RowRuns {
 }
 
 impl RowRuns {
-    /// The runs of one placement.
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()

@@ -36,7 +36,6 @@ impl VictimEnd {
     }
 }
 
-/// Returns the row of the containment table for one run and its fault.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -139,7 +138,6 @@ fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) 
     }
 }
 
-/// Returns the row of the containment table for a run with a fault of an engine role.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     if let FaultTarget::Gateway(index) = case.scenario.fault.target {
         return gateway_row(case, index, summary, folder);

@@ -1,7 +1,7 @@
 //! Sets up and measures one run of the queue benchmark: producers, consumers, and the queue of each
 //! consumer.
 
-use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
+use crate::experiments::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result};
 use roles::bench::account::AgentAccount;
@@ -21,7 +21,7 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The work of one run of the queue benchmark: queue, events, speeds and waiting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct LabWork {
+pub struct LabWork {
     pub technique: Technique,
     pub capacity: u32,
     /// The events of each producer.

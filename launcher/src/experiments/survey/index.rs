@@ -32,7 +32,6 @@ pub fn write(folder: &Path) -> Result<usize> {
     Ok(surveys.len())
 }
 
-/// Saves a survey's card as text and as a picture.
 pub fn save_cards(survey: &Survey, folder: &Path) -> Result<()> {
     write_atomically(&folder.join("card.txt"), text_card(survey).as_bytes())?;
     Ok(write_atomically(&folder.join("card.svg"), svg_card(survey).as_bytes())?)

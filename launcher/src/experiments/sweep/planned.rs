@@ -9,16 +9,17 @@
 //! run, and that a host makes one at a time, is up to a scheduler or to the user.
 //! A run is in `runs` as a whole or not at all.
 
-use super::{SweepFlags, first_given_flag, new_sweep};
-use crate::config::{CONFIG_FILE, Settings, UsageError};
+use super::{SweepFlags, first_given_flag};
+use crate::config::{CONFIG_FILE, Settings};
 use crate::experiments::launch::with_maker;
 use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs};
 use crate::experiments::order::{OrderedRun, order};
-use crate::experiments::publish::{PublishableReport, publish};
+use crate::experiments::publish::publish;
+use crate::experiments::{Experiment, report_of, usage};
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState, sweep};
+use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState};
 use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
@@ -88,7 +89,7 @@ pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
         && let Some(flag) = first_given_flag(flags)
     {
         let why = "the plan says what is measured; it is given with --plan";
-        return Err(UsageError(format!("--{flag} with a planned sweep: {why}")).into());
+        return usage(format!("--{flag} with a planned sweep: {why}"));
     }
     match (flags.planned.plan, flags.planned.run, flags.planned.join) {
         (true, ..) => plan(flags, folder),
@@ -97,23 +98,20 @@ pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
             with_maker(&planned.sweep, |make| planned.make(chosen, make))
         }
         (_, _, true) => PlannedSweep::read(folder)?.join(flags.common.json),
-        _ => {
-            let what = "say what to do with it: --plan, --run K or --join";
-            Err(UsageError(format!("{}: {what}", folder.display())).into())
-        }
+        _ => usage(format!("{}: say what to do with it: --plan, --run K or --join", folder.display())),
     }
 }
 
 /// Lays a sweep out, writes its plan, and prints the command of each turn.
 fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if flags.swept.0.iter().any(|(key, _)| *key == "out") {
-        return Err(UsageError("--out with --plan: everything goes into the plan's folder".into()).into());
+        return usage("--out with --plan: everything goes into the plan's folder");
     }
     let name = folder.display();
     if folder.join(SweepPlan::FILE).exists() {
-        return Err(UsageError(format!("{name}: holds a plan: choose another folder")).into());
+        return usage(format!("{name}: holds a plan: choose another folder"));
     }
-    let plan = SweepPlan { sweep: new_sweep(flags, crate::host::machine())? };
+    let plan = SweepPlan { sweep: flags.plan(crate::host::machine())? };
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
     let runs = order(&plan.sweep.points, plan.sweep.repeats);
@@ -138,7 +136,6 @@ fn shell_quoted(path: &Path) -> String {
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// A planned sweep and its folder.
 struct PlannedSweep {
     sweep: SweepRecord,
     folder: PathBuf,
@@ -152,12 +149,9 @@ impl PlannedSweep {
         let (SweepPlan { sweep }, name) = (SweepPlan::read(folder)?, folder.display());
         let here = env!("CARGO_PKG_VERSION");
         if sweep.version != here {
+            let planner = &sweep.version;
             let why = "runs of two versions are not comparable";
-            return Err(UsageError(format!(
-                "{name}: planned by bulkhead {}, this is {here}: {why}",
-                sweep.version
-            ))
-            .into());
+            return usage(format!("{name}: planned by bulkhead {planner}, this is {here}: {why}"));
         }
         for point in &sweep.points {
             Settings::from_texts(&point.settings).with_context(|| format!("{name}: damaged"))?;
@@ -178,8 +172,7 @@ impl PlannedSweep {
         format!("run {number} ({}, repeat {})", self.sweep.points[run.point].name, run.repeat)
     }
 
-    /// The chosen runs, with their numbers.
-    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>, UsageError> {
+    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>> {
         let all = self.runs();
         let (count, turns) = (all.len(), all.last().map_or(0, |run| run.turn + 1));
         let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
@@ -189,15 +182,12 @@ impl PlannedSweep {
         };
         let found: Vec<_> = all.into_iter().enumerate().filter(is_chosen).collect();
         let is_beyond = matches!(chosen, RunSelection::Runs(_, last) if last as usize >= count);
-        match found.is_empty() || is_beyond {
-            true => {
-                Err(UsageError(format!("--run: the plan has {count} runs in {turns} turns, both from 0")))
-            }
-            false => Ok(found),
+        if found.is_empty() || is_beyond {
+            return usage(format!("--run: the plan has {count} runs in {turns} turns, both from 0"));
         }
+        Ok(found)
     }
 
-    /// What a run is made with.
     fn settings(&self, run: &OrderedRun) -> Result<Settings> {
         let seed = analysis::units::Count(self.sweep.seed_of(run.repeat));
         Ok(Settings { seed: Some(seed), ..Settings::from_texts(&self.sweep.points[run.point].settings)? })
@@ -298,29 +288,25 @@ impl PlannedSweep {
         record.state = if missing.is_empty() { SweepState::Complete } else { SweepState::Interrupted };
         let all: Vec<&RunOutline> = record.runs().map(|run| &run.outline).collect();
         let hosts = hosts(&all);
-        let of = |host: &&MachineKey| {
-            let runs = all.iter().filter(|run| run.machine == **host).count();
-            format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
-        };
-        let where_made = format!(
-            "measured on {} hosts: {}",
-            hosts.len(),
-            hosts.iter().map(of).collect::<Vec<_>>().join(", ")
-        );
-        let note = (hosts.len() > 1).then_some(where_made);
-        record.notes.extend(note);
+        if hosts.len() > 1 {
+            let of = |host: &&MachineKey| {
+                let runs = all.iter().filter(|run| run.machine == **host).count();
+                format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
+            };
+            let names = hosts.iter().map(of).collect::<Vec<_>>().join(", ");
+            record.notes.push(format!("measured on {} hosts: {names}", hosts.len()));
+        }
         Ok((record, missing))
     }
 
-    /// Gathers what there is, and reports.
     fn join(&self, json: bool) -> Result<ExitCode> {
         let (mut record, missing) = self.gather()?;
         let first = record.runs().next().map(|run| self.folder.join(&run.folder));
         if let Some(place) = first {
             record.machine = Summary::read(&place)?.machine;
         }
-        let shown = PublishableReport::new(sweep::report(&record), &record)?;
         record.save(&self.folder)?;
+        let shown = report_of(&record, &self.folder, MeasureEnd::Complete)?;
         let code = publish(&record, &self.folder, &shown, json, MeasureEnd::Complete)?;
         if missing.is_empty() {
             // Remains of killed launchers. A run that is still in progress is discarded.

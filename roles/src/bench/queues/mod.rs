@@ -18,22 +18,17 @@ use techniques::{Technique, TechniqueVisitor};
 use waiting::{Pace, WaitStrategy};
 
 /// The clock, results and waiting of a queue benchmark's producer or consumer.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct QueueEnd<'a> {
-    /// Read access to the phase of the run.
     pub control: &'a ControlView,
-    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock of the benchmark.
     pub clock: ClockSource,
     /// The wait strategy.
     pub waiting: WaitStrategy,
-    /// The cost per event.
     pub pace: Pace,
     /// Doorbells to ring after an event: empty unless the other side parks.
     pub bells: Vec<Doorbell>,
-    /// Index of this producer.
     pub index: u16,
-    /// Number of producers in the run.
     pub producers: u16,
     /// Number of events to push or to take.
     pub events: u64,

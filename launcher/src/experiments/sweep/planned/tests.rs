@@ -5,7 +5,7 @@ use super::*;
 use crate::experiments::measure::{MeasuredRun, measure};
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::sweep::tests::record;
-use analysis::experiment::Axis;
+use analysis::experiment::{Axis, sweep};
 use analysis::stats::fixtures;
 use tempfile::TempDir;
 

@@ -77,9 +77,6 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     }
 
     /// Attaches a benchmark agent's segments and returns its measured loop.
-    ///
-    /// # Errors
-    /// A segment that is missing or invalid.
     fn attach(
         plan: &BenchPlan<Self>,
         agent: usize,
@@ -96,11 +93,8 @@ pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 
 /// The clock, run state and result segment that a measured loop receives at its start.
 pub struct LoopContext<'a> {
-    /// The phase of the run.
     pub control: &'a ControlView,
-    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock.
     pub clock: ClockSource,
     /// The start of the run, and the length of a tick.
     pub time: Timebase,

@@ -2,7 +2,7 @@
 
 use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
-use crate::bench::{BenchOutcome, BenchPlan};
+use crate::experiments::bench::{BenchOutcome, BenchPlan};
 use analysis::chart::percentile_plot;
 use analysis::experiment::{BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter};
 use analysis::summary::figures::MeasureSeries;

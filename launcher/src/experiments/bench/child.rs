@@ -13,9 +13,6 @@ use system::usage::{ThreadUsage, thread_cpu_ns};
 use system::{pin, process};
 
 /// Runs a child process of a benchmark until its loops have ended.
-///
-/// # Errors
-/// What kept it from starting.
 pub fn run<W: BenchWork>(name: &str, address: &str) -> Result<()> {
     let (control, plan) = BenchPlan::<W>::open(address).context("this command is started by the launcher")?;
     // Nothing that the processes share outlives the launcher.

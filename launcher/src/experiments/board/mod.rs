@@ -15,8 +15,9 @@ mod mode;
 mod work;
 
 pub use flags::BoardFlags;
+pub(super) use work::BoardWork;
 
-use crate::bench::{self, BenchClock, BenchPlan, BenchWork};
+use crate::experiments::bench::{self, BenchClock, BenchPlan};
 use crate::experiments::publish::PublishableReport;
 use crate::runtime::folder;
 use crate::runtime::progress::Progress;
@@ -29,20 +30,8 @@ use roles::bench::boards::Waiting;
 use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use work::BoardWork;
 
-/// Prefix of the names of the processes of `launcher board`.
-pub const PREFIX: &str = BoardWork::PREFIX;
-
-/// Runs a child process of the board benchmark.
-///
-/// # Errors
-/// What kept it from starting.
-pub fn child(name: &str, address: &str) -> Result<()> {
-    bench::child::<BoardWork>(name, address)
-}
-
-/// Returns remarks on every case.
+/// Remarks on every case.
 const NOTES: [&str; 5] = [
     "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
      content and checking it is in no time, but in writes/s and reads/s",
@@ -54,11 +43,7 @@ const NOTES: [&str; 5] = [
 
 /// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
 /// draws.
-///
-/// # Errors
-/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that
-/// cannot be written.
-pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
+pub fn run(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cells = flags.cells()?;

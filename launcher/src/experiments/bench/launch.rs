@@ -32,11 +32,9 @@ const MAX_SUCCESSORS: usize = 3;
 
 /// The outcome of a benchmark run: its start and its deaths. The results are in its segments.
 pub struct BenchOutcome {
-    /// The segments.
     pub segments: BenchSegments,
     /// The start tick; `None` if an agent was never ready.
     pub start_ticks: Option<u64>,
-    /// The deaths, in order.
     pub deaths: Vec<BoardDeath>,
     /// Reason for which the launcher ended the run.
     pub problem: Option<String>,
@@ -47,9 +45,6 @@ pub struct BenchOutcome {
 /// Runs a benchmark once: starts its processes, waits for them and returns the outcome. What its
 /// processes print goes to files in `folder`, which are removed if empty. `tick` gets the time
 /// since the start, now and then.
-///
-/// # Errors
-/// What kept its processes from being started. A death is not an error.
 pub fn run<W: BenchWork>(
     plan: &mut BenchPlan<W>,
     folder: &Path,

@@ -8,9 +8,6 @@ use protocol::plan::Isolation;
 use system::sandbox;
 
 /// Checks that the agents of a benchmark can have these isolation levels.
-///
-/// # Errors
-/// A level that they cannot have.
 pub fn check_isolation(isolations: &[Isolation]) -> Result<(), UsageError> {
     if isolations.contains(&Isolation::Container) {
         let why = "what is measured are bulkhead's own processes; use --isolation process, whose memory is the same";
@@ -20,9 +17,6 @@ pub fn check_isolation(isolations: &[Isolation]) -> Result<(), UsageError> {
 }
 
 /// Checks that the kernel has all sandbox features, if a benchmark is to run in the sandbox.
-///
-/// # Errors
-/// The missing features.
 pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
     if weaker_sandbox || !isolations.any(|isolation| isolation == Isolation::Sandbox) {
         return Ok(());
@@ -34,9 +28,6 @@ pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_san
 }
 
 /// Returns the cores that the user requested for a benchmark; `None` if none were requested.
-///
-/// # Errors
-/// A core that this process may not use.
 pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
     let Some(CoreList(cores)) = asked else { return Ok(None) };
     if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
