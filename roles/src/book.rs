@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use journal::{Durability, JournalFollower, Options};
+use journal::{Durability, Options};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
@@ -80,13 +80,8 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.alter_exchange(&mut watermarks, &folder);
-    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
-        Some((replica, mut reader)) => {
-            takeover.alter_reader(&mut reader);
-            (replica, Some(reader))
-        }
-        None => (ExchangeReplica::new(market(parts, venue)?, time), None),
-    };
+    let (replica, reader) =
+        takeover.replica(followed, || Ok(ExchangeReplica::new(market(parts, venue)?, time)))?;
     let journal = (folder.as_path(), &takeover.journal_options(options));
     let agent = replica.promote(reader, journal, &watermarks, (session, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;

@@ -6,10 +6,10 @@ use super::recovered;
 use super::role_context::{RoleContext, VenueBuilder};
 use super::takeover::Takeover;
 use super::technique_ends::{BoxedProducer, TechniqueEnds};
-use super::validating::validating_session;
 use crate::faults::own::OwnFaults;
+use crate::faults::venue::FaultyVenue;
 use anyhow::{Context, Result};
-use gateway::{Gateway, Venue, VenueContext};
+use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
@@ -23,6 +23,9 @@ use shm::ring::{Consumer, Producer};
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
 use system::work::TimedWork;
+
+/// Maximum silence of a venue about an order beyond the longest delay, in nanoseconds.
+const SILENCE_NS: u64 = 1_000_000_000;
 
 /// A function that builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
@@ -312,4 +315,21 @@ fn gateway_through<P: Producer, V: Venue>(
         Some(resume_point) => gateway.resume_from(resume_point),
         None => gateway,
     })
+}
+
+/// Creates a gateway's session that checks every report of its venue, which may have injected
+/// faults.
+fn validating_session<V: Venue>(
+    parts: &mut RoleContext<'_, '_>,
+    context: &VenueContext,
+    make: &VenueBuilder<'_, V>,
+) -> Result<ValidatingSession<FaultyVenue<V>>> {
+    let plan = parts.plan;
+    let trading = plan.trading();
+    let silence_ns = match trading.venue_timeout_ns {
+        0 => trading.max_delay_ns.saturating_add(SILENCE_NS),
+        ns => ns,
+    };
+    let venue = FaultyVenue::new(make(parts, context)?, context, &plan.faults);
+    Ok(ValidatingSession::new(venue, ValidationRules { silence_ns, max_held: context.max_held }))
 }

@@ -16,7 +16,6 @@ use super::gateway_recovery;
 use super::recovered::{self, open_log, thread_of};
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
-use journal::JournalFollower;
 use orchestrator::Replica;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
@@ -52,13 +51,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     takeover.alter_engine(&mut watermarks, &folder);
     let outputs =
         outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
-    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
-        Some((replica, mut reader)) => {
-            takeover.alter_reader(&mut reader);
-            (replica, Some(reader))
-        }
-        None => (Replica::new(new_core(plan)?, plan.stamps), None),
-    };
+    let (replica, reader) = takeover.replica(followed, || Ok(Replica::new(new_core(plan)?, plan.stamps)))?;
     let recovered = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
     let (successor, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;

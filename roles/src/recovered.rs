@@ -1,4 +1,4 @@
-//! What a recovery leaves in its process for the roles that are built afterwards.
+//! Slots of a process in which a recovery leaves state for the roles that are built afterwards.
 
 use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;

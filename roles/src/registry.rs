@@ -7,6 +7,7 @@
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
 use super::agents::{LoopClock, MeasuredClock, RoleAgent};
+use super::bench::queues::TechniqueLoops;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
 use super::role_context::RoleContext;
 use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds, measured};
@@ -81,14 +82,22 @@ pub(super) struct Entry<M, A> {
 pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
 pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
+/// What is compiled for one technique alone.
+struct TechniqueEntry {
+    technique: Technique,
+    ends: BoxedEnds,
+    /// Its loops are compiled for its own ends, without a dynamic call per message.
+    is_typed: bool,
+    /// The loops of the queue benchmark.
+    loops: TechniqueLoops,
+}
+
 /// The strategies, venues and techniques from which the roles of a run are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
     venues: Vec<VenueEntry>,
-    ends: Vec<(Technique, BoxedEnds)>,
-    /// Techniques with loops compiled for their own ends.
-    typed: Vec<Technique>,
+    techniques: Vec<TechniqueEntry>,
 }
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
@@ -198,12 +207,10 @@ impl Fill for FillBuiltIn<'_> {
         boxed: BoxedEnds,
     ) {
         let registry = &mut *self.0;
-        registry.ends.push((technique, boxed));
-        if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
-            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
-        {
-            registry.typed.push(technique);
-        }
+        let is_typed = TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
+            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>();
+        let loops = TechniqueLoops::on_ends(ends);
+        registry.techniques.push(TechniqueEntry { technique, ends: boxed, is_typed, loops });
         for (name, make) in BuiltIn::ALL {
             FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends, boxed);
         }
@@ -282,11 +289,21 @@ fn find<'a, M, A>(
 /// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
 /// was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
-    let ends = &Registry::installed().ends;
-    ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
+    entry_of(technique).map(|entry| entry.ends)
+}
+
+/// Returns the loops of the queue benchmark for a technique; `None` for one that was never
+/// installed.
+pub fn queue_loops_of(technique: Technique) -> Option<&'static TechniqueLoops> {
+    entry_of(technique).map(|entry| &entry.loops)
 }
 
 /// Returns the techniques whose loops are compiled for them, without a dynamic call per message.
-pub fn typed_techniques() -> &'static [Technique] {
-    &Registry::installed().typed
+pub fn typed_techniques() -> Vec<Technique> {
+    let all = Registry::installed().techniques.iter();
+    all.filter(|entry| entry.is_typed).map(|entry| entry.technique).collect()
+}
+
+fn entry_of(technique: Technique) -> Option<&'static TechniqueEntry> {
+    Registry::installed().techniques.iter().find(|entry| entry.technique == technique)
 }

@@ -58,7 +58,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
 
 /// Makes a panic on any thread end the process. The launcher sees the exit code and shows the
 /// output.
-fn exit_on_panic() {
+pub fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);

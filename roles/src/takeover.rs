@@ -1,8 +1,9 @@
 //! Settings of a takeover from a crashed process: its clock, disk, and the defect that a simulation
 //! injects to prove that it would be found. Real processes use the run's clock and no defect.
 
+use anyhow::Result;
 use gateway::GatewayResumePoint;
-use journal::{Disk, Durability, Options, Reader, Watermark};
+use journal::{Disk, Durability, JournalFollower, Options, Reader, State, Watermark};
 use orchestrator::{OutputWatermarks, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
@@ -120,11 +121,20 @@ impl Takeover {
         }
     }
 
-    #[cold]
-    pub(super) fn alter_reader(&self, reader: &mut Reader) {
+    /// Returns the replica of a hot standby and the reader of its journal; without a standby, a new
+    /// replica.
+    pub(super) fn replica<S: State>(
+        &self,
+        followed: Option<JournalFollower<S>>,
+        new: impl FnOnce() -> Result<S>,
+    ) -> Result<(S, Option<Reader>)> {
+        let Some((replica, mut reader)) = followed.map(JournalFollower::into_parts) else {
+            return Ok((new()?, None));
+        };
         if self.mistake == Some(Mistake::SkipsRecord) {
             let _ = reader.next_record();
         }
+        Ok((replica, Some(reader)))
     }
 
     #[cold]

@@ -10,13 +10,8 @@
 //! document of what was measured. A line in [`report_of`] names it, so that `--resume` and the page
 //! support it too. What a document shows is in `analysis::experiment`.
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
-//! for all.
-//!
-//! What is compared (technique, isolation, idle, capacity …) is alternated within each condition
-//! (work, strategies, venues, rate) and its order rotated between repeats; every repeat has a
-//! schedule seed of its own that all share.
+//! for all. Every repeat has a schedule seed of its own that all points share.
 
-mod axes;
 mod bench;
 pub mod bill;
 pub mod board;

@@ -1,8 +1,7 @@
 //! Expands axes into the list of settings to measure: every combination that the planner accepts,
 //! all with equal load.
 
-use super::axes::AxisValue;
-use super::flags::SweepRequest;
+use super::flags::{AxisValue, SweepRequest};
 use super::record::set_base;
 use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
@@ -212,7 +211,7 @@ fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], not
 
 #[cfg(test)]
 mod tests {
-    use super::super::axes::read_values;
+    use super::super::flags::read_values;
     use super::super::record::new_record;
     use super::*;
     use crate::config::Common;
@@ -228,7 +227,7 @@ mod tests {
         asked
     }
 
-    /// The record of a request on a machine with so many cores, and the settings of its points.
+    /// The record of a request on a machine with `cores` cores, and the settings of its points.
     fn lay_out_on(cores: u32, asked: &SweepRequest) -> Result<(SweepRecord, Vec<Settings>)> {
         let machine = fake::plain(cores).machine();
         let mut record = new_record("sweep", asked, 5, machine, &Common::default());

@@ -69,8 +69,8 @@ impl FaultState {
 }
 
 impl<V: Venue> FaultyVenue<V> {
-    /// Wraps a gateway's venue with the faults of the plan. It holds at most `max_held` orders.
-    pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
+    /// Wraps a gateway's venue with the faults of the plan.
+    pub fn new(venue: V, context: &VenueContext, faults: &[Fault]) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
             (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == context.venue => {
                 Some(FaultWindow {
@@ -81,7 +81,7 @@ impl<V: Venue> FaultyVenue<V> {
             }
             _ => None,
         };
-        let capacity = max_held.saturating_mul(V::INFO.reports_per_order.into()).max(64);
+        let capacity = context.max_held.saturating_mul(V::INFO.reports_per_order.into()).max(64);
         let state = FaultState {
             kind: None,
             late: VecDeque::with_capacity(capacity),
@@ -124,7 +124,11 @@ struct FaultyReports<'a, R> {
     cancels: Option<u8>,
 }
 
-impl<R: Reports> FaultyReports<'_, R> {
+impl<'a, R: Reports> FaultyReports<'a, R> {
+    const fn new(reports: &'a mut R, state: &'a mut FaultState, now: u64) -> Self {
+        Self { reports, state, now, cancels: None }
+    }
+
     fn send_now(&mut self, report: Report) -> Result<(), ReportsFull> {
         self.send_as(self.state.sent + 1, report)
     }
@@ -232,11 +236,8 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             Some(FaultKind::Mute | FaultKind::Disconnect) => return None,
             Some(FaultKind::Reject) => {}
             _ => {
-                self.venue.accept(
-                    order,
-                    now,
-                    &mut FaultyReports { reports, state: &mut self.state, now, cancels: None },
-                );
+                let mut reports = FaultyReports::new(reports, &mut self.state, now);
+                self.venue.accept(order, now, &mut reports);
                 return None;
             }
         }
@@ -247,7 +248,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             cumulative: 0,
             ..gateway::in_full(order)
         };
-        let said = FaultyReports { reports, state: &mut self.state, now, cancels: None }.send_now(refusal);
+        let said = FaultyReports::new(reports, &mut self.state, now).send_now(refusal);
         debug_assert!(said.is_ok(), "there is room for what is said at once");
         None
     }
@@ -262,8 +263,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         }
         while self.state.late.front().is_some_and(|(due, _)| *due <= now) && reports.has_capacity() {
             let Some((_, report)) = self.state.late.pop_front() else { break };
-            let mut saying =
-                FaultyReports { reports: &mut *reports, state: &mut self.state, now, cancels: None };
+            let mut saying = FaultyReports::new(&mut *reports, &mut self.state, now);
             if saying.state.kind != Some(FaultKind::Mute) && saying.send_now(report).is_err() {
                 debug_assert!(false, "asked before");
             }
@@ -279,8 +279,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         // A venue is only called while a report fits.
         let has_capacity = reports.has_capacity() && self.state.has_capacity();
         if has_capacity && self.venue.next_deadline() <= now {
-            self.venue
-                .advance(now, &mut FaultyReports { reports, state: &mut self.state, now, cancels: None });
+            self.venue.advance(now, &mut FaultyReports::new(reports, &mut self.state, now));
         }
     }
 

@@ -43,14 +43,8 @@ pub struct BenchOutcome {
 }
 
 /// Runs a benchmark once: starts its processes, waits for them and returns the outcome. What its
-/// processes print goes to files in `folder`, which are removed if empty. `tick` gets the time
-/// since the start, now and then.
-pub fn run<W: BenchWork>(
-    plan: &mut BenchPlan<W>,
-    folder: &Path,
-    signals: &Signals,
-    tick: &dyn Fn(Duration),
-) -> Result<BenchOutcome> {
+/// processes print goes to files in `folder`, which are removed if empty. A death is not an error.
+pub fn run<W: BenchWork>(plan: &mut BenchPlan<W>, folder: &Path, signals: &Signals) -> Result<BenchOutcome> {
     let pid = std::process::id();
     let start = start_time(pid).context("cannot read /proc")?;
     plan.run = RunId::new(SystemTime::now(), pid, start).to_string();
@@ -78,7 +72,7 @@ pub fn run<W: BenchWork>(
         let process = running.start_process(&name, &agents)?;
         running.processes.push((process, agents));
     }
-    running.watch(signals, tick)?;
+    running.watch(signals)?;
     running.set_phase(STOP);
     running.processes.clear();
     Ok(running.outcome)
@@ -117,13 +111,10 @@ impl<W: BenchWork> BenchRun<'_, W> {
     }
 
     /// Drives the phases until all processes have ended, or something ends the run.
-    fn watch(&mut self, signals: &Signals, tick: &dyn Fn(Duration)) -> Result<()> {
+    fn watch(&mut self, signals: &Signals) -> Result<()> {
         let (mut progress, mut since) = (self.progress(), Instant::now());
         loop {
             self.poll(signals)?;
-            if self.phase > PREPARE {
-                tick(self.started.elapsed());
-            }
             let goes_on = W::SURVIVES_DEATHS && self.phase > PREPARE;
             if signals.take_requests() > 0 {
                 let again = std::mem::replace(&mut self.outcome.interrupted, true);

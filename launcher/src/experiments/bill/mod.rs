@@ -1,10 +1,8 @@
-//! `launcher bill`: measures the cost of each isolation level, by technique. Each row is one
-//! isolation level with one technique.
+//! `launcher bill`: measures the cost of each isolation level, by technique.
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
-//! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,
-//! context switches. What a level contains when a strategy goes wrong is added once it is
-//! measured (`contains` of a row).
+//! reference row with its interval, and what else it costs. What a level contains when a strategy
+//! goes wrong is added once it is measured (`contains` of a row).
 
 mod rows;
 
@@ -80,9 +78,9 @@ impl Experiment for BillFlags {
         }
         asked.check_axes(rows::is_bill_axis)?;
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
-        let notes = SweepPreset::Bill.fill_request(&mut asked);
+        SweepPreset::Bill.fill_request(&mut asked);
         let mut record = new_record("bill", &asked, 5, machine, &self.common);
-        (record.notes, record.keep_logs) = (notes, self.keep_logs);
+        record.keep_logs = self.keep_logs;
         lay_out(&mut record, &asked)?;
         if record.repeats < MIN_PAIRS as u32 {
             let why = too_few_repeats_note(&record);

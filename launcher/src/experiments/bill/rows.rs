@@ -176,16 +176,16 @@ mod tests {
     use super::*;
     use analysis::stats::fixtures;
 
+    fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
+        let (technique, variant) = (Technique::default(), variant.into());
+        RowRuns { isolation, technique, variant, runs, placements: Vec::new() }
+    }
+
     #[test]
     fn each_distinguishing_setting_is_compared_with_its_reference() {
-        let measured = |variant: &str, ns: f64| RowRuns {
-            isolation: Isolation::Process,
-            technique: Technique::default(),
-            variant: variant.into(),
-            runs: (0..8).map(|repeat| fixtures::run(repeat, ns)).collect(),
-            placements: Vec::new(),
-        };
-        let all = [measured("", 300.0), measured("stamps ends", 250.0)];
+        let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
+        let all = [("", 300.0), ("stamps ends", 250.0)]
+            .map(|(variant, ns)| measured(Isolation::Process, variant, runs(ns)));
         let (plain, ends) = (row(&all[0], &all, &[]), row(&all[1], &all, &[]));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
@@ -196,23 +196,16 @@ mod tests {
 
     #[test]
     fn added_cost_is_compared_within_each_placement() {
-        let measured = |isolation: Isolation, ns: f64, far: f64| {
+        let row = |isolation, ns: f64, far: f64| {
             let near = (0..8).map(|repeat| fixtures::run(repeat, ns));
             let far = (8..16).map(|repeat| RunOutline {
                 core_rtt_ns: Some(310.0),
                 core_rtt_after_ns: Some(310.0),
                 ..fixtures::run(repeat, far)
             });
-            let runs = near.chain(far).collect();
-            RowRuns {
-                isolation,
-                technique: Technique::default(),
-                variant: String::new(),
-                runs,
-                placements: Vec::new(),
-            }
+            measured(isolation, "", near.chain(far).collect())
         };
-        let mut all = [measured(Isolation::Thread, 300.0, 600.0), measured(Isolation::Process, 310.0, 650.0)];
+        let mut all = [row(Isolation::Thread, 300.0, 600.0), row(Isolation::Process, 310.0, 650.0)];
         let floors = assign_placements(&mut all);
         assert_eq!(floors, [100.0, 310.0]);
         let found = level_costs(&all[0], &all[1], &floors);

@@ -45,16 +45,10 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     }
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|folder| folder.join(Summary::FILE).exists());
     folders.sort();
-    let mut cells: Vec<SettingRuns> = Vec::new();
-    for folder in folders.iter().filter(|folder| folder.join(Summary::FILE).exists()) {
-        let run = RunOutline::from_summary(&Summary::read(folder)?);
-        let key = key(&run);
-        match cells.iter_mut().find(|cell| cell.key == key) {
-            Some(cell) => cell.runs.push(run),
-            None => cells.push(SettingRuns { name: format_setting(&key), key, runs: vec![run] }),
-        }
-    }
+    let summaries = folders.iter().map(|folder| Summary::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let cells = group(&summaries);
     ensure!(
         !cells.is_empty(),
         "{}: no run in it: neither {} nor {}, nor folders that have one",
@@ -65,12 +59,17 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     Ok(cells)
 }
 
-/// Groups repeated runs of one combination of settings that were just made; `None` without any.
-pub fn from_summaries(runs: &[Summary]) -> Option<SettingRuns> {
-    let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
-    let first = runs.first()?;
-    let key = key(first);
-    Some(SettingRuns { name: format_setting(&key), key, runs })
+/// Groups runs by their settings.
+pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
+    let mut cells: Vec<SettingRuns> = Vec::new();
+    for run in summaries.iter().map(RunOutline::from_summary) {
+        let key = key(&run);
+        match cells.iter_mut().find(|cell| cell.key == key) {
+            Some(cell) => cell.runs.push(run),
+            None => cells.push(SettingRuns { name: format_setting(&key), key, runs: vec![run] }),
+        }
+    }
+    cells
 }
 
 /// What makes two runs repeats of one setting.

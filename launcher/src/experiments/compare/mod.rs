@@ -23,7 +23,7 @@ use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep}
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
-use load::{SettingRuns, format_setting, from_summaries, load};
+use load::{SettingRuns, format_setting, group, load};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -183,7 +183,7 @@ pub(super) fn report(record: &SweepRecord) -> Result<PublishableReport> {
 /// Compares new runs with saved ones. Against the one setting that both have, if the folder has
 /// several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
-    let Some(ours) = from_summaries(runs) else {
+    let Some(ours) = group(runs).into_iter().next() else {
         return usage("--baseline: nothing was run to compare with it");
     };
     let cells = load(baseline)?;

@@ -3,7 +3,7 @@
 
 use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};
-use crate::experiments::axes::{AxisValue, read_value};
+use crate::experiments::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use analysis::units::Nanos;
 

@@ -98,10 +98,10 @@ impl NamedFault {
     }
 }
 
-/// Returns the faults that `launcher contain` injects by default: each kind, two of them also in the
-/// most harmful place, the middle of a push, and a gateway that is killed or stopped. Not those of
-/// venues, which have a table of their own, and not [`FaultKind::Lose`]: a message lost before any
-/// peer sees it cannot be contained, only noticed, and that ends the run.
+/// Returns the faults that `launcher contain` injects by default: each kind, two of them also in
+/// the most harmful moment, the middle of a push, and a gateway that is killed or stopped. Not
+/// those of venues, which have a table of their own, and not [`FaultKind::Lose`]: a message lost
+/// before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -251,11 +251,9 @@ mod tests {
         let faults: Vec<String> = cases.iter().map(|(case, _)| case.scenario.fault.to_string()).collect();
         assert_eq!(faults[..2], ["slow:venue-1@400ms for 400ms", "mute:venue-0@1s for 10ms"]);
         assert_eq!(faults.len(), 2 * Isolation::ALL.len());
-        let timeouts = cases.iter().map(|(_, settings)| settings.venue_timeout);
-        assert!(
-            timeouts.into_iter().all(|timeout| timeout == Some(VENUE_TIMEOUT)),
-            "silent orders are closed"
-        );
+        let is_closed =
+            |(_, settings): &(ContainCase, Settings)| settings.venue_timeout == Some(VENUE_TIMEOUT);
+        assert!(cases.iter().all(is_closed), "the gateway closes silent orders");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `launcher contain`: injects each fault at each isolation level, and records the effects on the
-//! others. Each combination of fault, technique and isolation level is a real run; the table has
-//! the outcomes.
+//! others.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
 //! one has a fault, and the others continue or do not. Under `process` and `sandbox` the launcher

@@ -99,8 +99,8 @@ pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
         return Err(UsageError(format!("--slow {text}: from 1ns to 10s for each event")));
     }
     match kind {
-        "work" => Ok(Slow::Work { ns }),
-        "sleep" => Ok(Slow::Sleep { ns }),
+        "work" => Ok(Slow::Work(ns)),
+        "sleep" => Ok(Slow::Sleep(ns)),
         _ => Err(wrong()),
     }
 }

@@ -40,8 +40,8 @@ pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
 /// Estimates how long a run of the queue benchmark takes, in nanoseconds.
 pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
     let late = match slow {
-        Slow::Sleep { .. } => 60_000,
-        Slow::Work { .. } => FAST_NS,
+        Slow::Sleep(_) => 60_000,
+        Slow::Work(_) => FAST_NS,
     };
     let each = |speed: Speed| if speed == Speed::Slow { slow.ns() + late } else { FAST_NS };
     let makers = lab.events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
@@ -120,7 +120,7 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         let name = lab.cells[index].name();
         bar.begin(&name, all - left, left);
         let mut plan = plan_of(lab, &lab.cells[index], number, slow, &clock);
-        let outcome = bench::run(&mut plan, folder, signals, &|_| {}).with_context(|| name.clone())?;
+        let outcome = bench::run(&mut plan, folder, signals).with_context(|| name.clone())?;
         if outcome.interrupted {
             return Ok(MeasureEnd::Interrupted);
         }
@@ -226,17 +226,7 @@ mod tests {
         let mut sorted = all.clone();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(every));
-        let made = |number: u32, problems: Vec<String>| LabRun {
-            number,
-            run_ns: 1,
-            taken: 0,
-            latency: None,
-            producer: Default::default(),
-            consumer: Default::default(),
-            shares: Vec::new(),
-            longest_wait_ns: Vec::new(),
-            problems,
-        };
+        let made = |number: u32, problems| LabRun { number, problems, ..LabRun::default() };
         let none = analysis::experiment::histogram();
         lab.cells[5].add_run(made(1, Vec::new()), &none).unwrap();
         lab.cells[6].add_run(made(1, vec!["lost".into()]), &none).unwrap();

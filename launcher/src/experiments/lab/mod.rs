@@ -1,11 +1,5 @@
 //! `launcher lab`: measures each queue with each way of waiting.
 //!
-//! ```text
-//! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
-//!                    │
-//!                    └ the bench kit: processes ─▶ produce / consume ─▶ accounts ─▶ check
-//! ```
-//!
 //! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting.
 //! Each run of it starts its own processes over its own memory, pushes the same number of events,
 //! and is checked: each event comes once, whole, and in the order of its producer.
@@ -15,7 +9,6 @@ mod measure;
 mod work;
 
 pub use flags::LabFlags;
-pub(crate) use roles::bench::queues::install;
 pub(super) use work::LabWork;
 
 use super::measure::MeasureEnd;

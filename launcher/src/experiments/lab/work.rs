@@ -6,9 +6,10 @@ use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result};
 use roles::bench::account::AgentAccount;
 use roles::bench::control::ControlView;
+use roles::bench::queues::QueueEnd;
 use roles::bench::queues::ledger::{self, MAX_ENDS};
 use roles::bench::queues::waiting::{Pace, Slow, WaitStrategy};
-use roles::bench::queues::{QueueEnd, loops_of};
+use roles::registry;
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
 use shm::bell::{self, Doorbell, Listener};
@@ -126,8 +127,8 @@ impl BenchWork for LabWork {
         _: &AgentAccount,
     ) -> Result<MeasuredLoop> {
         let work = &plan.work;
-        let loops = loops_of(work.technique);
-        let loops = loops.with_context(|| format!("no loops for {}", work.technique))?;
+        let loops = registry::queue_loops_of(work.technique)
+            .with_context(|| format!("no loops for {}", work.technique))?;
         let queues: Vec<String> = (0..work.consumers.into()).map(queue_name).collect();
         let links: Vec<LinkSpec<'_>> = queues.iter().map(|name| work.link(name)).collect();
         let end = match work.consumer_of(agent) {

@@ -5,22 +5,23 @@
 //! and keeps the repeats that are whole. One that cannot run is left out, with the reason.
 
 mod cores;
-mod index;
 mod parts;
 
 use super::progress::progress_line;
+use super::usage;
 use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
-use analysis::document::Document;
-use analysis::experiment::survey::text_card;
+use analysis::document::{Document, write_atomically};
+use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,7 +66,7 @@ struct SurveyRun {
 /// of `launcher doctor`. A part that cannot run is not an error.
 pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
-        let count = index::write(folder)?;
+        let count = draw_index(folder)?;
         writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -154,7 +155,7 @@ impl SurveyRun {
 
 fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     survey.save(folder)?;
-    index::save_cards(survey, folder)?;
+    save_cards(survey, folder)?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
@@ -163,8 +164,37 @@ fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     Ok(signals::exit_code())
 }
 
-/// Returns the time from the beginning of a survey of `minutes` minutes to the end of a part. What a
-/// part leaves is for the next ones.
+/// Draws the card of each survey in a folder of surveys, and the index page. Returns how many
+/// surveys there are.
+fn draw_index(folder: &Path) -> Result<usize> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list {} (--index)", folder.display()))?;
+    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.join(Survey::FILE).exists());
+    folders.sort();
+    if folders.is_empty() {
+        let why = format!("no folder in it has a {}; copy one there first", Survey::FILE);
+        return usage(format!("--index {}: {why}", folder.display()));
+    }
+    let mut surveys = Vec::new();
+    for path in folders {
+        let survey = Survey::read(&path)?;
+        save_cards(&survey, &path)?;
+        surveys.push((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), survey));
+    }
+    let index = survey_index(&surveys);
+    write_atomically(&folder.join("README.md"), index.markdown.as_bytes())?;
+    write_atomically(&folder.join("index.svg"), index.svg.as_bytes())?;
+    Ok(surveys.len())
+}
+
+fn save_cards(survey: &Survey, folder: &Path) -> Result<()> {
+    write_atomically(&folder.join("card.txt"), text_card(survey).as_bytes())?;
+    Ok(write_atomically(&folder.join("card.svg"), svg_card(survey).as_bytes())?)
+}
+
+/// Returns the time from the beginning of a survey of `minutes` minutes to the end of a part. Time
+/// that a part leaves is for the next ones.
 fn time_until_end(part: SurveyPart, minutes: u32) -> Duration {
     let share = |part: &SurveyPart| match part {
         SurveyPart::Cores => 0.03,

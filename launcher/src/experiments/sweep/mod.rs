@@ -106,11 +106,11 @@ impl Experiment for SweepFlags {
     fn plan(&self, machine: Machine) -> Result<SweepRecord> {
         let mut asked = self.swept.request(self.rate.as_deref(), self.common.config.as_ref())?;
         let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-        let notes = preset.map(|preset| preset.fill_request(&mut asked)).unwrap_or_default();
+        preset.into_iter().for_each(|preset| preset.fill_request(&mut asked));
         let first_per_s = if self.find_max_rate { take_start_rate(&mut asked)? } else { None };
         let (kind, repeats) = if self.find_max_rate { ("max-rate", 3) } else { ("sweep", 5) };
         let mut record = new_record(kind, &asked, repeats, machine, &self.common);
-        (record.notes, record.keep_logs) = (notes, self.keep_logs);
+        record.keep_logs = self.keep_logs;
         lay_out(&mut record, &asked)?;
         let first = Settings::from_texts(&record.points[0].settings)?;
         record.notes.extend(preset.and_then(|preset| preset.load_note(&first)));

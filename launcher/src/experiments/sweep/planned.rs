@@ -68,7 +68,7 @@ impl FromStr for RunSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let number = |text: &str| text.parse::<u32>().ok().filter(|_| is_number(text));
         let read = match (text.strip_prefix("turn:"), text.split_once('-')) {
             _ if text == "all" => Some(Self::All),
@@ -138,6 +138,8 @@ fn shell_quoted(path: &Path) -> String {
 
 struct PlannedSweep {
     sweep: SweepRecord,
+    /// Every run, by its number.
+    runs: Vec<OrderedRun>,
     folder: PathBuf,
     /// Reads the figures in a run's folder; tests have made-up ones.
     outline: fn(&Path) -> Result<RunOutline>,
@@ -156,16 +158,13 @@ impl PlannedSweep {
         for point in &sweep.points {
             Settings::from_texts(&point.settings).with_context(|| format!("{name}: damaged"))?;
         }
+        let runs = order(&sweep.points, sweep.repeats);
         Ok(Self {
             sweep,
+            runs,
             folder: folder.to_owned(),
             outline: |place| Ok(RunOutline::from_summary(&Summary::read(place)?)),
         })
-    }
-
-    /// Every run, by its number.
-    fn runs(&self) -> Vec<OrderedRun> {
-        order(&self.sweep.points, self.sweep.repeats)
     }
 
     fn name(&self, number: usize, run: &OrderedRun) -> String {
@@ -173,14 +172,13 @@ impl PlannedSweep {
     }
 
     fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>> {
-        let all = self.runs();
-        let (count, turns) = (all.len(), all.last().map_or(0, |run| run.turn + 1));
+        let (count, turns) = (self.runs.len(), self.runs.last().map_or(0, |run| run.turn + 1));
         let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
             RunSelection::Runs(first, last) => (first as usize..=last as usize).contains(number),
             RunSelection::Turn(turn) => run.turn == turn,
             RunSelection::All => true,
         };
-        let found: Vec<_> = all.into_iter().enumerate().filter(is_chosen).collect();
+        let found: Vec<_> = self.runs.iter().copied().enumerate().filter(is_chosen).collect();
         let is_beyond = matches!(chosen, RunSelection::Runs(_, last) if last as usize >= count);
         if found.is_empty() || is_beyond {
             return usage(format!("--run: the plan has {count} runs in {turns} turns, both from 0"));
@@ -271,14 +269,14 @@ impl PlannedSweep {
     /// The sweep with every run that there is, as if one launcher had made them, and the names of
     /// those that are missing.
     fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
-        let (mut record, runs, mut missing) = (self.sweep.clone(), self.runs(), Vec::new());
+        let (mut record, mut missing) = (self.sweep.clone(), Vec::new());
         for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {
-            let is_run = |name: &str| (0..runs.len()).any(|number| format!("{number:04}") == name);
+            let is_run = |name: &str| (0..self.runs.len()).any(|number| format!("{number:04}") == name);
             if !entry.file_name().to_str().is_some_and(is_run) {
                 bail!("{}: is no run of this plan: take it away", entry.path().display());
             }
         }
-        for (number, run) in runs.iter().enumerate() {
+        for (number, run) in self.runs.iter().enumerate() {
             match self.entry(number, run)? {
                 Some(entry) => record.points[run.point].runs.push(entry),
                 None => missing.push(self.name(number, run)),
