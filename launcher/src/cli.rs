@@ -5,9 +5,9 @@
 //! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError)
 //! from anything later does the same.
 
-use crate::board::BoardFlags;
 use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
+use crate::experiments::board::BoardFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::lab::LabFlags;

@@ -3,7 +3,6 @@
 use crate::cli::Cli;
 use crate::commands;
 use crate::config::components::{ComponentKind, NameError, register_venue};
-use crate::experiments::lab;
 use crate::host::signals;
 use crate::runtime::progress::complain;
 use core::marker::PhantomData;
@@ -199,7 +198,6 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self.strategies.add::<T>(&mut registry)?;
         self.venues.add::<T>(&mut registry)?;
         registry.install();
-        lab::install::<T>();
         Ok(())
     }
 

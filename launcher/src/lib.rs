@@ -4,8 +4,6 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
-mod bench;
-pub mod board;
 pub mod cli;
 mod commands;
 pub mod config;

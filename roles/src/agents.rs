@@ -33,9 +33,6 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
 /// A clock for which the loops of agents are compiled.
 pub trait LoopClock: Clock + 'static {
     /// Runs an agent on the calling thread with this clock, until the run ends.
-    ///
-    /// # Errors
-    /// What kept the thread from starting.
     fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
@@ -67,9 +64,6 @@ impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 /// An agent of a role, with a loop that is monomorphized for it.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread until the run ends.
-    ///
-    /// # Errors
-    /// What kept the thread from starting.
     fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 

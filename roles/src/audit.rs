@@ -13,9 +13,6 @@ use venue::Audit;
 
 /// Replays the journal of a venue's exchange and returns what it did, to be compared with the run.
 /// `attached` is the memory of the exchange's process.
-///
-/// # Errors
-/// The journal is damaged, or begins with a snapshot.
 pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached<'_>) -> Result<Audit> {
     let thread = plan.thread_of(Role::Exchange(venue)).context("every exchange has a thread")?;
     let thread = &plan.threads[thread];
@@ -29,9 +26,6 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 
 /// Returns the number of reports that the engine returned to each strategy, from its journal. They
 /// count since the strategy's memory was last reset.
-///
-/// # Errors
-/// The journal cannot be read.
 pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
@@ -41,9 +35,6 @@ pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
 }
 
 /// Returns the number of messages published into each of the rings that a process writes.
-///
-/// # Errors
-/// A ring is missing or invalid.
 pub fn published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

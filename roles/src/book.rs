@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
-use journal::{Durability, JournalFollower, Options};
+use journal::{Durability, Options};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
@@ -15,13 +15,11 @@ use protocol::stamps::Point;
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, TapeWriter, TapedLevel, TapedTrade};
 use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
 use protocol::trading::{session_in, session_out};
-use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use system::clock::Timebase;
 use venue::{
@@ -39,7 +37,6 @@ const GROUP_RECORDS: u64 = 512;
 /// Maximum age of an instruction at which a group commit is synced.
 const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
-/// Creates a gateway's session with its exchange.
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
@@ -61,7 +58,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let trading = plan.trading();
     let capacity = trading.max_held as usize;
     let takeover = Takeover::from_attached(parts.attached);
-    let kept = standby_slot(parts.attached, venue).lock().unwrap_or_else(PoisonError::into_inner).take();
+    let kept = recovered::standby(parts.attached, Role::Exchange(venue)).take();
     // In the place of a predecessor, if there was one; else the same as a first one.
     let orders = parts.attached.resume_receiver(&session_out(venue))?;
     let reports = parts.attached.resume_sender(&session_in(venue))?;
@@ -83,13 +80,8 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     takeover.alter_exchange(&mut watermarks, &folder);
-    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
-        Some((replica, mut reader)) => {
-            takeover.alter_reader(&mut reader);
-            (replica, Some(reader))
-        }
-        None => (ExchangeReplica::new(market(parts, venue)?, time), None),
-    };
+    let (replica, reader) =
+        takeover.replica(followed, || Ok(ExchangeReplica::new(market(parts, venue)?, time)))?;
     let journal = (folder.as_path(), &takeover.journal_options(options));
     let agent = replica.promote(reader, journal, &watermarks, (session, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
@@ -97,7 +89,6 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     Ok(agent)
 }
 
-/// Returns the watermarks of an exchange's log.
 fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
     OutputWatermarks {
         orders_stamped: totals.count(Point::ExchangeRecv),
@@ -109,7 +100,6 @@ fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
     }
 }
 
-/// Returns the directory of a venue's journal.
 pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
 }
@@ -146,20 +136,6 @@ pub(super) fn log_totals(plan: &Plan) -> LogTotals {
     LogTotals::new(plan.trading().instrument_count())
 }
 
-/// The state of an exchange's hot standby: the replica that follows its journal, and the totals of
-/// its log.
-pub(super) type StandbyState = (Option<JournalFollower<ExchangeReplica>>, LogTotals);
-
-/// Returns the slot in which a process stores its exchange's standby state.
-fn standby_slot(attached: &mut Attached<'_>, venue: u16) -> Arc<Mutex<Option<StandbyState>>> {
-    attached.shared(&format!("kept-{venue}"), Mutex::default)
-}
-
-/// Stores the state of a hot standby, from which the venue's exchange is then built.
-pub(super) fn store_standby(attached: &mut Attached<'_>, venue: u16, what: StandbyState) {
-    *standby_slot(attached, venue).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
-}
-
 /// Returns the options of the exchanges' journals; `None` if the plan has none.
 pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let durability = match trading.journal {
@@ -191,7 +167,6 @@ fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
     }
 }
 
-/// Returns the strategy of each order of the recorded flow at a venue.
 fn replay_order(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Vec<u16>> {
     let words = parts.attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
     // Relaxed: written before this process started.
@@ -200,7 +175,6 @@ fn replay_order(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Vec<u16>>
     Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
 }
 
-/// Creates the matching engine with the opening book.
 fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Result<Exchange> {
     let trading = plan.trading();
     let orders = capacity + trading.opening_orders as usize;

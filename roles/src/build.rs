@@ -6,10 +6,10 @@ use super::recovered;
 use super::role_context::{RoleContext, VenueBuilder};
 use super::takeover::Takeover;
 use super::technique_ends::{BoxedProducer, TechniqueEnds};
-use super::validating::validating_session;
 use crate::faults::own::OwnFaults;
+use crate::faults::venue::FaultyVenue;
 use anyhow::{Context, Result};
-use gateway::{Gateway, Venue, VenueContext};
+use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
@@ -20,10 +20,12 @@ use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
 use shm::ring::{Consumer, Producer};
-use std::sync::PoisonError;
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent};
 use system::work::TimedWork;
+
+/// Maximum silence of a venue about an order beyond the longest delay, in nanoseconds.
+const SILENCE_NS: u64 = 1_000_000_000;
 
 /// A function that builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
@@ -180,9 +182,6 @@ pub(super) fn player(context: &strategy::Context) -> BuiltIn {
 }
 
 /// Builds the agent of a strategy that sends the orders of its schedule through `submit`.
-///
-/// # Errors
-/// A segment is missing or invalid.
 pub fn strategy(
     plan: &Plan,
     index: u16,
@@ -201,20 +200,16 @@ fn successor<P, C: Consumer>(
     parts: &mut RoleContext<'_, '_>,
 ) -> Result<Option<Orchestrator<C, Writer>>> {
     let RoleContext { plan, ref mut attached, .. } = *parts;
-    let recovery = recovered::recovery(attached);
-    let mut recovery = recovery.lock().unwrap_or_else(PoisonError::into_inner);
-    let recovered = recovery.as_mut().and_then(|engine| Some((engine.successor.take()?, &engine.recovered)));
-    let Some((successor, recovered)) = recovered else { return Ok(None) };
+    let Some((successor, recovered)) = recovered::engine(attached).take() else { return Ok(None) };
     let attach = if plan.engine_is_restartable() { ends.resume } else { ends.consumer };
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
-    let orchestrator = successor.attach(submit, completion, recovered)?;
+    let orchestrator = successor.attach(submit, completion, &recovered)?;
     let now = (Takeover::from_attached(attached).now)(plan);
     let (supervision, repairs) = supervision(parts)?;
     Ok(Some(orchestrator.supervised(supervision, repairs, now)))
 }
 
-/// Builds the orchestrator of an engine without a journal.
 fn orchestrator<P, C: Consumer>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -228,7 +223,6 @@ fn orchestrator<P, C: Consumer>(
     Ok(orchestrator.supervised(supervision, repairs, 0))
 }
 
-/// Attaches the segments through which launcher and orchestrator supervise.
 fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsWriter)> {
     let repairs = RepairsWriter::new(&parts.attached.region(REPAIRS, supervision::KIND)?.words());
     Ok((Supervision::new(parts.control.clone()), repairs))
@@ -285,7 +279,6 @@ fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, 
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 
-/// Builds the gateway with an index.
 fn gateway<P: Producer, C, V: Venue>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
@@ -322,4 +315,21 @@ fn gateway_through<P: Producer, V: Venue>(
         Some(resume_point) => gateway.resume_from(resume_point),
         None => gateway,
     })
+}
+
+/// Creates a gateway's session that checks every report of its venue, which may have injected
+/// faults.
+fn validating_session<V: Venue>(
+    parts: &mut RoleContext<'_, '_>,
+    context: &VenueContext,
+    make: &VenueBuilder<'_, V>,
+) -> Result<ValidatingSession<FaultyVenue<V>>> {
+    let plan = parts.plan;
+    let trading = plan.trading();
+    let silence_ns = match trading.venue_timeout_ns {
+        0 => trading.max_delay_ns.saturating_add(SILENCE_NS),
+        ns => ns,
+    };
+    let venue = FaultyVenue::new(make(parts, context)?, context, &plan.faults);
+    Ok(ValidatingSession::new(venue, ValidationRules { silence_ns, max_held: context.max_held }))
 }

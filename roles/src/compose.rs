@@ -46,9 +46,6 @@ pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::IdleStrategy) -> Result<
 pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;
 
 /// Builds the loop of a thread from its roles; `act` executes injected faults.
-///
-/// # Errors
-/// A segment is missing or invalid.
 pub(super) fn compose(
     plan: &Plan,
     thread: &ThreadPlan,
@@ -68,9 +65,6 @@ pub(super) fn compose(
 }
 
 /// Builds the agent of a thread for a caller that runs its duty cycles.
-///
-/// # Errors
-/// A segment is missing or invalid.
 pub fn compose_stepped(
     plan: &Plan,
     thread: &ThreadPlan,
@@ -117,9 +111,6 @@ fn compose_on<K: LoopClock>(
 
 /// Builds the agent of a thread on the given ends of a technique that is not registered. With the
 /// built-in player and venue.
-///
-/// # Errors
-/// A segment is missing or invalid.
 pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,

@@ -13,10 +13,9 @@
 use super::book;
 use super::build::{new_core, outputs};
 use super::gateway_recovery;
-use super::recovered::{self, RecoveredEngine, open_log, recovery, thread_of};
+use super::recovered::{self, open_log, thread_of};
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
-use journal::JournalFollower;
 use orchestrator::Replica;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
@@ -25,13 +24,9 @@ use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 /// Recovers the engine from its journal, if the process is the engine's and has one. Called before
 /// its threads are built.
-///
-/// # Errors
-/// A segment or the journal is invalid.
 pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) -> Result<()> {
     if !plan.engine_has_journal() || !plan.roles_of(process).any(|role| role == Role::Orchestrator) {
         return Ok(());
@@ -43,7 +38,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
-    let (followed, mut totals) = recovered::take_standby(attached).unwrap_or_default();
+    let (followed, mut totals) = recovered::standby(attached, Role::Orchestrator).take().unwrap_or_default();
     totals.scan(&logged);
     let mut watermarks = recovered::watermarks_in_log(&totals);
     for gateway in (0..plan.trading().venues).filter(|_| is_restartable) {
@@ -56,13 +51,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     takeover.alter_engine(&mut watermarks, &folder);
     let outputs =
         outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
-    let (replica, reader) = match followed.map(JournalFollower::into_parts) {
-        Some((replica, mut reader)) => {
-            takeover.alter_reader(&mut reader);
-            (replica, Some(reader))
-        }
-        None => (Replica::new(new_core(plan)?, plan.stamps), None),
-    };
+    let (replica, reader) = takeover.replica(followed, || Ok(Replica::new(new_core(plan)?, plan.stamps)))?;
     let recovered = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
     let (successor, mut recovered) =
         recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
@@ -73,19 +62,16 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     for (index, past) in (0..).zip(&recovered.gateways).filter(|_| is_restartable) {
         let resume_point =
             gateway_recovery::from_engine_journal(plan, index, past, (takeover.now)(plan), attached)?;
-        recovered::store_gateway(attached, index, takeover.alter_gateway(resume_point));
+        recovered::gateway(attached, index).store(takeover.alter_gateway(resume_point));
     }
-    let engine = RecoveredEngine { successor: Some(successor), recovered };
-    *recovery(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
+    recovered::engine(attached).store((successor, recovered));
     Ok(())
 }
 
-/// Returns the directory of the engine's journal.
 pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
     Path::new(&plan.folder).join("journal-engine")
 }
 
-/// Returns the orchestrator's stamp log of earlier incarnations.
 pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<ReadOnlyWords> {
     Ok(segments::log(attached, &thread_of(plan, Role::Orchestrator)?.name)?)
 }

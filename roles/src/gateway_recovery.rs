@@ -29,9 +29,6 @@ use system::clock::Clock;
 
 /// Recovers the gateways of a process that replaces a crashed one. Called before its threads are
 /// built.
-///
-/// # Errors
-/// A segment is invalid.
 pub(super) fn recover(
     plan: &Plan,
     process: &ProcessPlan,
@@ -56,7 +53,7 @@ pub(super) fn recover(
                 ..GatewayResumePoint::default()
             },
         };
-        recovered::store_gateway(attached, index, resume_point);
+        recovered::gateway(attached, index).store(resume_point);
     }
     Ok(())
 }

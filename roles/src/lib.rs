@@ -23,7 +23,6 @@ mod runner;
 mod standby;
 mod takeover;
 mod technique_ends;
-mod validating;
 
 pub use audit::{audit, published, returned};
 pub use build::strategy;

@@ -1,42 +1,58 @@
-//! Recovered state of an engine, from which the threads of its process are built.
+//! Slots of a process in which a recovery leaves state for the roles that are built afterwards.
 
 use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
 use journal::JournalFollower;
-use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
+use orchestrator::{OutputWatermarks, Recovered, Successor};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
 use shm::attached::Attached;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A slot for the recovered state of an engine, until its threads are built.
-pub(super) type Recovery = Mutex<Option<RecoveredEngine>>;
+/// A slot of this process, empty until a recovery stores a value in it.
+pub(super) struct Slot<T>(Arc<Mutex<Option<T>>>);
 
-/// The recovered state of an engine, before it is attached to its rings.
-pub(super) struct RecoveredEngine {
-    pub successor: Option<Successor>,
-    pub recovered: Recovered,
+impl<T: Send + 'static> Slot<T> {
+    fn new(attached: &mut Attached<'_>, name: &str) -> Self {
+        Self(attached.shared(name, Mutex::default))
+    }
+
+    fn value(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn store(&self, value: T) {
+        *self.value() = Some(value);
+    }
+
+    pub(super) fn take(&self) -> Option<T> {
+        self.value().take()
+    }
 }
 
-/// Returns the slot in this process for the recovered state of its engine.
-pub(super) fn recovery(attached: &mut Attached<'_>) -> Arc<Recovery> {
-    attached.shared("engine", Recovery::default)
+/// The slot of the recovered engine, before it is attached to its rings.
+pub(super) fn engine(attached: &mut Attached<'_>) -> Slot<(Successor, Recovered)> {
+    Slot::new(attached, "engine")
 }
 
-/// Returns the position at which a gateway resumes the session of a crashed one.
+/// The slot of the position at which a gateway resumes the session of a crashed one.
+pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Slot<GatewayResumePoint> {
+    Slot::new(attached, &format!("gateway-{index}"))
+}
+
+/// Returns the position at which a gateway resumes, if it has a predecessor.
 pub(super) fn gateway_resume_point(attached: &mut Attached<'_>, index: u16) -> Option<GatewayResumePoint> {
-    gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner).clone()
+    gateway(attached, index).value().clone()
 }
 
-/// Stores the position at which a gateway resumes.
-pub(super) fn store_gateway(attached: &mut Attached<'_>, index: u16, resume_point: GatewayResumePoint) {
-    *gateway_slot(attached, index).lock().unwrap_or_else(PoisonError::into_inner) = Some(resume_point);
-}
+/// The state of a hot standby: the replica that follows the journal, and the totals of the log.
+pub(super) type StandbyState<S> = (Option<JournalFollower<S>>, LogTotals);
 
-fn gateway_slot(attached: &mut Attached<'_>, index: u16) -> Arc<Mutex<Option<GatewayResumePoint>>> {
-    attached.shared(&format!("gateway-{index}"), Mutex::default)
+/// The slot of the state of a role's hot standby.
+pub(super) fn standby<S: Send + 'static>(attached: &mut Attached<'_>, role: Role) -> Slot<StandbyState<S>> {
+    Slot::new(attached, &format!("kept-{role}"))
 }
 
 /// Returns how many outputs the orchestrator's log proves, for comparison with the journal.
@@ -46,31 +62,12 @@ pub(super) fn watermarks_in_log(totals: &LogTotals) -> OutputWatermarks {
     watermarks
 }
 
-/// The state of the engine's hot standby: the replica that follows its journal, and the totals of
-/// its log.
-pub(super) type StandbyState = (Option<JournalFollower<Replica>>, LogTotals);
-
-fn standby_slot(attached: &mut Attached<'_>) -> Arc<Mutex<Option<StandbyState>>> {
-    attached.shared("kept-engine", Mutex::default)
-}
-
-/// Stores the state of a hot standby, from which the engine is then recovered.
-pub(super) fn store_standby(attached: &mut Attached<'_>, what: StandbyState) {
-    *standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
-}
-
-/// Takes the stored state of the engine's hot standby, if there is one.
-pub(super) fn take_standby(attached: &mut Attached<'_>) -> Option<StandbyState> {
-    standby_slot(attached).lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
 /// Opens a thread's stamp log for appending.
 pub(super) fn open_log(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
     let words = segments::thread(attached, &thread.name)?;
     Ok(segments::stamp_log(plan, thread, &words))
 }
 
-/// Returns the thread of the plan that runs a role.
 pub(super) fn thread_of(plan: &Plan, role: Role) -> Result<&ThreadPlan> {
     let thread = plan.thread_of(role).with_context(|| format!("{role} has no thread"))?;
     Ok(&plan.threads[thread])

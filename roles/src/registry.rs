@@ -7,6 +7,7 @@
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
 use super::agents::{LoopClock, MeasuredClock, RoleAgent};
+use super::bench::queues::TechniqueLoops;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
 use super::role_context::RoleContext;
 use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds, measured};
@@ -23,9 +24,6 @@ use techniques::{RegisterError, Technique, TechniqueVisitor};
 /// A list of techniques as a type, so that loops can be compiled for each.
 pub trait Links: 'static {
     /// Registers the techniques of the list under their names.
-    ///
-    /// # Errors
-    /// A name is taken or empty.
     fn register() -> Result<(), RegisterError>;
 
     /// Calls the visitor with the type of each technique of the list.
@@ -84,14 +82,22 @@ pub(super) struct Entry<M, A> {
 pub(super) type StrategyEntry = Entry<BuildStrategy<MeasuredClock>, BuildStrategy<clock::AnyClock>>;
 pub(super) type VenueEntry = Entry<BuildThread<MeasuredClock>, BuildThread<clock::AnyClock>>;
 
+/// What is compiled for one technique alone.
+struct TechniqueEntry {
+    technique: Technique,
+    ends: BoxedEnds,
+    /// Its loops are compiled for its own ends, without a dynamic call per message.
+    is_typed: bool,
+    /// The loops of the queue benchmark.
+    loops: TechniqueLoops,
+}
+
 /// The strategies, venues and techniques from which the roles of a run are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
     venues: Vec<VenueEntry>,
-    ends: Vec<(Technique, BoxedEnds)>,
-    /// Techniques with loops compiled for their own ends.
-    typed: Vec<Technique>,
+    techniques: Vec<TechniqueEntry>,
 }
 
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
@@ -190,7 +196,7 @@ where
     Box::new(move |parts, roles, strategy| book_agent(ends, parts, roles, strategy))
 }
 
-/// Adds the built-in strategies and venues.
+/// Adds the ends, and the built-in strategies and venues.
 struct FillBuiltIn<'a>(&'a mut Registry);
 
 impl Fill for FillBuiltIn<'_> {
@@ -201,11 +207,10 @@ impl Fill for FillBuiltIn<'_> {
         boxed: BoxedEnds,
     ) {
         let registry = &mut *self.0;
-        if TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
-            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
-        {
-            registry.typed.push(technique);
-        }
+        let is_typed = TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
+            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>();
+        let loops = TechniqueLoops::on_ends(ends);
+        registry.techniques.push(TechniqueEntry { technique, ends: boxed, is_typed, loops });
         for (name, make) in BuiltIn::ALL {
             FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends, boxed);
         }
@@ -216,15 +221,6 @@ impl Fill for FillBuiltIn<'_> {
     }
 }
 
-/// Adds the boxed ends.
-struct FillEnds<'a>(&'a mut Registry);
-
-impl TechniqueVisitor for FillEnds<'_> {
-    fn visit<L: Link>(&mut self) {
-        self.0.ends.push((Technique::from_link::<L>(), BoxedEnds::boxed::<L>()));
-    }
-}
-
 impl Registry {
     /// bulkhead's own strategies and venues with the built-in techniques. Not generic: compiled in
     /// this crate, once.
@@ -232,7 +228,6 @@ impl Registry {
     fn built_in() -> Self {
         let mut registry = Self::default();
         techniques::visit(&mut OnEach(FillBuiltIn(&mut registry)));
-        techniques::visit(&mut FillEnds(&mut registry));
         registry
     }
 
@@ -241,7 +236,6 @@ impl Registry {
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
-        T::each_own(&mut FillEnds(&mut registry));
         registry
     }
 
@@ -269,45 +263,47 @@ impl Registry {
         REGISTRY.get_or_init(Self::built_in)
     }
 
-    /// The boxed ends of a technique; `None` for one that was never installed.
-    fn ends(&self, technique: Technique) -> Option<BoxedEnds> {
-        self.ends.iter().find(|(known, _)| *known == technique).map(|(_, ends)| *ends)
-    }
-
     /// Returns the functions that build a strategy of a plan.
     pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
-        let kind = plan.trading().strategy_kind(index);
-        let found =
-            self.strategies.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
-        let missing = || {
-            format!(
-                "this program has no strategy {} with {}: it is not the one that planned the run",
-                kind, plan.technique
-            )
-        };
-        found.with_context(missing)
+        find(&self.strategies, "strategy", plan.trading().strategy_kind(index), plan.technique)
     }
 
     /// Returns the functions that build a thread whose gateways are to venues of a kind.
     pub(super) fn thread(&self, plan: &Plan, kind: &str) -> Result<&VenueEntry> {
-        let found = self.venues.iter().find(|entry| (entry.name, entry.technique) == (kind, plan.technique));
-        let missing = || {
-            format!(
-                "this program has no venue {} with {}: it is not the one that planned the run",
-                kind, plan.technique
-            )
-        };
-        found.with_context(missing)
+        find(&self.venues, "venue", kind, plan.technique)
     }
+}
+
+fn find<'a, M, A>(
+    entries: &'a [Entry<M, A>],
+    what: &str,
+    name: &str,
+    technique: Technique,
+) -> Result<&'a Entry<M, A>> {
+    let found = entries.iter().find(|entry| (entry.name, entry.technique) == (name, technique));
+    found.with_context(|| {
+        format!("this program has no {what} {name} with {technique}: it is not the one that planned the run")
+    })
 }
 
 /// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
 /// was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
-    Registry::installed().ends(technique)
+    entry_of(technique).map(|entry| entry.ends)
+}
+
+/// Returns the loops of the queue benchmark for a technique; `None` for one that was never
+/// installed.
+pub fn queue_loops_of(technique: Technique) -> Option<&'static TechniqueLoops> {
+    entry_of(technique).map(|entry| &entry.loops)
 }
 
 /// Returns the techniques whose loops are compiled for them, without a dynamic call per message.
-pub fn typed_techniques() -> &'static [Technique] {
-    &Registry::installed().typed
+pub fn typed_techniques() -> Vec<Technique> {
+    let all = Registry::installed().techniques.iter();
+    all.filter(|entry| entry.is_typed).map(|entry| entry.technique).collect()
+}
+
+fn entry_of(technique: Technique) -> Option<&'static TechniqueEntry> {
+    Registry::installed().techniques.iter().find(|entry| entry.technique == technique)
 }

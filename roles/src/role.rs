@@ -24,9 +24,6 @@ use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
 /// Runs one process of a run, given both names, until the run ends.
-///
-/// # Errors
-/// Why the process cannot start; also published in the status block.
 pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = segments::control_at(run).context("this command is started by the launcher")?;
     let (is_spare, name) =
@@ -61,7 +58,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
 
 /// Makes a panic on any thread end the process. The launcher sees the exit code and shows the
 /// output.
-fn exit_on_panic() {
+pub fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);

@@ -16,11 +16,9 @@ pub(super) type WhenAttached = Box<dyn FnOnce(Vec<AtomicWords>, StatusWriter) + 
 /// The plan, segments and stamp logs from which the roles of a thread are built.
 pub(super) struct RoleContext<'a, 's> {
     pub plan: &'a Plan,
-    /// The thread of the roles.
     pub thread: &'a ThreadPlan,
     pub control: &'a Control,
     pub attached: &'a mut Attached<'s>,
-    /// Performs injected faults.
     pub act: FaultAction,
     pub when_attached: Vec<WhenAttached>,
 }

@@ -83,9 +83,6 @@ pub trait StandbyRole {
 
 /// Waits until the launcher requests a takeover on standard input, a socket, and confirms it.
 /// Returns `false` if the run is over.
-///
-/// # Errors
-/// The process cannot have a standby, or memory is missing.
 pub(super) fn wait(
     plan: &Plan,
     me: &ProcessPlan,
@@ -109,9 +106,6 @@ pub(super) fn wait(
 }
 
 /// Creates the hot standby of a process, with all memory mapped.
-///
-/// # Errors
-/// The process cannot have a standby, or memory is missing.
 pub fn standby<'a>(
     plan: &'a Plan,
     me: &ProcessPlan,
@@ -131,26 +125,12 @@ pub fn standby<'a>(
                 RoleContext { plan, thread, control, attached, act: own::perform, when_attached: Vec::new() };
             let body = exchange::ExchangeStandby::new(&mut parts, *venue)?;
             let folder = super::book::journal_folder(plan, *venue);
-            Ok(Box::new(FollowingStandby {
-                plan,
-                control: own,
-                thread_segments,
-                folder,
-                body,
-                follower: None,
-            }))
+            Ok(FollowingStandby::boxed(plan, own, thread_segments, folder, body))
         }
         _ if roles.contains(&Role::Orchestrator) => {
             let body = engine::EngineStandby::new(plan, attached)?;
             let folder = super::engine::journal_folder(plan);
-            Ok(Box::new(FollowingStandby {
-                plan,
-                control: own,
-                thread_segments,
-                folder,
-                body,
-                follower: None,
-            }))
+            Ok(FollowingStandby::boxed(plan, own, thread_segments, folder, body))
         }
         _ => bail!("{}: only an exchange and an engine have spares", me.name),
     }
@@ -168,7 +148,7 @@ struct FollowingStandby<'a, B: StandbyBody> {
     follower: Option<JournalFollower<B::State>>,
 }
 
-impl<B: StandbyBody> StandbyRole for FollowingStandby<'_, B> {
+impl<'a, B: StandbyBody + 'a> StandbyRole for FollowingStandby<'a, B> {
     fn try_follow(&mut self) -> bool {
         let is_begun = self.control.start_ticks() != 0 && self.folder.join("lock").exists();
         if is_begun || self.follower.is_some() {
@@ -203,7 +183,17 @@ impl<B: StandbyBody> StandbyRole for FollowingStandby<'_, B> {
     }
 }
 
-impl<B: StandbyBody> FollowingStandby<'_, B> {
+impl<'a, B: StandbyBody + 'a> FollowingStandby<'a, B> {
+    fn boxed(
+        plan: &'a Plan,
+        control: Control,
+        thread_segments: Vec<ReadOnlyWords>,
+        folder: PathBuf,
+        body: B,
+    ) -> Box<dyn StandbyRole + 'a> {
+        Box::new(Self { plan, control, thread_segments, folder, body, follower: None })
+    }
+
     /// Applies a batch of records, and writes a snapshot if one is due. Returns `true` if more are
     /// waiting.
     fn follow(&mut self) -> Result<bool, RecoveryError> {
@@ -242,7 +232,6 @@ fn log_error<T, E: Display>(result: Result<T, E>) -> Option<T> {
     result.map_err(|error| log_note(&format!("note: the spare does not follow the journal: {error}"))).ok()
 }
 
-/// The rings that the active process writes, to count the messages that it has sent.
 pub(super) struct PublishedCounts(Vec<(AtomicWords, ReadOnlyWords)>);
 
 impl PublishedCounts {
@@ -254,7 +243,6 @@ impl PublishedCounts {
         Ok(Self(rings.map(ring).collect::<Result<_>>()?))
     }
 
-    /// Returns the number of messages published so far in each ring.
     pub(super) fn published(&self) -> Vec<u64> {
         let published = |(tail, head): &(AtomicWords, ReadOnlyWords)| {
             // What cannot be attached any more will be looked at by the successor.

@@ -1,8 +1,9 @@
 //! Settings of a takeover from a crashed process: its clock, disk, and the defect that a simulation
 //! injects to prove that it would be found. Real processes use the run's clock and no defect.
 
+use anyhow::Result;
 use gateway::GatewayResumePoint;
-use journal::{Disk, Durability, Options, Reader, Watermark};
+use journal::{Disk, Durability, JournalFollower, Options, Reader, State, Watermark};
 use orchestrator::{OutputWatermarks, Recovered};
 use protocol::plan::Plan;
 use shm::attached::Attached;
@@ -63,7 +64,6 @@ impl Default for Takeover {
 }
 
 impl Takeover {
-    /// Returns the takeover settings of a process.
     pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
         Self::shared(attached, Self::default)
     }
@@ -114,7 +114,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a hot standby; `believe` marks all its outputs as sent.
     #[cold]
     pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
         if self.mistake == Some(Mistake::BelievesSpare) {
@@ -122,15 +121,22 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into a hot standby's journal reader.
-    #[cold]
-    pub(super) fn alter_reader(&self, reader: &mut Reader) {
+    /// Returns the replica of a hot standby and the reader of its journal; without a standby, a new
+    /// replica.
+    pub(super) fn replica<S: State>(
+        &self,
+        followed: Option<JournalFollower<S>>,
+        new: impl FnOnce() -> Result<S>,
+    ) -> Result<(S, Option<Reader>)> {
+        let Some((replica, mut reader)) = followed.map(JournalFollower::into_parts) else {
+            return Ok((new()?, None));
+        };
         if self.mistake == Some(Mistake::SkipsRecord) {
             let _ = reader.next_record();
         }
+        Ok((replica, Some(reader)))
     }
 
-    /// Injects the simulated defect into the state recovered from a journal.
     #[cold]
     pub(super) fn alter_recovered(&self, recovered: &mut Recovered) {
         if self.mistake == Some(Mistake::KeepsRings) {
@@ -138,7 +144,6 @@ impl Takeover {
         }
     }
 
-    /// Injects the simulated defect into the position at which a gateway resumes.
     #[cold]
     pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
         match self.mistake {
@@ -153,7 +158,6 @@ impl Takeover {
         resume_point
     }
 
-    /// Injects the simulated defect into the counts of outputs that an exchange has sent.
     #[cold]
     pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
         match self.mistake {

@@ -18,7 +18,7 @@ use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper};
-use crate::{board, exports, shelf, simulate, watch};
+use crate::{exports, shelf, simulate, watch};
 use analysis::document::{DocumentError, DocumentFault};
 use analysis::escape::single_line;
 use anyhow::{Context, Result};
@@ -43,10 +43,10 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare::run(&flags),
         Command::Bill(flags) => experiments::bill::run(&flags),
         Command::Contain(flags) => experiments::contain::run(&flags),
-        Command::Lab(flags) => experiments::lab::lab(&flags),
+        Command::Lab(flags) => experiments::lab::run(&flags),
         Command::Survey(flags) => experiments::survey::run(&flags, doctor::check_here),
         Command::Simulate(flags) => simulate::command(&flags),
-        Command::Board(flags) => board::board(&flags),
+        Command::Board(flags) => experiments::board::run(&flags),
         Command::Inspect(flags) => inspect::inspect(&flags),
         Command::Report(flags) => report::report(&flags),
         Command::Open(flags) => report::open(&flags),
@@ -68,13 +68,11 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Role(flags) if flags.name == reaper::NAME => {
             reaper::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
-        Command::Role(flags) if flags.name.starts_with(experiments::lab::PREFIX) => {
-            experiments::lab::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
+        Command::Role(flags) => {
+            let benchmark = experiments::child(&flags.name, &flags.run);
+            let ended = benchmark.unwrap_or_else(|| role::run(&flags.name, &flags.run));
+            ended.map(|()| ExitCode::SUCCESS)
         }
-        Command::Role(flags) if flags.name.starts_with(board::PREFIX) => {
-            board::child(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {

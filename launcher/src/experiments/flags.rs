@@ -1,10 +1,9 @@
 //! The settings of an experiment: those of `run`, some of which accept a list.
 //!
-//! [`Swept`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or
+//! [`SweptSettings`] takes every flag of [`Settings`] as text, so that `--work` may be `500ns` or
 //! `0ns,500ns`. A flag with one value belongs to the base; a list, even of one value for `--rate`,
 //! is an axis.
 
-use super::axes::AxisValue;
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;
 use analysis::units::Count;
@@ -61,10 +60,7 @@ pub struct SweepRequest {
     pub base: Settings,
     /// The axes in the order of [`Axis::ALL`].
     pub axes: Vec<Vec<AxisValue>>,
-    /// The name of the preset.
     pub preset: Option<String>,
-    /// Whether a kernel that lacks a piece of the sandbox is good enough.
-    pub weaker_sandbox: bool,
 }
 
 impl SweptSettings {
@@ -75,7 +71,7 @@ impl SweptSettings {
         for (key, text) in &self.0 {
             match Axis::from_name(key) {
                 _ if *key == "preset" => asked.preset = Some(text.clone()),
-                Some(axis) => asked.set_values(super::axes::read_values(axis, text)?),
+                Some(axis) => asked.set_values(read_values(axis, text)?),
                 None => match asked.base.set(key, text) {
                     Some(Err(message)) => {
                         return Err(UsageError(format!("--{}: {message}", key.replace('_', "-"))));
@@ -85,7 +81,7 @@ impl SweptSettings {
             }
         }
         if let Some(rate) = rate {
-            asked.axes.push(super::axes::read_values(Axis::Rate, rate)?);
+            asked.axes.push(read_values(Axis::Rate, rate)?);
             if asked.base.orders.take().is_some() {
                 return Err(UsageError(
                     "--rate with --orders: the rate over the window says how many".into(),
@@ -118,15 +114,85 @@ impl SweepRequest {
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
 
-    /// Returns the number of repeats of each combination of settings.
+    /// Checks that nothing else is varied than these axes.
+    pub fn check_axes(&self, is_allowed: impl Fn(Axis) -> bool) -> Result<(), UsageError> {
+        let mut axes = self.axes.iter().map(|values| values[0].axis);
+        axes.find(|axis| !is_allowed(*axis)).map_or(Ok(()), |axis| {
+            let why = format!("launcher sweep --{axis} A,B varies it");
+            Err(UsageError(format!("--{axis} takes one value here: {why}")))
+        })
+    }
+
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }
 }
 
+pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
+    let text = text.trim();
+    let wrong = |message: String| UsageError(format!("--{}: {message}", axis.name()));
+    let read = if axis == Axis::Rate {
+        match text.parse::<Count>() {
+            Ok(Count(1..=1_000_000_000)) => Ok(()),
+            Ok(_) => Err(format!("{text:?}: give orders a second, from 1 to 1000M")),
+            Err(error) => Err(error.to_string()),
+        }
+    } else {
+        Settings::default().set(axis.name(), text).unwrap_or(Ok(()))
+    };
+    read.map_err(wrong)?;
+    Ok(AxisValue { axis, text: text.to_owned() })
+}
+
+/// Parses the list of values that an axis of a sweep takes, such as `0ns,500ns`.
+pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError> {
+    let mut values: Vec<AxisValue> = Vec::new();
+    for text in list.split(',') {
+        if text.trim().is_empty() {
+            return Err(UsageError(format!(
+                "--{name} {list:?} has no value where one should be: give one or more, --{name} A,B",
+                name = axis.name()
+            )));
+        }
+        let value = read_value(axis, text)?;
+        if values.contains(&value) {
+            return Err(UsageError(format!("--{}: {} stands there twice", axis.name(), value.text)));
+        }
+        values.push(value);
+    }
+    Ok(values)
+}
+
+/// One checked value of a sweep's axis, as the user wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AxisValue {
+    pub axis: Axis,
+    pub text: String,
+}
+
+impl AxisValue {
+    /// Applies the value to the settings of a run. The rate becomes orders in the settings' window,
+    /// which must be set by then.
+    pub fn apply(&self, settings: &mut Settings) {
+        if self.axis == Axis::Rate {
+            let rate = self.text.parse::<Count>().unwrap_or_default().0;
+            settings.orders = Some(orders_at(rate as f64, settings.window.unwrap_or_default().0));
+        } else {
+            // Known to be readable: see `read_value`.
+            let _ = settings.set(self.axis.name(), &self.text);
+        }
+    }
+}
+
+/// Returns the number of orders that an order rate gives over a window, at least one.
+pub(super) fn orders_at(rate_per_s: f64, window_ns: u64) -> Count {
+    Count(((rate_per_s * window_ns as f64 / 1e9).round() as u64).max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::units::Nanos;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -178,5 +244,37 @@ mod tests {
         std::fs::write(&path, "work: 1us\nvenues: 3\norders: 9\n").unwrap();
         let found = asked(&format!("--work 0ns,2us --rate 5k --config {}", path.display())).unwrap();
         assert_eq!((found.base.work, found.base.orders, found.base.venues), (None, None, Some(Count(3))));
+    }
+
+    #[test]
+    fn every_axis_has_its_name_and_its_setting() {
+        for axis in Axis::ALL {
+            assert!(*axis == Axis::Rate || Settings::KEYS.contains(&axis.name()), "{axis}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_and_what_is_wrong_is_named() {
+        let texts =
+            |list| read_values(Axis::Work, list).unwrap().into_iter().map(|v| v.text).collect::<Vec<_>>();
+        assert_eq!(texts("0ns, 500ns,1us"), ["0ns", "500ns", "1us"]);
+        let wrong = |axis: Axis, list| read_values(axis, list).unwrap_err().to_string();
+        for list in ["", "0ns,,1us", ",", "0ns,"] {
+            assert!(wrong(Axis::Work, list).contains("--work A,B"), "{list:?}");
+        }
+        assert!(wrong(Axis::Work, "5").contains("--work: \"5\" has no unit"));
+        assert!(wrong(Axis::Technique, "spsc-mix").contains("did you mean spsc-mux"));
+        assert!(wrong(Axis::Rate, "0").contains("from 1 to"));
+        assert!(wrong(Axis::Rate, "fast").contains("--rate: \"fast\" is not a count"));
+        assert!(wrong(Axis::Idle, "spin,spin").contains("spin stands there twice"));
+    }
+
+    #[test]
+    fn a_rate_becomes_orders_in_the_window() {
+        let mut settings = Settings { window: Some(Nanos(500_000_000)), ..Settings::default() };
+        read_value(Axis::Rate, "10k").unwrap().apply(&mut settings);
+        assert_eq!(settings.orders, Some(Count(5_000)));
+        read_value(Axis::Rate, "1").unwrap().apply(&mut settings);
+        assert_eq!(settings.orders, Some(Count(1)));
     }
 }

@@ -24,11 +24,7 @@ const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
 /// Returns the number of an experiment's missing runs and the time that they will take. For a
 /// search, the maximum of both. `None` for a recorded flow, whose length is not known here.
-pub(super) fn expected_time(
-    record: &SweepRecord,
-    machine: &Machine,
-    total: usize,
-) -> Option<(u32, Duration)> {
+pub(super) fn expected_time(record: &SweepRecord, machine: &Machine) -> Option<(u32, Duration)> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
     for point in &record.points {
@@ -37,11 +33,10 @@ pub(super) fn expected_time(
         let Input::Drawn { window_ns, .. } = resolved.input else { return None };
         let each = Duration::from_nanos(window_ns.saturating_add(resolved.settings.delay().max_ns))
             .saturating_add(RUN_OVERHEAD);
-        let runs = match record.search {
-            Some(_) => u32::try_from(total / record.points.len().max(1)).ok()?,
-            None => (0..record.repeats)
-                .filter(|repeat| !point.has_run(*repeat, record.keeps_failures))
-                .count() as u32,
+        let is_missing = |repeat: &u32| !point.has_run(*repeat, record.keeps_failures);
+        let runs = match &record.search {
+            Some(search) => search.max_steps,
+            None => (0..record.repeats).filter(is_missing).count() as u32,
         };
         missing = missing.saturating_add(runs);
         time = time.saturating_add(each.saturating_mul(runs));
@@ -49,9 +44,14 @@ pub(super) fn expected_time(
     Some((missing, time))
 }
 
-/// The announcement of an experiment that takes long.
-fn estimate(record: &SweepRecord, machine: &Machine, total: usize) -> Option<String> {
-    let (missing, time) = expected_time(record, machine, total)?;
+/// Returns the number of all runs of an experiment; of a search, of all rates that may be tried.
+pub(super) fn total_runs(record: &SweepRecord) -> usize {
+    let each = record.search.as_ref().map_or(record.repeats, |search| search.max_steps);
+    record.points.len() * each as usize
+}
+
+fn estimate(record: &SweepRecord, machine: &Machine) -> Option<String> {
+    let (missing, time) = expected_time(record, machine)?;
     let at_most = if record.search.is_some() { "at most " } else { "" };
     (time > MIN_ANNOUNCED).then(|| {
         format!("{at_most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
@@ -77,15 +77,12 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
-/// Makes the runs that an experiment's record lacks.
 pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
-    let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
-    let total = steps.unwrap_or(record.points.len() * record.repeats as usize);
-    let mut bar = SweepProgress::new(!quiet, total);
-    if let Some(estimate) = estimate(record, &crate::host::machine(), total).filter(|_| !quiet) {
+    let mut bar = SweepProgress::new(!quiet, total_runs(record));
+    if let Some(estimate) = estimate(record, &crate::host::machine()).filter(|_| !quiet) {
         bar.print_line(&estimate);
     }
-    let ended = with_maker(&record.clone(), |make| match steps {
+    let ended = with_maker(&record.clone(), |make| match record.search {
         Some(_) => search(record, folder, make, &mut bar, !quiet),
         None => measure(record, folder, make, &mut bar),
     });

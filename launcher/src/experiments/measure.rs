@@ -108,7 +108,6 @@ pub(super) fn measure_one(
     Ok(Some((name, made.outline)))
 }
 
-/// The context of the error that stops an experiment.
 fn resume_hint(kind: &str, folder: &Path) -> String {
     format!(
         "the {kind} stopped; finished runs are saved: {} sweep --resume {} finishes it",

@@ -6,18 +6,15 @@
 //!                                           └── --resume ── sweep.json     report: tables, page
 //! ```
 //!
-//! An experiment is a folder: its flags, `run`, which makes the record with its cells and measures
-//! it, and what makes its document of what was measured. A line in [`shown`] names it, so that
-//! `--resume` and the page support it too. What a document shows is in `analysis::experiment`.
+//! An experiment is a folder: its flags, which are an [`Experiment`], `run`, and what makes its
+//! document of what was measured. A line in [`report_of`] names it, so that `--resume` and the page
+//! support it too. What a document shows is in `analysis::experiment`.
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
-//! for all.
-//!
-//! What is compared (technique, isolation, idle, capacity …) is alternated within each condition
-//! (work, strategies, venues, rate) and its order rotated between repeats; every repeat has a
-//! schedule seed of its own that all share.
+//! for all. Every repeat has a schedule seed of its own that all points share.
 
-mod axes;
+mod bench;
 pub mod bill;
+pub mod board;
 pub mod compare;
 pub mod contain;
 mod flags;
@@ -35,21 +32,34 @@ pub mod survey;
 pub mod sweep;
 
 use crate::config::UsageError;
+use crate::host::Machine;
 use crate::shelf;
 use analysis::document::Document;
 use analysis::experiment::{Boards, Lab, SweepRecord, sweep as sweeps};
 use analysis::record::RunRecord;
 use anyhow::Result;
+use bench::BenchWork;
+use clap::Args;
 use launch::measure_missing;
 use measure::MeasureEnd;
 use publish::{PublishableReport, publish};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Makes the missing runs of an experiment and publishes its report.
 fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
     let ended = measure_missing(&mut record, folder, json)?;
     publish(&record, folder, &report_of(&record, folder, ended)?, json, ended)
+}
+
+/// The flags of a command that makes runs.
+trait Experiment: Args {
+    /// Returns the record of the requested experiment, with nothing measured and nothing saved.
+    fn plan(&self, machine: Machine) -> Result<SweepRecord>;
+
+    /// Creates the record and the folder of the experiment.
+    fn begin(&self) -> Result<(SweepRecord, PathBuf)> {
+        record::create(self.plan(crate::host::machine())?)
+    }
 }
 
 /// The report of an experiment of this kind. An incomplete bill is reported as a sweep, and so is a
@@ -57,10 +67,24 @@ fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Re
 fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
     match (record.kind.as_str(), ended) {
         ("bill", MeasureEnd::Complete) => bill::report(record, None),
-        ("compare", _) if record.points.iter().all(|point| !point.runs.is_empty()) => compare::shown(record),
-        ("contain", _) => contain::shown(record, folder),
+        ("compare", _) if record.points.iter().all(|point| !point.runs.is_empty()) => compare::report(record),
+        ("contain", _) => contain::report(record, folder),
         _ => PublishableReport::new(sweeps::report(record), record),
     }
+}
+
+/// Runs a child process of `launcher lab` or `launcher board`; `None` if the name is of neither.
+pub fn child(name: &str, address: &str) -> Option<Result<()>> {
+    let is_of = |prefix| name.starts_with(prefix);
+    match () {
+        () if is_of(lab::LabWork::PREFIX) => Some(bench::child::<lab::LabWork>(name, address)),
+        () if is_of(board::BoardWork::PREFIX) => Some(bench::child::<board::BoardWork>(name, address)),
+        () => None,
+    }
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T> {
+    Err(UsageError(message.into()).into())
 }
 
 /// Returns an error for the folder of an experiment where a run's is needed, naming the right

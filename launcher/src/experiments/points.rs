@@ -1,48 +1,29 @@
 //! Expands axes into the list of settings to measure: every combination that the planner accepts,
 //! all with equal load.
 
-use super::axes::AxisValue;
-use super::flags::SweepRequest;
+use super::flags::{AxisValue, SweepRequest};
+use super::record::set_base;
+use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container;
 use crate::runtime::realtime;
-use analysis::experiment::{Axis, AxisRecord, SweepPoint};
+use analysis::experiment::{Axis, AxisRecord, SweepPoint, SweepRecord};
 use analysis::units::{Count, Nanos};
+use anyhow::Result;
 use protocol::plan::{ClockSource, Isolation, Threading};
+use std::collections::BTreeMap;
 use system::sandbox;
 
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// The combinations of settings to measure, with the settings that they vary.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PointLayout {
-    /// The settings that all points share.
-    pub base: Settings,
-    pub axes: Vec<AxisRecord>,
-    /// The combinations, conditions outside, what is compared inside.
-    pub points: Vec<SweepPoint>,
-    /// Notes on points that were left out, and on settings that were decided for all points.
-    pub notes: Vec<String>,
-}
-
-/// Side A or side B of a comparison: its name and settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ComparedSide {
-    pub name: String,
-    /// The settings of A or B, over those that both have.
-    pub settings: Settings,
-    /// The rate of A or B, if it sets one.
-    pub rate: Option<AxisValue>,
-}
-
 /// A point that may be made: what it sets over what all share.
-struct Candidate {
-    name: String,
-    own: Settings,
-    values: Vec<AxisValue>,
+pub struct Candidate {
+    pub name: String,
+    pub own: Settings,
+    pub values: Vec<AxisValue>,
 }
 
 impl Candidate {
@@ -54,20 +35,21 @@ impl Candidate {
     }
 }
 
-/// Creates the list of all combinations of the varied settings.
+/// Adds all combinations of the varied settings to a record.
 ///
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
 /// have the same; and if some would get dedicated threads and others not, all share.
-pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, UsageError> {
+pub fn lay_out(record: &mut SweepRecord, asked: &SweepRequest) -> Result<()> {
     let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
     if size.is_none_or(|size| size > MAX_POINTS) {
-        return Err(UsageError(format!("more than {MAX_POINTS} combinations: sweep over less at a time")));
+        return usage(format!("more than {MAX_POINTS} combinations: sweep over less at a time"));
     }
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
     for values in combinations(&asked.axes) {
         let candidate = Candidate { name: name(&values), own: Settings::default(), values };
-        match check(&candidate.settings(&asked.base, false), machine, asked.weaker_sandbox) {
+        let settings = candidate.settings(&asked.base, false);
+        match check(&settings, &record.machine, record.weaker_sandbox) {
             Ok(resolved) => accepted.push((candidate, resolved)),
             Err(UsageError(why)) => refused.push((candidate, why)),
         }
@@ -78,60 +60,56 @@ pub fn lay_out(asked: &SweepRequest, machine: &Machine) -> Result<PointLayout, U
     // A preset requests all values, compatible or not; a user names the wanted ones.
     let wrong = refused.iter().find(is_hopeless).filter(|_| asked.preset.is_none() || accepted.is_empty());
     if let Some((Candidate { name, values, .. }, why)) = wrong {
-        return Err(UsageError(if values.is_empty() { why.clone() } else { format!("{name}: {why}") }));
+        return usage(if values.is_empty() { why.clone() } else { format!("{name}: {why}") });
     }
     let left_out = |(candidate, why): &(Candidate, String)| {
         format!("{} left out: {}", candidate.name, why.lines().next().unwrap_or(""))
     };
-    let notes = refused.iter().map(left_out).collect();
-    let axes = asked.axes.iter().map(|values| AxisRecord {
+    record.notes.extend(refused.iter().map(left_out));
+    record.axes.extend(asked.axes.iter().map(|values| AxisRecord {
         axis: values[0].axis,
         values: values.iter().map(|value| value.text.clone()).collect(),
-    });
-    Ok(PointLayout { axes: axes.collect(), ..settle(asked, accepted, notes, machine)? })
+    }));
+    settle(record, asked, accepted)
 }
 
-/// Creates the two entries of a comparison, A and B, with equal load unless one sets its own.
-pub fn lay_out_sides(
-    asked: &SweepRequest,
-    sides: &[ComparedSide],
-    machine: &Machine,
-) -> Result<PointLayout, UsageError> {
-    let side = |side: &ComparedSide| {
-        let ComparedSide { name, settings, rate } = side.clone();
-        let candidate = Candidate { name, own: settings, values: rate.into_iter().collect() };
-        let resolved = check(&candidate.settings(&asked.base, false), machine, asked.weaker_sandbox)
+/// Adds the two sides of a comparison to a record, with equal load unless one sets its own.
+pub fn lay_out_sides(record: &mut SweepRecord, asked: &SweepRequest, sides: [Candidate; 2]) -> Result<()> {
+    let side = |candidate: Candidate| {
+        let settings = candidate.settings(&asked.base, false);
+        let resolved = check(&settings, &record.machine, record.weaker_sandbox)
             .map_err(|error| UsageError(format!("{}: {error}", candidate.name)))?;
         Ok((candidate, resolved))
     };
-    let accepted = sides.iter().map(side).collect::<Result<_, UsageError>>()?;
-    settle(asked, accepted, Vec::new(), machine)
+    let accepted = sides.into_iter().map(side).collect::<Result<_>>()?;
+    settle(record, asked, accepted)
 }
 
-/// The points of candidates, with one load and one threading.
+/// Adds the points of candidates, with one load and one threading.
 fn settle(
+    record: &mut SweepRecord,
     asked: &SweepRequest,
     accepted: Vec<(Candidate, Resolved)>,
-    mut notes: Vec<String>,
-    machine: &Machine,
-) -> Result<PointLayout, UsageError> {
+) -> Result<()> {
     let mut base = asked.base.clone();
     settle_load(&mut base, &accepted, asked)?;
-    settle_threading(&mut base, &accepted, &mut notes);
+    settle_threading(&mut base, &accepted, &mut record.notes);
     let is_axis = |value: &&AxisValue| asked.axes.iter().any(|values| values[0].axis == value.axis);
-    let point = |(candidate, _): &(Candidate, Resolved)| {
+    for (candidate, _) in accepted {
         // A load that a side sets itself wins over this one.
-        let resolved = check(&candidate.settings(&base, true), machine, asked.weaker_sandbox)?;
+        let settings = candidate.settings(&base, true);
+        let resolved = check(&settings, &record.machine, record.weaker_sandbox)?;
         let values = candidate.values.iter().filter(is_axis);
-        Ok(SweepPoint {
-            name: candidate.name.clone(),
-            values: values.map(|value| (value.axis, value.text.clone())).collect(),
-            settings: Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts(),
-            runs: Vec::new(),
-        })
-    };
-    let points = accepted.iter().map(point).collect::<Result<_, UsageError>>()?;
-    Ok(PointLayout { base, axes: Vec::new(), points, notes })
+        let values = values.map(|value| (value.axis, value.text.clone())).collect();
+        record.points.push(new_point(candidate.name, values, resolved));
+    }
+    set_base(record, base)
+}
+
+/// A point of these settings, without runs.
+pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> SweepPoint {
+    let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
+    SweepPoint { name, values, settings, runs: Vec::new() }
 }
 
 /// Checks settings as the planner would, without a schedule. For a sandbox or a priority also as
@@ -233,12 +211,14 @@ fn settle_threading(base: &mut Settings, accepted: &[(Candidate, Resolved)], not
 
 #[cfg(test)]
 mod tests {
+    use super::super::flags::read_values;
+    use super::super::record::new_record;
     use super::*;
+    use crate::config::Common;
     use crate::host::fake;
 
     fn asked(axes: &[(Axis, &str)], base: &str) -> SweepRequest {
-        let axes =
-            axes.iter().map(|(axis, list)| super::super::axes::read_values(*axis, list).unwrap()).collect();
+        let axes = axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect();
         let mut asked = SweepRequest { axes, ..SweepRequest::default() };
         for word in base.split_whitespace() {
             let (key, text) = word.split_once('=').unwrap();
@@ -247,49 +227,52 @@ mod tests {
         asked
     }
 
-    fn read(texts: &analysis::experiment::SettingTexts) -> Settings {
-        Settings::from_texts(texts).unwrap()
+    /// The record of a request on a machine with `cores` cores, and the settings of its points.
+    fn lay_out_on(cores: u32, asked: &SweepRequest) -> Result<(SweepRecord, Vec<Settings>)> {
+        let machine = fake::plain(cores).machine();
+        let mut record = new_record("sweep", asked, 5, machine, &Common::default());
+        lay_out(&mut record, asked)?;
+        let settings = record.points.iter().map(|point| Settings::from_texts(&point.settings).unwrap());
+        let settings = settings.collect();
+        Ok((record, settings))
     }
 
-    fn names(layout: &PointLayout) -> Vec<&str> {
-        layout.points.iter().map(|point| point.name.as_str()).collect()
+    fn names(record: &SweepRecord) -> Vec<&str> {
+        record.points.iter().map(|point| point.name.as_str()).collect()
     }
 
     #[test]
     fn compared_axes_vary_fastest() {
         let asked = asked(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], "");
-        let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
+        let (record, settings) = lay_out_on(2, &asked).unwrap();
         let wanted = [
             "isolation=thread work=0ns",
             "isolation=process work=0ns",
             "isolation=thread work=1us",
             "isolation=process work=1us",
         ];
-        assert_eq!(names(&layout), wanted);
-        let orders: Vec<_> = layout.points.iter().map(|point| read(&point.settings).orders).collect();
+        assert_eq!(names(&record), wanted);
+        let orders: Vec<_> = settings.iter().map(|settings| settings.orders).collect();
         assert_eq!(orders, [Some(Count(100_000)); 4], "what a small machine carries");
     }
 
     #[test]
     fn all_points_have_the_same_load_and_threading() {
-        let asked = asked(&[(Axis::Strategies, "1,8,30")], "");
-        let layout = lay_out(&asked, &fake::plain(16).machine()).unwrap();
-        for point in &layout.points {
-            assert_eq!(read(&point.settings).orders, Some(Count(100_000)), "the least of them");
-            assert_eq!(read(&point.settings).threading, Some(Choice::Fixed(Threading::Shared)));
+        let (record, settings) = lay_out_on(16, &asked(&[(Axis::Strategies, "1,8,30")], "")).unwrap();
+        for settings in settings {
+            assert_eq!(settings.orders, Some(Count(100_000)), "the least of them");
+            assert_eq!(settings.threading, Some(Choice::Fixed(Threading::Shared)));
         }
-        assert!(layout.notes[0].contains("shared threading"), "{:?}", layout.notes);
+        assert!(record.notes[0].contains("shared threading"), "{:?}", record.notes);
     }
 
     #[test]
     fn rates_become_orders_in_one_window() {
-        let layout =
-            lay_out(&asked(&[(Axis::Rate, "10k,20k")], "window=2s"), &fake::plain(2).machine()).unwrap();
-        let orders: Vec<_> =
-            layout.points.iter().map(|point| read(&point.settings).orders.unwrap().0).collect();
+        let (_, settings) = lay_out_on(2, &asked(&[(Axis::Rate, "10k,20k")], "window=2s")).unwrap();
+        let orders: Vec<_> = settings.iter().map(|settings| settings.orders.unwrap().0).collect();
         assert_eq!(orders, [20_000, 40_000]);
         for base in ["schedule=f.csv", "arrivals=stress"] {
-            let error = lay_out(&asked(&[(Axis::Rate, "10k")], base), &fake::plain(2).machine()).unwrap_err();
+            let error = lay_out_on(2, &asked(&[(Axis::Rate, "10k")], base)).unwrap_err();
             assert!(error.to_string().contains("--rate with --"), "{error}");
         }
     }
@@ -297,18 +280,17 @@ mod tests {
     #[test]
     fn unavailable_values_fail_unless_from_a_preset() {
         let mut asked = asked(&[(Axis::Capacity, "64,100")], "");
-        let error = lay_out(&asked, &fake::plain(2).machine()).unwrap_err().to_string();
+        let error = lay_out_on(2, &asked).unwrap_err().to_string();
         assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");
         asked.preset = Some("bill".into());
-        let layout = lay_out(&asked, &fake::plain(2).machine()).unwrap();
-        assert_eq!((names(&layout), layout.notes.len()), (vec!["capacity=64"], 1));
-        assert!(layout.notes[0].contains("capacity=100 left out"), "{:?}", layout.notes);
+        let (record, _) = lay_out_on(2, &asked).unwrap();
+        assert_eq!((names(&record), record.notes.len()), (vec!["capacity=64"], 1));
+        assert!(record.notes[0].contains("capacity=100 left out"), "{:?}", record.notes);
     }
 
     #[test]
     fn without_axes_there_is_one_point() {
-        let layout = lay_out(&asked(&[], "venues=2"), &fake::plain(2).machine()).unwrap();
-        assert_eq!(names(&layout), ["base"]);
-        assert_eq!(read(&layout.points[0].settings).venues, Some(Count(2)));
+        let (record, settings) = lay_out_on(2, &asked(&[], "venues=2")).unwrap();
+        assert_eq!((names(&record), settings[0].venues), (vec!["base"], Some(Count(2))));
     }
 }

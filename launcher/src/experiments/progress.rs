@@ -25,7 +25,6 @@ pub struct SweepProgress {
 }
 
 impl SweepProgress {
-    /// Creates a progress line for `total` runs, if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool, total: usize) -> Self {
         let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
         Self { bar, began: Instant::now(), measured: 0 }

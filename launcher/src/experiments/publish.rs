@@ -18,18 +18,15 @@ pub struct PublishableReport {
 }
 
 impl PublishableReport {
-    /// Joins an experiment's tables and its saved document, to print and write both.
     pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
         Ok(Self { report, file: D::FILE, json: document.json()? })
     }
 
-    /// Writes the experiment's document and tables into a folder.
     pub fn save(&self, folder: &Path) -> Result<()> {
         write_atomically(&folder.join(self.file), &self.json)?;
         self.report.save(folder)
     }
 
-    /// Prints the experiment's document, or its tables, notes, answer and verdict.
     pub fn print(&self, json: bool) -> Result<()> {
         let mut out = crate::output::stdout();
         let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
@@ -48,8 +45,7 @@ impl PublishableReport {
     }
 }
 
-/// Publishes the report of an experiment that made runs, with `runs.csv`. Returns the exit code:
-/// interrupted, a run failed, or all is well.
+/// Publishes the report of an experiment that made runs, with `runs.csv`. Returns its exit code.
 pub fn publish(
     record: &SweepRecord,
     folder: &Path,
@@ -59,18 +55,30 @@ pub fn publish(
 ) -> Result<ExitCode> {
     write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
     shown.publish(folder, json)?;
-    if ended == MeasureEnd::Interrupted {
-        let (kind, folder, program) = (&record.kind, folder.display(), crate::output::program());
-        let (made, planned) = (record.runs().count(), record.planned_runs());
-        complain(&format!(
-            "interrupted: {made} of {planned} runs of the {kind} are made; {program} sweep --resume {folder} finishes the {kind}"
-        ));
-        return Ok(crate::runtime::signals::exit_code());
+    let (kind, program) = (&record.kind, crate::output::program());
+    let (made, planned) = (record.runs().count(), record.planned_runs());
+    let resume = format!("{program} sweep --resume {} finishes the {kind}", folder.display());
+    let failed = record.runs().filter(|run| !run.outline.is_sound() && !record.keeps_failures);
+    let failures = failed.map(|run| {
+        let why = run.outline.reasons.first().map_or("no reason given", String::as_str);
+        format!("{}: {why}", run.folder)
+    });
+    let interrupted = format!("{made} of {planned} runs of the {kind} are made; {resume}");
+    Ok(exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made))
+}
+
+/// Returns the exit code of an experiment with `made` runs: interrupted, a run failed, or all is
+/// well. Complains unless all is well.
+pub fn exit_code(ended: MeasureEnd, interrupted: &str, failures: &[String], made: usize) -> ExitCode {
+    match (ended, failures) {
+        (MeasureEnd::Interrupted, _) => {
+            complain(&format!("interrupted: {interrupted}"));
+            crate::runtime::signals::exit_code()
+        }
+        (MeasureEnd::Complete, [first, ..]) => {
+            complain(&format!("error: {} of {made} runs failed, the first: {first}", failures.len()));
+            ExitCode::FAILURE
+        }
+        (MeasureEnd::Complete, []) => ExitCode::SUCCESS,
     }
-    let bad: Vec<_> = record.runs().filter(|run| !run.outline.is_sound()).collect();
-    let Some(first) = bad.first().filter(|_| !record.keeps_failures) else { return Ok(ExitCode::SUCCESS) };
-    let why = first.outline.reasons.first().map_or("no reason given", String::as_str);
-    let (failed, all) = (bad.len(), record.runs().count());
-    complain(&format!("error: {failed} of {all} runs failed, the first: {}: {why}", first.folder));
-    Ok(ExitCode::FAILURE)
 }

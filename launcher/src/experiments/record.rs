@@ -2,50 +2,55 @@
 
 use super::flags::SweepRequest;
 use super::measure::discard_unrecorded_runs;
-use super::points::PointLayout;
-use crate::config::{Common, Settings, UsageError};
+use super::usage;
+use crate::config::{Common, Settings};
 use crate::host::{Machine, System};
 use crate::planner;
 use crate::runtime::folder;
 use analysis::document::Document;
 use analysis::experiment::{SweepPlan, SweepRecord, SweepState};
 use analysis::stats::MachineKey;
+use analysis::units::Count;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Creates the record of a planned experiment, without runs.
+/// Creates the record of a requested experiment, without points.
 pub fn new_record(
     kind: &str,
     asked: &SweepRequest,
-    layout: PointLayout,
     default_repeats: u64,
     machine: Machine,
     common: &Common,
-) -> Result<SweepRecord> {
-    let repeats = asked.repeats(default_repeats).0;
-    let base = Settings { repeats: Some(asked.repeats(default_repeats)), ..layout.base };
-    planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &machine)?;
-    Ok(SweepRecord {
+) -> SweepRecord {
+    SweepRecord {
         version: env!("CARGO_PKG_VERSION").into(),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         kind: kind.into(),
-        preset: None,
+        preset: asked.preset.clone(),
         state: SweepState::Running,
         launcher: (0, 0),
         machine,
-        seed: base.seed.map_or(1, |seed| seed.0),
-        base: base.to_texts(),
-        axes: layout.axes,
-        repeats: u32::try_from(repeats)?,
+        seed: asked.base.seed.map_or(1, |seed| seed.0),
+        base: asked.base.to_texts(),
+        axes: Vec::new(),
+        repeats: u32::try_from(asked.repeats(default_repeats).0).unwrap_or(u32::MAX),
         keep_logs: false,
         weaker_sandbox: common.allow_weaker_sandbox,
         start_timeout_ns: common.start_timeout.0,
-        notes: layout.notes,
-        points: layout.points,
+        notes: Vec::new(),
+        points: Vec::new(),
         search: None,
         keeps_failures: false,
-    })
+    }
+}
+
+/// Sets what all points of a record share.
+pub fn set_base(record: &mut SweepRecord, base: Settings) -> Result<()> {
+    let base = Settings { repeats: Some(Count(record.repeats.into())), ..base };
+    record.base = base.to_texts();
+    planner::resolve(&Settings { technique: None, isolation: None, ..base }, &record.machine)?;
+    Ok(())
 }
 
 /// Reads the record of an experiment, and checks that this build has every setting in it.
@@ -58,7 +63,7 @@ pub fn read(folder: &Path) -> Result<SweepRecord> {
 }
 
 /// Creates the folder of a new experiment, `<out>/<time>-<kind>`, and saves the record in it.
-pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
+pub fn create(mut record: SweepRecord) -> Result<(SweepRecord, PathBuf)> {
     let out = Settings::from_texts(&record.base)?.out.unwrap_or_else(|| PathBuf::from("runs"));
     if let Some(load) = System::read().load {
         record.notes.push(format!("load of the machine when it began: {load:.1}"));
@@ -66,17 +71,15 @@ pub fn create(record: &mut SweepRecord) -> Result<PathBuf> {
     let folder = folder::create_result_folder(&out, &record.started, &record.kind)?;
     record.take_over();
     record.save(&folder)?;
-    Ok(folder)
+    Ok((record, folder))
 }
 
 /// Reads the record of an interrupted experiment, to be continued by this process.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<SweepRecord> {
     if folder.join(SweepPlan::FILE).exists() {
         let name = folder.display();
-        return Err(UsageError(format!(
-            "{name}: a planned sweep: launcher sweep --run all {name} makes what is missing, --join gathers it"
-        ))
-        .into());
+        let how = format!("launcher sweep --run all {name} makes what is missing, --join gathers it");
+        return usage(format!("{name}: a planned sweep: {how}"));
     }
     let mut record = read(folder)?;
     if record.is_being_measured() {

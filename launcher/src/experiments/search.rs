@@ -10,7 +10,7 @@
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
 //! %. What was tried is the whole state, so a search can be resumed.
 
-use super::axes::orders_at;
+use super::flags::orders_at;
 use super::measure::{MeasureEnd, RunMaker, measure_one};
 use super::progress::SweepProgress;
 use crate::config::Settings;
@@ -26,14 +26,12 @@ use std::path::Path;
 
 /// The gap that ends the bisection: highest held to lowest not held.
 const CLOSE_ENOUGH: f64 = 1.05;
-/// The share of the offered rate that must be sent.
 const MIN_SENT_SHARE: f64 = 0.99;
 /// Orders that every try has at least: enough for a p99.9.
 const MIN_ORDERS: f64 = 11_000.0;
-/// The longest window of a try, in nanoseconds; with [`FEWEST_ORDERS`] it makes the lowest rate
+/// The longest window of a try, in nanoseconds; with [`MIN_ORDERS`] it makes the lowest rate
 /// that can be tried.
 const MAX_WINDOW_NS: u64 = 60_000_000_000;
-/// The lowest rate that is tried.
 const MIN_RATE_PER_S: f64 = 200.0;
 const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
@@ -46,12 +44,10 @@ enum NextStep {
 /// What to try next for a point.
 fn next_step(search: &RateSearch, first: f64, most_steps: u32) -> NextStep {
     let held = |step: &&RateStep| step.held;
-    let rates = |steps: &mut dyn Iterator<Item = &RateStep>| steps.map(|s| s.rate_per_s).collect::<Vec<_>>();
-    let best = rates(&mut search.steps.iter().filter(held)).into_iter().reduce(f64::max);
+    let best = search.steps.iter().filter(held).map(|step| step.rate_per_s).reduce(f64::max);
     // Noise may fail a rate below one that was held; what counts is the first failure above.
-    let failed =
-        rates(&mut search.steps.iter().filter(|step| !step.held && best.is_none_or(|b| step.rate_per_s > b)));
-    let failed = failed.into_iter().reduce(f64::min);
+    let failed = search.steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
+    let failed = failed.filter(|rate| best.is_none_or(|best| *rate > best)).reduce(f64::min);
     let out_of_steps = search.steps.len() >= most_steps as usize;
     match (best, failed) {
         (None, None) => NextStep::Try(first.clamp(MIN_RATE_PER_S, MAX_RATE_PER_S)),
@@ -83,41 +79,38 @@ pub fn search(
     say: bool,
 ) -> Result<MeasureEnd> {
     let points = record.points.len();
-    loop {
-        let mut open = false;
-        for point in 0..points {
-            let Some(search) = record.search.clone() else { return Ok(MeasureEnd::Complete) };
-            let RateSearch { ended, steps, .. } = &search.points[point];
-            if !ended.is_empty() {
-                continue;
-            }
-            match next_step(&search.points[point], search.first_per_s, search.max_steps) {
-                NextStep::Done(highest, why) => update(record, point, |search| {
-                    (search.highest_per_s, search.ended) = (highest, why);
-                }),
-                NextStep::Try(rate) => {
-                    open = true;
-                    let name = format!("{} at {}/s", record.points[point].name, plain(rate));
-                    let left = (search.max_steps as usize).saturating_sub(steps.len()) * points;
-                    bar.begin(&name, steps.len(), left);
-                    let Some(step) = attempt(record, folder, point, rate, make)? else {
-                        return Ok(MeasureEnd::Interrupted);
-                    };
-                    bar.end();
-                    if say {
-                        bar.print_line(&describe_step(&record.points[point].name, &step, search.bound_ns));
-                    }
-                    update(record, point, |search| search.steps.push(step));
+    for point in (0..points).cycle() {
+        let Some(search) = record.search.clone() else { break };
+        if search.points.iter().all(|point| !point.ended.is_empty()) {
+            break;
+        }
+        let RateSearch { ended, steps, .. } = &search.points[point];
+        if !ended.is_empty() {
+            continue;
+        }
+        match next_step(&search.points[point], search.first_per_s, search.max_steps) {
+            NextStep::Done(highest, why) => update(record, point, |search| {
+                (search.highest_per_s, search.ended) = (highest, why);
+            }),
+            NextStep::Try(rate) => {
+                let name = format!("{} at {}/s", record.points[point].name, plain(rate));
+                let left = (search.max_steps as usize).saturating_sub(steps.len()) * points;
+                bar.begin(&name, steps.len(), left);
+                let Some(step) = attempt(record, folder, point, rate, make)? else {
+                    return Ok(MeasureEnd::Interrupted);
+                };
+                bar.end();
+                if say {
+                    bar.print_line(&describe_step(&record.points[point].name, &step, search.bound_ns));
                 }
+                update(record, point, |search| search.steps.push(step));
             }
-            record.save(folder)?;
         }
-        if !open {
-            record.state = SweepState::Complete;
-            record.save(folder)?;
-            return Ok(MeasureEnd::Complete);
-        }
+        record.save(folder)?;
     }
+    record.state = SweepState::Complete;
+    record.save(folder)?;
+    Ok(MeasureEnd::Complete)
 }
 
 fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateSearch)) {
@@ -126,8 +119,7 @@ fn update(record: &mut SweepRecord, point: usize, change: impl FnOnce(&mut RateS
     }
 }
 
-/// Formats one tried rate of the search for its progress display.
-pub(super) fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
+fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(
         "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs",
@@ -165,71 +157,60 @@ fn attempt(
         ..point
     };
     let bound_ns = record.search.as_ref().map_or(0, |search| search.bound_ns);
-    let mut tries: Vec<RateTrial> = Vec::new();
-    let mut folders = Vec::new();
-    while majority(&tries, record.repeats).is_none() {
-        let seed = Some(Count(record.seed_of(tries.len() as u32)));
-        let Some((name, outline)) =
-            measure_one(record, folder, &Settings { seed, ..settings.clone() }, make)?
-        else {
-            return Ok(None);
-        };
+    let (mut runs, mut losses, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+    let held = loop {
+        if let Some(held) = majority(&losses, record.repeats) {
+            break held;
+        }
+        let seed = Some(Count(record.seed_of(runs.len() as u32)));
+        let settings = Settings { seed, ..settings.clone() };
+        let Some((name, outline)) = measure_one(record, folder, &settings, make)? else { return Ok(None) };
+        losses.push(loss(&outline, bound_ns));
+        runs.push(outline);
         folders.push(name);
-        tries.push(judge(&outline, bound_ns));
-    }
-    Ok(Some(step(rate, &tries, folders, majority(&tries, record.repeats) == Some(true))))
-}
-
-/// What one run at a rate came to.
-#[derive(Clone, Debug)]
-struct RateTrial {
-    achieved_per_s: Option<f64>,
-    p999_ns: Option<u64>,
-    /// Why it did not hold the rate; `None`: it did.
-    lost: Option<String>,
+    };
+    let middle =
+        |of: &dyn Fn(&RunOutline) -> Option<f64>| median(&runs.iter().map(of).collect::<Option<Vec<_>>>()?);
+    Ok(Some(RateStep {
+        rate_per_s: rate,
+        achieved_per_s: middle(&|run| run.achieved_per_s),
+        p999_ns: middle(&|run| Some(p999_ns(run)? as f64)).map(|ns| ns as u64),
+        held,
+        runs_held: losses.iter().filter(|loss| loss.is_none()).count() as u32,
+        // Of the first run that was lost, also where most were not.
+        why: losses.into_iter().flatten().next().unwrap_or_default(),
+        folders,
+    }))
 }
 
 /// Whether most of `repeats` runs hold their rate. `None`: the missing runs decide.
-fn majority(tries: &[RateTrial], repeats: u32) -> Option<bool> {
+fn majority(losses: &[Option<String>], repeats: u32) -> Option<bool> {
     let most = repeats as usize / 2 + 1;
-    let held = tries.iter().filter(|run| run.lost.is_none()).count();
+    let held = losses.iter().filter(|loss| loss.is_none()).count();
     let can_be_lost = (repeats as usize).saturating_sub(most);
     if held >= most {
         return Some(true);
     }
-    (tries.len() - held > can_be_lost).then_some(false)
+    (losses.len() - held > can_be_lost).then_some(false)
 }
 
-fn judge(run: &RunOutline, bound_ns: u64) -> RateTrial {
-    let p999_ns = Percentile::P999.get(&run.measure(Measure::RtVenueFromDue));
+fn p999_ns(run: &RunOutline) -> Option<u64> {
+    Percentile::P999.get(&run.measure(Measure::RtVenueFromDue))
+}
+
+/// Why a run does not hold its rate; `None`: it does.
+fn loss(run: &RunOutline, bound_ns: u64) -> Option<String> {
     let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
-    let lost = if !run.is_sound() {
-        Some(format!("the run failed: {}", run.reasons.first().map_or("no reason given", String::as_str)))
-    } else if share.is_none_or(|share| share < MIN_SENT_SHARE) {
-        Some(format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0))
-    } else {
-        match p999_ns {
-            None => Some("too few orders for a p99.9".into()),
-            Some(ns) if ns > bound_ns => Some(format!("p99.9 {}", duration(ns))),
-            Some(_) => None,
-        }
-    };
-    RateTrial { achieved_per_s: run.achieved_per_s, p999_ns, lost }
-}
-
-/// The runs at a rate, in one. Why: of the first run that was lost, also where most were not.
-fn step(rate_per_s: f64, tries: &[RateTrial], folders: Vec<String>, held: bool) -> RateStep {
-    let all = |of: &dyn Fn(&RateTrial) -> Option<f64>| {
-        tries.iter().map(of).collect::<Option<Vec<_>>>().and_then(|values| median(&values))
-    };
-    RateStep {
-        rate_per_s,
-        achieved_per_s: all(&|run| run.achieved_per_s),
-        p999_ns: all(&|run| run.p999_ns.map(|ns| ns as f64)).map(|ns| ns as u64),
-        held,
-        runs_held: tries.iter().filter(|run| run.lost.is_none()).count() as u32,
-        why: tries.iter().find_map(|run| run.lost.clone()).unwrap_or_default(),
-        folders,
+    if !run.is_sound() {
+        let why = run.reasons.first().map_or("no reason given", String::as_str);
+        return Some(format!("the run failed: {why}"));
+    }
+    if share.is_none_or(|share| share < MIN_SENT_SHARE) {
+        return Some(format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0));
+    }
+    match p999_ns(run) {
+        None => Some("too few orders for a p99.9".into()),
+        Some(ns) => (ns > bound_ns).then(|| format!("p99.9 {}", duration(ns))),
     }
 }
 
@@ -260,32 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_closed_in_on() {
+    fn rate_is_doubled_halved_or_quartered() {
         let (highest, why, tried) = found(100_000.0, 20_000.0, 12);
-        let highest = highest.unwrap();
-        assert!((95_000.0..=100_000.0).contains(&highest), "{highest} {why} {tried:?}");
+        assert!((95_000.0..=100_000.0).contains(&highest.unwrap()), "{highest:?} {why} {tried:?}");
         assert_eq!(tried[..4], [20_000.0, 40_000.0, 80_000.0, 160_000.0]);
-        assert!(tried.len() <= 12);
-    }
-
-    #[test]
-    fn a_machine_that_holds_nothing_says_so() {
         let (highest, why, tried) = found(0.0, 20_000.0, 12);
         assert_eq!(highest, None);
         assert!(why.contains("even the lowest rate tried, 200/s, is not held"), "{why}");
         assert_eq!(tried, [20_000.0, 5_000.0, 1_250.0, 312.5, 200.0]);
-        assert!(
-            found(0.0, 20_000.0, 2).1.contains("1,250/s") || found(0.0, 20_000.0, 2).1.contains("5,000/s")
-        );
-    }
-
-    fn tried(held: &[bool]) -> Vec<RateTrial> {
-        let run = |held: &bool| RateTrial {
-            achieved_per_s: Some(1.0),
-            p999_ns: Some(if *held { 1 } else { 9 }),
-            lost: (!held).then(|| "a stall".to_owned()),
-        };
-        held.iter().map(run).collect()
+        let (_, why, _) = found(0.0, 20_000.0, 2);
+        assert!(why.contains("5,000/s"), "{why}");
     }
 
     #[test]
@@ -303,10 +268,9 @@ mod tests {
             (&[false], 2, Some(false)),
             (&[true, true], 2, Some(true)),
         ] {
-            assert_eq!(majority(&tried(held), repeats), wanted, "{held:?} of {repeats}");
+            let losses: Vec<_> = held.iter().map(|held| (!held).then(String::new)).collect();
+            assert_eq!(majority(&losses, repeats), wanted, "{held:?} of {repeats}");
         }
-        let step = step(5.0, &tried(&[false, true, true]), Vec::new(), true);
-        assert_eq!((step.runs_held, step.p999_ns, step.why.as_str()), (2, Some(1), "a stall"));
     }
 
     proptest! {

@@ -28,29 +28,14 @@ impl Progress {
             "{spinner} {msg:<12} [{bar:32}] {percent:>3}% {human_pos}/{human_len} {eta}"
         };
         let style = ProgressStyle::with_template(template).expect("a constant template");
-        // A phase with known steps draws on updates and needs no timer.
-        self.begin(style, name, total, total == 0);
-    }
-
-    /// Begins a phase whose progress is time; it takes `total_ns` nanoseconds.
-    pub fn time(&self, name: &'static str, total_ns: u64) {
-        let template = "{spinner} {msg} [{bar:24}] {percent:>3}% {eta} left";
-        self.begin(
-            ProgressStyle::with_template(template).expect("a constant template"),
-            name,
-            total_ns,
-            true,
-        );
-    }
-
-    fn begin(&self, style: ProgressStyle, name: &'static str, total: u64, ticks: bool) {
         self.bar.disable_steady_tick();
         // The style first: each of the others draws.
         self.bar.set_style(style.progress_chars("=> "));
         self.bar.reset();
         self.bar.set_length(total);
         self.bar.set_message(name);
-        if ticks && !self.bar.is_hidden() {
+        // A phase with known steps draws on updates and needs no timer.
+        if total == 0 && !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(200));
         }
     }
@@ -59,11 +44,6 @@ impl Progress {
     pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
-    }
-
-    /// Sets the message of the current phase.
-    pub fn set_message(&self, what: String) {
-        self.bar.set_message(what);
     }
 
     /// Sets the position of the current phase.

@@ -9,6 +9,7 @@ use shm::sync::Ordering;
 /// A field in the result segment of every benchmark agent.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Field {
     /// [`READY`] or [`DONE`].
     State = HEADER_WORDS,
@@ -20,11 +21,8 @@ pub enum Field {
     End,
     /// CPU time in nanoseconds.
     Cpu,
-    /// Voluntary context switches.
     Voluntary,
-    /// Involuntary context switches.
     Involuntary,
-    /// Page faults.
     Faults,
 }
 
@@ -54,9 +52,6 @@ pub struct AgentAccount(AtomicWords);
 
 impl AgentAccount {
     /// Attaches the result segment of a benchmark agent.
-    ///
-    /// # Errors
-    /// A segment is missing or not this agent's.
     pub fn attach(attached: &mut Attached<'_>, agent: usize) -> Result<Self, RegionError> {
         Ok(Self(attached.region(&segment_name(agent), KIND)?.words()))
     }

@@ -23,11 +23,9 @@ const HEAD_WORDS: u64 = 64;
 
 /// The state and resources that an injected fault of a strategy needs.
 pub struct FaultContext {
-    /// Index of the strategy.
     strategy: u16,
     /// The memory of this process is not limited yet.
     is_unlimited: bool,
-    /// Resources of its surroundings.
     surroundings: Surroundings,
     /// The exhaustion of a shared resource in progress.
     taking: Option<ResourceGrab>,

@@ -10,8 +10,7 @@
 //! Only the first incarnation has faults. Faults that the launcher performs by signal are in
 //! `launcher::faults::schedule`.
 
-pub use super::acts::FaultContext;
-pub use super::acts::{forge_headers, forge_status, perform, scribble_once};
+pub use super::acts::{FaultContext, forge_headers, forge_status, perform, scribble_once};
 use crate::faults::is_by_signal;
 use crate::faults::resources::Surroundings;
 use crate::technique_ends::BoxedProducer;
@@ -54,7 +53,6 @@ pub struct OwnFaults {
     pub at: Vec<(u64, FaultKind)>,
     /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
-    /// Resources of its surroundings that faults need.
     surroundings: Surroundings,
 }
 
@@ -89,17 +87,9 @@ impl OwnFaults {
     /// Wraps the technique's producer so that faults occur within its pushes.
     pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
         let means = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
-        let (strategy, venues, pushes) = (self.strategy, self.venues, self.pushes.clone());
-        FaultyProducer(Arc::new(Mutex::new(FaultyState {
-            strategy,
-            venues,
-            producer,
-            pushes,
-            next_sequence: 0,
-            is_held: false,
-            means,
-            act,
-        })))
+        let faults = self.clone();
+        let state = FaultyState { faults, producer, next_sequence: 0, is_held: false, means, act };
+        FaultyProducer(Arc::new(Mutex::new(state)))
     }
 
     /// Wraps the strategy's agent so that faults occur at their times. Its session has a clone of
@@ -111,11 +101,8 @@ impl OwnFaults {
 
 /// The state that both wrappers share, on one thread.
 struct FaultyState {
-    strategy: u16,
-    venues: u16,
+    faults: OwnFaults,
     producer: BoxedProducer,
-    /// Faults by order sequence and step of its push.
-    pushes: Vec<(u64, Step, FaultKind)>,
     /// Sequence of the next order to push.
     next_sequence: u64,
     /// A push was abandoned: this producer pushes nothing more.
@@ -148,7 +135,8 @@ impl Producer for FaultyProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         let mut shared = self.shared();
-        let FaultyState { producer, pushes, next_sequence, is_held, means, act, .. } = &mut *shared;
+        let FaultyState { faults: OwnFaults { pushes, .. }, producer, next_sequence, is_held, means, act } =
+            &mut *shared;
         if *is_held {
             return Err(Full);
         }
@@ -194,15 +182,9 @@ impl FaultyState {
     /// pushed.
     fn flood(&mut self) -> usize {
         for pushed in 0..FLOOD_BATCH {
-            let order = Order {
-                delay_ns: FLOOD_DELAY_NS,
-                price: 1,
-                quantity: 1,
-                ..Order::new(
-                    OrderId::new(self.strategy, 0, self.next_sequence),
-                    (self.next_sequence % u64::from(self.venues)) as u16,
-                )
-            };
+            let id = OrderId::new(self.faults.strategy, 0, self.next_sequence);
+            let venue = (self.next_sequence % u64::from(self.faults.venues)) as u16;
+            let order = Order { delay_ns: FLOOD_DELAY_NS, price: 1, quantity: 1, ..Order::new(id, venue) };
             if self.producer.try_push(&order.to_message()).is_err() {
                 return pushed;
             }
@@ -216,7 +198,6 @@ impl FaultyState {
 pub struct FaultyAgent<A> {
     agent: A,
     producer: FaultyProducer,
-    /// Faults by time in nanoseconds after the start, latest first.
     at: Vec<(u64, FaultKind)>,
 }
 

@@ -49,7 +49,6 @@ pub struct ResourceGrab {
     steps: usize,
     crowd: Option<ChildCrowd>,
     files: Vec<File>,
-    /// The run's memory that it can write.
     memory: Vec<AtomicWords>,
 }
 
@@ -148,7 +147,6 @@ impl ResourceGrab {
     }
 }
 
-/// Returns the first success.
 fn any_ok(all: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
     all.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
 }

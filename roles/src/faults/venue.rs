@@ -25,7 +25,6 @@ use system::clock::Timebase;
 
 /// Additional delay of a slow venue's reports, in nanoseconds.
 pub const SLOW_BY_NS: u64 = 100_000_000;
-/// Orders that a disconnect visits per duty cycle.
 const SWEEP_BATCH: usize = 64;
 
 /// The period of a venue's fault, in nanoseconds after the start.
@@ -40,7 +39,6 @@ struct FaultWindow {
 pub struct FaultyVenue<V> {
     venue: V,
     windows: Vec<FaultWindow>,
-    /// The state of the active fault.
     state: FaultState,
     /// When the next fault begins or ends, in ticks.
     changes_at: u64,
@@ -55,7 +53,6 @@ struct FaultState {
     late: VecDeque<(u64, Report)>,
     /// Messages sent while the session was down, with their numbers.
     missed: VecDeque<(u64, Report)>,
-    /// The gateway has resumed the session since it was last down.
     is_resumed: bool,
     capacity: usize,
     /// Number of the last message.
@@ -72,8 +69,8 @@ impl FaultState {
 }
 
 impl<V: Venue> FaultyVenue<V> {
-    /// Wraps a gateway's venue with the faults of the plan. It holds at most `max_held` orders.
-    pub fn new(venue: V, context: &VenueContext, faults: &[Fault], max_held: usize) -> Self {
+    /// Wraps a gateway's venue with the faults of the plan.
+    pub fn new(venue: V, context: &VenueContext, faults: &[Fault]) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
             (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == context.venue => {
                 Some(FaultWindow {
@@ -84,7 +81,7 @@ impl<V: Venue> FaultyVenue<V> {
             }
             _ => None,
         };
-        let capacity = max_held.saturating_mul(V::INFO.reports_per_order.into()).max(64);
+        let capacity = context.max_held.saturating_mul(V::INFO.reports_per_order.into()).max(64);
         let state = FaultState {
             kind: None,
             late: VecDeque::with_capacity(capacity),
@@ -98,7 +95,6 @@ impl<V: Venue> FaultyVenue<V> {
         Self { venue, windows: faults.iter().filter_map(window).collect(), state, changes_at: 0, sweep: None }
     }
 
-    /// Updates the active fault.
     fn update(&mut self, now: u64, time: Timebase) {
         if now < self.changes_at {
             return;
@@ -128,12 +124,15 @@ struct FaultyReports<'a, R> {
     cancels: Option<u8>,
 }
 
-impl<R: Reports> FaultyReports<'_, R> {
+impl<'a, R: Reports> FaultyReports<'a, R> {
+    const fn new(reports: &'a mut R, state: &'a mut FaultState, now: u64) -> Self {
+        Self { reports, state, now, cancels: None }
+    }
+
     fn send_now(&mut self, report: Report) -> Result<(), ReportsFull> {
         self.send_as(self.state.sent + 1, report)
     }
 
-    /// Sends a message with a given number.
     fn send_as(&mut self, number: u64, report: Report) -> Result<(), ReportsFull> {
         // Nothing overtakes missed messages.
         if !self.state.is_resumed || !self.state.missed.is_empty() {
@@ -145,7 +144,6 @@ impl<R: Reports> FaultyReports<'_, R> {
         Ok(())
     }
 
-    /// Returns the reason of a cancellation.
     fn cancel_reason(&self, report: &Report) -> u8 {
         let is_down = self.state.kind == Some(FaultKind::Disconnect);
         // An exchange reports each order of a mass cancel as withdrawn, also those of a disconnect.
@@ -238,11 +236,8 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             Some(FaultKind::Mute | FaultKind::Disconnect) => return None,
             Some(FaultKind::Reject) => {}
             _ => {
-                self.venue.accept(
-                    order,
-                    now,
-                    &mut FaultyReports { reports, state: &mut self.state, now, cancels: None },
-                );
+                let mut reports = FaultyReports::new(reports, &mut self.state, now);
+                self.venue.accept(order, now, &mut reports);
                 return None;
             }
         }
@@ -253,7 +248,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             cumulative: 0,
             ..gateway::in_full(order)
         };
-        let said = FaultyReports { reports, state: &mut self.state, now, cancels: None }.send_now(refusal);
+        let said = FaultyReports::new(reports, &mut self.state, now).send_now(refusal);
         debug_assert!(said.is_ok(), "there is room for what is said at once");
         None
     }
@@ -268,8 +263,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         }
         while self.state.late.front().is_some_and(|(due, _)| *due <= now) && reports.has_capacity() {
             let Some((_, report)) = self.state.late.pop_front() else { break };
-            let mut saying =
-                FaultyReports { reports: &mut *reports, state: &mut self.state, now, cancels: None };
+            let mut saying = FaultyReports::new(&mut *reports, &mut self.state, now);
             if saying.state.kind != Some(FaultKind::Mute) && saying.send_now(report).is_err() {
                 debug_assert!(false, "asked before");
             }
@@ -285,8 +279,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
         // A venue is only called while a report fits.
         let has_capacity = reports.has_capacity() && self.state.has_capacity();
         if has_capacity && self.venue.next_deadline() <= now {
-            self.venue
-                .advance(now, &mut FaultyReports { reports, state: &mut self.state, now, cancels: None });
+            self.venue.advance(now, &mut FaultyReports::new(reports, &mut self.state, now));
         }
     }
 

@@ -8,7 +8,7 @@ use anyhow::Result;
 use journal::JournalFollower;
 use orchestrator::{Core, OutputWatermarks, Replica};
 use protocol::log_scan::LogTotals;
-use protocol::plan::Plan;
+use protocol::plan::{Plan, Role};
 use protocol::stamps::Stamps;
 use protocol::trading::{return_path, session_out};
 use protocol::wire::MAX_STRATEGIES;
@@ -16,7 +16,6 @@ use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
 
-/// The replica of the engine in a hot standby.
 pub(super) struct EngineStandby {
     core: Option<Core>,
     stamps: Stamps,
@@ -67,6 +66,6 @@ impl StandbyBody for EngineStandby {
     }
 
     fn hand_over(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {
-        recovered::store_standby(attached, (follower, self.totals));
+        recovered::standby(attached, Role::Orchestrator).store((follower, self.totals));
     }
 }

@@ -2,10 +2,12 @@
 
 use super::{PublishedCounts, StandbyBody};
 use crate::book;
+use crate::recovered;
 use crate::role_context::RoleContext;
 use anyhow::Result;
 use journal::JournalFollower;
 use protocol::log_scan::LogTotals;
+use protocol::plan::Role;
 use protocol::segments;
 use protocol::trading::session_in;
 use shm::attached::Attached;
@@ -13,7 +15,6 @@ use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup};
 
-/// The replica of a venue's exchange in a hot standby.
 pub(super) struct ExchangeStandby {
     venue: u16,
     market: Option<MarketSetup>,
@@ -59,6 +60,6 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn hand_over(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {
-        book::store_standby(attached, self.venue, (follower, self.totals));
+        recovered::standby(attached, Role::Exchange(self.venue)).store((follower, self.totals));
     }
 }

@@ -1,4 +1,4 @@
-//! Faults in the strategy's own process: scribbling, forged headers and leaks.
+//! Faults in the strategy's own process: scribbling and forged headers.
 
 use protocol::plan::FaultKind;
 use roles::faults::Draws;
@@ -31,15 +31,4 @@ fn forging_overwrites_headers_only() {
     perform(FaultKind::ForgeHeader, &mut means);
     let is_forged = words.iter().map(|word| word.load(Ordering::Relaxed) == u64::MAX);
     assert!(is_forged.eq((0..64).map(|place| place < HEADER_WORDS)));
-}
-
-#[test]
-fn a_leak_is_nothing_until_it_begins() {
-    let mut means = FaultContext::new(0, false, Surroundings::default());
-    means.leak();
-    perform(FaultKind::Flood, &mut means);
-    assert!(means.floods && !means.leaks);
-    perform(FaultKind::Leak, &mut means);
-    means.leak();
-    assert!(means.leaks);
 }

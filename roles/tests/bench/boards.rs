@@ -155,13 +155,3 @@ fn torn_value_is_detected_at_every_word() {
         assert!(!content::is_whole(&vec![0; words], 41), "never written");
     }
 }
-
-#[test]
-fn versions_and_writes_are_the_same_numbers() {
-    let mut versions = [0; 3];
-    for write in 0..20 {
-        let cell = write % 3;
-        versions[cell] += 1;
-        assert_eq!(content::number(versions[cell], cell, 3), write as u64);
-    }
-}

@@ -120,7 +120,7 @@ pub struct LabCell {
 }
 
 /// One run of the queue benchmark with one combination of settings. Times are nanoseconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabRun {
     /// Number of the run, from 0.
     pub number: u32,

@@ -1,10 +1,8 @@
-//! `launcher bill`: measures the cost of each isolation level, by technique. Each row is one
-//! isolation level with one technique.
+//! `launcher bill`: measures the cost of each isolation level, by technique.
 //!
 //! A row for each level and technique: what the engine adds to an order, the difference to the
-//! reference row with its interval, and what else it costs: CPU, start-up, memory, page faults,
-//! context switches. What a level contains when a strategy goes wrong is added once it is
-//! measured (`contains` of a row).
+//! reference row with its interval, and what else it costs. What a level contains when a strategy
+//! goes wrong is added once it is measured (`contains` of a row).
 
 mod rows;
 
@@ -14,8 +12,10 @@ use super::measure::MeasureEnd;
 use super::points::lay_out;
 use super::presets::SweepPreset;
 use super::publish::{PublishableReport, publish};
-use super::record::{self, create, new_record};
-use crate::config::{Common, UsageError};
+use super::record::{self, new_record};
+use super::{Experiment, report_of, usage};
+use crate::config::Common;
+use crate::host::Machine;
 use crate::output::complain;
 use analysis::document::Document;
 use analysis::experiment::{Bill, Containments, SweepRecord, bill, sweep};
@@ -53,52 +53,41 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
             if let Some((key, _)) = flags.swept.0.first() {
                 let key = key.replace('_', "-");
                 let why = "what was measured is not measured again; leave one of them out";
-                return Err(UsageError(format!("--{key} with a folder: {why}")).into());
+                return usage(format!("--{key} with a folder: {why}"));
             }
             let record = record::read(folder)?;
             let shown = report(&record, containments.as_ref())?;
             return publish(&record, folder, &shown, json, MeasureEnd::Complete);
         }
-        None => begin(flags)?,
+        None => flags.begin()?,
     };
     let ended = measure_missing(&mut record, &folder, json)?;
     let shown = match ended {
         MeasureEnd::Complete => report(&record, containments.as_ref())?,
-        MeasureEnd::Interrupted => PublishableReport::new(sweep::report(&record), &record)?,
+        MeasureEnd::Interrupted => report_of(&record, &folder, ended)?,
     };
     publish(&record, &folder, &shown, json, ended)
 }
 
-/// Creates the record of a planned `launcher bill`, and its folder.
-pub(super) fn begin(flags: &BillFlags) -> Result<(SweepRecord, PathBuf)> {
-    let machine = crate::host::machine();
-    let mut asked = flags.swept.request(None, flags.common.config.as_ref())?;
-    let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-    if preset.is_some_and(|preset| preset != SweepPreset::Bill) {
-        return Err(
-            UsageError("--preset with bill: a bill has one preset, its own; leave it out".into()).into()
-        );
+impl Experiment for BillFlags {
+    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+        let mut asked = self.swept.request(None, self.common.config.as_ref())?;
+        let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
+        if preset.is_some_and(|preset| preset != SweepPreset::Bill) {
+            return usage("--preset with bill: a bill has one preset, its own; leave it out");
+        }
+        asked.check_axes(rows::is_bill_axis)?;
+        asked.preset = Some(SweepPreset::Bill.name().to_owned());
+        SweepPreset::Bill.fill_request(&mut asked);
+        let mut record = new_record("bill", &asked, 5, machine, &self.common);
+        record.keep_logs = self.keep_logs;
+        lay_out(&mut record, &asked)?;
+        if record.repeats < MIN_PAIRS as u32 {
+            let why = too_few_repeats_note(&record);
+            complain(&format!("note: {why}: too few runs to compare; showing raw figures"));
+        }
+        Ok(record)
     }
-    if let Some(axis) = asked.axes.iter().map(|values| values[0].axis).find(|axis| !rows::is_bill_axis(*axis))
-    {
-        let why = format!("launcher sweep --{axis} A,B varies it");
-        return Err(UsageError(format!("--{axis} takes one value here: {why}")).into());
-    }
-    asked.weaker_sandbox = flags.common.allow_weaker_sandbox;
-    asked.preset = Some(SweepPreset::Bill.name().to_owned());
-    let mut notes = SweepPreset::Bill.fill_request(&mut asked);
-    let layout = lay_out(&asked, &machine)?;
-    notes.extend(layout.notes.clone());
-    let mut record = new_record("bill", &asked, layout, 5, machine, &flags.common)?;
-    if record.repeats < MIN_PAIRS as u32 {
-        complain(&format!(
-            "note: {}: too few runs to compare; showing raw figures",
-            too_few_repeats_note(&record)
-        ));
-    }
-    (record.preset, record.notes, record.keep_logs) = (asked.preset, notes, flags.keep_logs);
-    let folder = create(&mut record)?;
-    Ok((record, folder))
 }
 
 fn too_few_repeats_note(record: &SweepRecord) -> String {
@@ -106,7 +95,6 @@ fn too_few_repeats_note(record: &SweepRecord) -> String {
     format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
 }
 
-/// Returns the report of the isolation costs from the measured runs.
 pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
     let mut bill = Bill {
         rows: rows::rows(record)?,

@@ -1,23 +1,21 @@
 //! The runs that each row of the bill needs.
 
-use crate::config::{Settings, UsageError};
-use analysis::experiment::Axis;
-use analysis::experiment::{BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
+use crate::config::Settings;
+use crate::experiments::usage;
+use analysis::experiment::{Axis, BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
 use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use analysis::summary::Measure;
+use anyhow::Result;
 use protocol::plan::{Isolation, Placement, Stamps, Technique};
 
 /// Builds a row for each isolation level and technique from the runs of a sweep.
-pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>, UsageError> {
-    let other = record.axes.iter().find(|axis| !is_bill_axis(axis.axis));
-    if let Some(other) = other {
-        return Err(UsageError(format!(
-            "a sweep over {} is no bill: a bill is of techniques and isolation levels at one load",
-            other.axis
-        )));
+pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>> {
+    if let Some(other) = record.axes.iter().find(|axis| !is_bill_axis(axis.axis)) {
+        let why = "a bill is of techniques and isolation levels at one load";
+        return usage(format!("a sweep over {} is no bill: {why}", other.axis));
     }
     if record.search.is_some() || record.kind == "compare" {
-        return Err(UsageError(format!("a {} is no bill: measure one with launcher bill", record.kind)));
+        return usage(format!("a {} is no bill: measure one with launcher bill", record.kind));
     }
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
     let rank = |measured: &RowRuns| {
@@ -36,7 +34,6 @@ pub(super) const fn is_bill_axis(axis: Axis) -> bool {
     matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }
 
-/// The runs of one row.
 struct RowRuns {
     isolation: Isolation,
     technique: Technique,
@@ -47,7 +44,6 @@ struct RowRuns {
 }
 
 impl RowRuns {
-    /// The runs of one placement.
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
@@ -180,16 +176,16 @@ mod tests {
     use super::*;
     use analysis::stats::fixtures;
 
+    fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
+        let (technique, variant) = (Technique::default(), variant.into());
+        RowRuns { isolation, technique, variant, runs, placements: Vec::new() }
+    }
+
     #[test]
     fn each_distinguishing_setting_is_compared_with_its_reference() {
-        let measured = |variant: &str, ns: f64| RowRuns {
-            isolation: Isolation::Process,
-            technique: Technique::default(),
-            variant: variant.into(),
-            runs: (0..8).map(|repeat| fixtures::run(repeat, ns)).collect(),
-            placements: Vec::new(),
-        };
-        let all = [measured("", 300.0), measured("stamps ends", 250.0)];
+        let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
+        let all = [("", 300.0), ("stamps ends", 250.0)]
+            .map(|(variant, ns)| measured(Isolation::Process, variant, runs(ns)));
         let (plain, ends) = (row(&all[0], &all, &[]), row(&all[1], &all, &[]));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
@@ -200,23 +196,16 @@ mod tests {
 
     #[test]
     fn added_cost_is_compared_within_each_placement() {
-        let measured = |isolation: Isolation, ns: f64, far: f64| {
+        let row = |isolation, ns: f64, far: f64| {
             let near = (0..8).map(|repeat| fixtures::run(repeat, ns));
             let far = (8..16).map(|repeat| RunOutline {
                 core_rtt_ns: Some(310.0),
                 core_rtt_after_ns: Some(310.0),
                 ..fixtures::run(repeat, far)
             });
-            let runs = near.chain(far).collect();
-            RowRuns {
-                isolation,
-                technique: Technique::default(),
-                variant: String::new(),
-                runs,
-                placements: Vec::new(),
-            }
+            measured(isolation, "", near.chain(far).collect())
         };
-        let mut all = [measured(Isolation::Thread, 300.0, 600.0), measured(Isolation::Process, 310.0, 650.0)];
+        let mut all = [row(Isolation::Thread, 300.0, 600.0), row(Isolation::Process, 310.0, 650.0)];
         let floors = assign_placements(&mut all);
         assert_eq!(floors, [100.0, 310.0]);
         let found = level_costs(&all[0], &all[1], &floors);

@@ -1,12 +1,12 @@
 //! Loads the runs of a path: one run, a sweep, or a folder of runs.
 
-use crate::config::UsageError;
 use crate::experiments::record::read;
+use crate::experiments::usage;
 use analysis::document::Document;
 use analysis::experiment::{Axis, SweepRecord};
 use analysis::stats::RunOutline;
 use analysis::summary::Summary;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
 
@@ -17,7 +17,6 @@ pub struct SettingRuns {
     pub name: String,
     /// The setting of the runs, as key and text, in a fixed order.
     pub key: Vec<(String, String)>,
-    /// The runs, in the order in which they were made.
     pub runs: Vec<RunOutline>,
 }
 
@@ -26,28 +25,19 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if path.join(SweepRecord::FILE).exists() {
         let record = read(path)?;
         if record.search.is_some() {
-            return Err(UsageError(format!(
-                "{}: a search for the highest rate has no repeats to compare",
-                path.display()
-            ))
-            .into());
+            let why = "a search for the highest rate has no repeats to compare";
+            return usage(format!("{}: {why}", path.display()));
         }
-        let cells: Vec<SettingRuns> = record
-            .points
-            .iter()
-            .filter(|point| !point.runs.is_empty())
-            .map(|point| {
-                let runs = point.outlines();
-                let mut key = key(&runs[0]);
-                key.extend(point.values.get(&Axis::Rate).map(|rate| ("rate".to_owned(), rate.clone())));
-                SettingRuns { name: point.name.clone(), key, runs }
-            })
-            .collect();
-        return if cells.is_empty() {
-            bail!("{}: nothing was measured yet", path.display())
-        } else {
-            Ok(cells)
-        };
+        let measured = record.points.iter().filter(|point| !point.runs.is_empty());
+        let cells = measured.map(|point| {
+            let runs = point.outlines();
+            let mut key = key(&runs[0]);
+            key.extend(point.values.get(&Axis::Rate).map(|rate| ("rate".to_owned(), rate.clone())));
+            SettingRuns { name: point.name.clone(), key, runs }
+        });
+        let cells: Vec<SettingRuns> = cells.collect();
+        ensure!(!cells.is_empty(), "{}: nothing was measured yet", path.display());
+        return Ok(cells);
     }
     if path.join(Summary::FILE).exists() {
         let run = RunOutline::from_summary(&Summary::read(path)?);
@@ -55,33 +45,31 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     }
     let entries = fs::read_dir(path).with_context(|| path.display().to_string())?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|folder| folder.join(Summary::FILE).exists());
     folders.sort();
+    let summaries = folders.iter().map(|folder| Summary::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let cells = group(&summaries);
+    ensure!(
+        !cells.is_empty(),
+        "{}: no run in it: neither {} nor {}, nor folders that have one",
+        path.display(),
+        Summary::FILE,
+        SweepRecord::FILE
+    );
+    Ok(cells)
+}
+
+/// Groups runs by their settings.
+pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
     let mut cells: Vec<SettingRuns> = Vec::new();
-    for folder in folders.iter().filter(|folder| folder.join(Summary::FILE).exists()) {
-        let run = RunOutline::from_summary(&Summary::read(folder)?);
+    for run in summaries.iter().map(RunOutline::from_summary) {
         let key = key(&run);
         match cells.iter_mut().find(|cell| cell.key == key) {
             Some(cell) => cell.runs.push(run),
             None => cells.push(SettingRuns { name: format_setting(&key), key, runs: vec![run] }),
         }
     }
-    if cells.is_empty() {
-        bail!(
-            "{}: no run in it: neither {} nor {}, nor folders that have one",
-            path.display(),
-            Summary::FILE,
-            SweepRecord::FILE
-        );
-    }
-    Ok(cells)
-}
-
-/// Groups repeated runs of one combination of settings that were just made; `None` without any.
-pub fn from_summaries(runs: &[Summary]) -> Option<SettingRuns> {
-    let runs: Vec<RunOutline> = runs.iter().map(RunOutline::from_summary).collect();
-    let first = runs.first()?;
-    let key = key(first);
-    Some(SettingRuns { name: format_setting(&key), key, runs })
+    cells
 }
 
 /// What makes two runs repeats of one setting.

@@ -11,20 +11,24 @@ mod selector;
 use super::flags::SweepRequest;
 use super::launch::measure_missing;
 use super::measure::MeasureEnd;
-use super::points::{ComparedSide, lay_out_sides};
+use super::points::{Candidate, lay_out_sides};
 use super::publish::{PublishableReport, publish};
-use super::record::{create, new_record, read};
-use crate::config::{RunFlags, Slower, UsageError};
+use super::record::{new_record, read};
+use super::{Experiment, usage};
+use crate::config::{RunFlags, Slower};
+use crate::host::Machine;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep};
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
-use load::{SettingRuns, format_setting, from_summaries, load};
-use selector::SideSelector;
+use load::{SettingRuns, format_setting, group, load};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+pub use gate::pass;
+pub(super) use selector::SideSelector;
 
 /// The repeats of a comparison that is measured now.
 const REPEATS: u64 = 10;
@@ -57,11 +61,10 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let (a, b) = sides(flags)?;
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
-    let named = named_keys(a.iter().chain(&b));
     let mut code = ExitCode::SUCCESS;
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(_), Some(_)) => {
-            let (mut record, folder) = begin(flags)?;
+            let (mut record, folder) = flags.begin()?;
             let ended = measure_pairs(&mut record, |record| measure_missing(record, &folder, json))?;
             record.save(&folder)?;
             code = publish(&record, &folder, &super::report_of(&record, &folder, ended)?, json, ended)?;
@@ -74,24 +77,21 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let Some(record) = read(one).ok().filter(|record| record.kind == "compare") else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };
-            code = publish(&record, one, &shown(&record)?, json, MeasureEnd::Complete)?;
+            code = publish(&record, one, &report(&record)?, json, MeasureEnd::Complete)?;
             of_record(&record)?
         }
         ([one], Some(a), Some(b)) => {
-            let found = compare_within(one, a, b)?;
+            let found = within(one, a, b)?;
             show(&found, json)?;
             found
         }
         ([left, right], a, b) => {
-            let chosen =
-                |flag: &str, path: &Path, words: &Option<SideSelector>| -> Result<Vec<SettingRuns>> {
-                    let cells = load(path)?;
-                    Ok(match words {
-                        Some(words) => words.choose(flag, &cells)?,
-                        None => cells,
-                    })
-                };
-            let found = compare_settings(&chosen("a", left, a)?, &chosen("b", right, b)?, &named)?;
+            let chosen = |path: &Path, side: &Option<SideSelector>| -> Result<Vec<SettingRuns>> {
+                let cells = load(path)?;
+                Ok(side.as_ref().map_or(Ok(cells.clone()), |side| side.choose(&cells))?)
+            };
+            let named: Vec<&SideSelector> = a.iter().chain(b).collect();
+            let found = compare_settings(&chosen(left, a)?, &chosen(right, b)?, &named)?;
             show(&found, json)?;
             found
         }
@@ -103,43 +103,20 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints the comparison of settings A and B.
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
     PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
 }
 
-/// Checks that a comparison does not exceed the slowdown of `--fail-if-slower`.
-pub fn pass(gate: Slower, comparisons: &Comparisons) -> Result<()> {
-    Ok(gate::check(gate, comparisons)?)
-}
-
-fn usage<T>(message: &str) -> Result<T> {
-    Err(UsageError(message.into()).into())
-}
-
-/// Reads both sides from the flags.
 fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelector>)> {
-    let side = |flag: &str, text: &Option<String>| {
-        text.as_deref().map(|text| selector::read(flag, text)).transpose()
-    };
+    let side =
+        |flag, text: &Option<String>| text.as_deref().map(|text| SideSelector::parse(flag, text)).transpose();
     Ok((side("a", &flags.a)?, side("b", &flags.b)?))
 }
 
-/// The keys that the words of sides name.
-fn named_keys<'a>(sides: impl Iterator<Item = &'a SideSelector>) -> Vec<&'a str> {
-    sides.flat_map(|words| &words.pairs).map(|(key, _)| key.as_str()).collect()
-}
-
-/// Compares two sides, selected by text, of the runs in a folder.
-pub(super) fn within(folder: &Path, a: &str, b: &str) -> Result<Comparisons> {
-    compare_within(folder, &selector::read("a", a)?, &selector::read("b", b)?)
-}
-
 /// Compares two sides in a folder. The comparison is saved in that of a sweep.
-fn compare_within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<Comparisons> {
+pub(super) fn within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<Comparisons> {
     let cells = load(folder)?;
-    let named = named_keys([a, b].into_iter());
-    let found = compare_settings(&a.choose("a", &cells)?, &b.choose("b", &cells)?, &named)?;
+    let found = compare_settings(&a.choose(&cells)?, &b.choose(&cells)?, &[a, b])?;
     // A folder of runs may hold anything; a sweep's is its own.
     if folder.join(SweepRecord::FILE).exists() {
         PublishableReport::new(compare::report(&found), &found)?.save(folder)?;
@@ -147,23 +124,21 @@ fn compare_within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<C
     Ok(found)
 }
 
-/// Creates the record of a comparison whose runs of A and B alternate, and its folder.
-pub(super) fn begin(flags: &CompareFlags) -> Result<(SweepRecord, PathBuf)> {
-    let (Some(a), Some(b)) = sides(flags)? else { return usage("give both --a and --b") };
-    let machine = crate::host::machine();
-    let common = &flags.run.common;
-    let base = flags.run.settings()?;
-    let asked = SweepRequest { base, weaker_sandbox: common.allow_weaker_sandbox, ..SweepRequest::default() };
-    let sides = [("A", &a), ("B", &b)].map(|(letter, side)| ComparedSide {
-        name: format!("{letter}: {}", format_setting(&side.pairs)),
-        settings: side.settings.clone(),
-        rate: side.rate.clone(),
-    });
-    let layout = lay_out_sides(&asked, &sides, &machine)?;
-    let mut record = new_record("compare", &asked, layout, REPEATS, machine, common)?;
-    record.keep_logs = flags.keep_logs;
-    let folder = create(&mut record)?;
-    Ok((record, folder))
+impl Experiment for CompareFlags {
+    /// The runs of A and B alternate.
+    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+        let (Some(a), Some(b)) = sides(self)? else { return usage("give both --a and --b") };
+        let asked = SweepRequest { base: self.run.settings()?, ..SweepRequest::default() };
+        let sides = [("A", a), ("B", b)].map(|(letter, side)| Candidate {
+            name: format!("{letter}: {}", format_setting(&side.pairs)),
+            own: side.settings,
+            values: side.rate.into_iter().collect(),
+        });
+        let mut record = new_record("compare", &asked, REPEATS, machine, &self.run.common);
+        record.keep_logs = self.keep_logs;
+        lay_out_sides(&mut record, &asked, sides)?;
+        Ok(record)
+    }
 }
 
 /// Measures a comparison. Pairs that drop out, because a run is invalid or its cores moved, are
@@ -200,8 +175,7 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
 }
 
-/// Returns the report of a comparison whose runs were made for it.
-pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
+pub(super) fn report(record: &SweepRecord) -> Result<PublishableReport> {
     let comparisons = of_record(record)?;
     PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
 }
@@ -209,7 +183,7 @@ pub(super) fn shown(record: &SweepRecord) -> Result<PublishableReport> {
 /// Compares new runs with saved ones. Against the one setting that both have, if the folder has
 /// several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
-    let Some(ours) = from_summaries(runs) else {
+    let Some(ours) = group(runs).into_iter().next() else {
         return usage("--baseline: nothing was run to compare with it");
     };
     let cells = load(baseline)?;
@@ -223,28 +197,22 @@ pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     }
 }
 
-/// Compares what belongs together: settings that are equal in all that the words do not name.
-fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], named: &[&str]) -> Result<Comparisons> {
-    let compare = |a: &SettingRuns, b: &SettingRuns| Comparison::new((&a.name, &a.runs), (&b.name, &b.runs));
+/// Compares what belongs together: settings that are equal in all that the sides do not name.
+fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], sides: &[&SideSelector]) -> Result<Comparisons> {
+    let is_single = a.len() == 1 && b.len() == 1;
     let mut report = Comparisons::default();
-    if let ([a], [b]) = (a, b) {
-        let comparison = compare(a, b);
-        if let Some(why) = why_incomparable(&comparison) {
-            return usage(&format!("A and B cannot be compared: {why}"));
-        }
-        report.comparisons.push(comparison);
-        return Ok(report);
-    }
     let rest = |cell: &SettingRuns| -> Vec<(String, String)> {
-        cell.key.iter().filter(|(key, _)| !named.contains(&key.as_str())).cloned().collect()
+        let is_named = |key: &str| sides.iter().flat_map(|side| &side.pairs).any(|(named, _)| named == key);
+        cell.key.iter().filter(|(key, _)| !is_named(key)).cloned().collect()
     };
     for left in a {
-        let Some(right) = b.iter().find(|right| rest(right) == rest(left)) else {
+        let Some(right) = b.iter().find(|right| is_single || rest(right) == rest(left)) else {
             report.notes.push(format!("{} has no counterpart in B", format_setting(&left.key)));
             continue;
         };
-        let comparison = compare(left, right);
+        let comparison = Comparison::new((&left.name, &left.runs), (&right.name, &right.runs));
         match why_incomparable(&comparison) {
+            Some(why) if is_single => return usage(&format!("A and B cannot be compared: {why}")),
             Some(why) => {
                 report.notes.push(format!("{}: cannot be compared: {why}", format_setting(&left.key)))
             }
@@ -279,7 +247,6 @@ fn why_incomparable(comparison: &Comparison) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::points::PointLayout;
     use super::*;
     use crate::config::Common;
     use analysis::experiment::{RunEntry, SweepPoint};
@@ -293,7 +260,9 @@ mod tests {
             settings: Default::default(),
             runs: Vec::new(),
         };
-        let mut record = SweepRecord { repeats, points: vec![side("A: a"), side("B: b")], ..empty() };
+        let machine = crate::host::fake::plain(2).machine();
+        let record = new_record("compare", &SweepRequest::default(), 1, machine, &Common::default());
+        let mut record = SweepRecord { repeats, points: vec![side("A: a"), side("B: b")], ..record };
         let ended = measure_pairs(&mut record, |record| {
             let repeats = record.repeats;
             for (number, point) in record.points.iter_mut().enumerate() {
@@ -308,14 +277,6 @@ mod tests {
             Ok(MeasureEnd::Complete)
         });
         (record, ended.unwrap())
-    }
-
-    fn empty() -> SweepRecord {
-        let asked = SweepRequest::default();
-        let (base, axes, points, notes) = Default::default();
-        let layout = PointLayout { base, axes, points, notes };
-        let machine = crate::host::fake::plain(2).machine();
-        new_record("compare", &asked, layout, 1, machine, &Common::default()).unwrap()
     }
 
     #[test]

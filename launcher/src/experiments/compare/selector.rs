@@ -3,51 +3,54 @@
 
 use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};
-use crate::experiments::axes::{AxisValue, read_value};
+use crate::experiments::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use analysis::units::Nanos;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct SideSelector {
+pub struct SideSelector {
+    /// The flag: `a` or `b`.
+    flag: &'static str,
     /// Key and text, as given.
-    pub(super) pairs: Vec<(String, String)>,
-    pub(super) settings: Settings,
-    /// The rate, if one is.
-    pub(super) rate: Option<AxisValue>,
-}
-
-/// Parses the selector of one side of a comparison: `isolation=thread,technique=spsc-mux`.
-pub(super) fn read(flag: &str, text: &str) -> Result<SideSelector, UsageError> {
-    let mut words = SideSelector::default();
-    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-        let wrong = |message: String| UsageError(format!("--{flag} {word:?}: {message}"));
-        let Some((key, value)) = word.split_once('=') else {
-            return Err(wrong("expected KEY=VALUE, for example isolation=thread".into()));
-        };
-        let key = key.trim_start_matches('-').replace('-', "_");
-        if matches!(key.as_str(), "seed" | "repeats" | "out" | "preset") {
-            return Err(wrong(format!("{key} is the same for both sides: give it as --{key}")));
-        }
-        if key == "rate" {
-            words.rate = Some(read_value(Axis::Rate, value)?);
-        } else {
-            match words.settings.set(&key, value) {
-                Some(Ok(())) => {}
-                Some(Err(message)) => return Err(wrong(message)),
-                None => return Err(wrong(format!("there are rate, {}", Settings::KEYS.join(", ")))),
-            }
-        }
-        words.pairs.push((key, value.to_owned()));
-    }
-    if words.pairs.is_empty() {
-        return Err(UsageError(format!("--{flag} is empty: give KEY=VALUE, for example isolation=thread")));
-    }
-    Ok(words)
+    pub pairs: Vec<(String, String)>,
+    pub settings: Settings,
+    pub rate: Option<AxisValue>,
 }
 
 impl SideSelector {
-    /// Returns the measured settings that match the selector.
-    pub(super) fn choose(&self, flag: &str, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
+    /// Parses one side of a comparison: `isolation=thread,technique=spsc-mux`.
+    pub fn parse(flag: &'static str, text: &str) -> Result<Self, UsageError> {
+        let mut side = Self { flag, ..Self::default() };
+        for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+            let wrong = |message: String| UsageError(format!("--{flag} {word:?}: {message}"));
+            let Some((key, value)) = word.split_once('=') else {
+                return Err(wrong("expected KEY=VALUE, for example isolation=thread".into()));
+            };
+            let key = key.trim_start_matches('-').replace('-', "_");
+            if matches!(key.as_str(), "seed" | "repeats" | "out" | "preset") {
+                return Err(wrong(format!("{key} is the same for both sides: give it as --{key}")));
+            }
+            if key == "rate" {
+                side.rate = Some(read_value(Axis::Rate, value)?);
+            } else {
+                match side.settings.set(&key, value) {
+                    Some(Ok(())) => {}
+                    Some(Err(message)) => return Err(wrong(message)),
+                    None => return Err(wrong(format!("there are rate, {}", Settings::KEYS.join(", ")))),
+                }
+            }
+            side.pairs.push((key, value.to_owned()));
+        }
+        if side.pairs.is_empty() {
+            return Err(UsageError(format!(
+                "--{flag} is empty: give KEY=VALUE, for example isolation=thread"
+            )));
+        }
+        Ok(side)
+    }
+
+    pub fn choose(&self, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
+        let flag = self.flag;
         for (key, text) in &self.pairs {
             let texts: Vec<&str> = cells.iter().filter_map(|cell| value(cell, key)).collect();
             if !texts.iter().any(|found| is_same_value(key, found, text)) {
@@ -105,7 +108,7 @@ mod tests {
     fn words_choose_cells_whatever_the_spelling() {
         let cells = [cell("thread", "0ns"), cell("process", "1000ns")];
         let names = |text| {
-            let chosen = read("a", text).unwrap().choose("a", &cells);
+            let chosen = SideSelector::parse("a", text).unwrap().choose(&cells);
             chosen.map(|cells| cells.into_iter().map(|cell| cell.name).collect::<Vec<_>>())
         };
         assert_eq!(names("isolation=process,work=1us").unwrap(), ["process 1000ns"]);
@@ -117,7 +120,7 @@ mod tests {
 
     #[test]
     fn words_that_are_none_are_named() {
-        let wrong = |text| read("b", text).unwrap_err().to_string();
+        let wrong = |text| SideSelector::parse("b", text).unwrap_err().to_string();
         assert!(wrong("thread").contains("KEY=VALUE"));
         assert!(wrong("").contains("--b is empty"));
         assert!(wrong("isolation=thred").contains("did you mean thread?"));

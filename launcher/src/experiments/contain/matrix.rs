@@ -38,9 +38,7 @@ pub struct NamedFault {
 /// One combination of fault, technique and isolation level in the containment matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
-    /// The technique that carries submit and completion.
     pub technique: Technique,
-    /// The isolation level between strategies and engine.
     pub isolation: Isolation,
     pub scenario: NamedFault,
     /// The journal of exchanges and engine.
@@ -51,6 +49,16 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
+    /// Returns the name of the case's point in the record.
+    pub fn name(&self) -> String {
+        let Self { technique, isolation, scenario: NamedFault { name, fault }, journal } = self;
+        match fault.target {
+            FaultTarget::Exchange(_) => format!("{fault} with journal {journal} under {isolation}"),
+            FaultTarget::Gateway(_) => format!("{fault} against {technique} under {isolation}"),
+            _ => format!("{name} against {technique} under {isolation}"),
+        }
+    }
+
     /// Returns `true` if the fault is one of the engine, a gateway or an exchange.
     pub const fn is_of_role(&self) -> bool {
         matches!(
@@ -90,11 +98,10 @@ impl NamedFault {
     }
 }
 
-/// Returns the faults that `launcher contain` injects by default: each kind, two of them in the
-/// middle of a push. These two are the most harmful ones (the slot is claimed, and half of the
-/// message is written). Also a gateway that is killed or stopped. Without venue faults, which has a
-/// table of its own. Without [`FaultKind::Lose`]: a message lost before any peer sees it cannot be
-/// contained, only noticed, and that ends the run.
+/// Returns the faults that `launcher contain` injects by default: each kind, two of them also in
+/// the most harmful moment, the middle of a push, and a gateway that is killed or stopped. Not
+/// those of venues, which have a table of their own, and not [`FaultKind::Lose`]: a message lost
+/// before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -118,19 +125,15 @@ pub fn contain_cases(
     };
     let mut cases = Vec::new();
     for &isolation in isolations {
-        for &technique in techniques {
-            if !planner::is_supported(technique, isolation) {
-                continue;
-            }
-            // What carries the orders makes little difference there: the standard set tries one
-            // technique only.
+        for &technique in techniques.iter().filter(|of| planner::is_supported(**of, isolation)) {
+            // What carries the orders makes little difference to a gateway: the standard set tries
+            // one technique only.
             let is_tried = |scenario: &&NamedFault| {
                 let is_of_gateway = matches!(scenario.fault.target, FaultTarget::Gateway(_));
-                !is_of_gateway || faults.is_some() || technique == Technique::default()
+                scenario.applies_to(technique)
+                    && (!is_of_gateway || faults.is_some() || technique == Technique::default())
             };
-            for scenario in
-                scenarios.iter().filter(|scenario| scenario.applies_to(technique)).filter(is_tried)
-            {
+            for scenario in scenarios.iter().filter(is_tried) {
                 let journals = match scenario.fault.target {
                     // The launcher's process has no exchange or gateway that could die alone.
                     FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
@@ -211,6 +214,20 @@ pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
 mod tests {
     use super::*;
 
+    /// The cases of these faults with the default technique, each with its settings, by which it is
+    /// found again.
+    fn cases_of(faults: &str) -> Vec<(ContainCase, Settings)> {
+        let faults = Faults::parse(faults).unwrap();
+        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
+        cases.into_iter().map(found_again).collect()
+    }
+
+    fn found_again(case: ContainCase) -> (ContainCase, Settings) {
+        let settings = settings(&case, &Settings::default());
+        assert_eq!(case_of(&Settings::from_texts(&settings.to_texts()).unwrap()).as_ref(), Some(&case));
+        (case, settings)
+    }
+
     #[test]
     fn default_faults_are_every_kind_and_mid_push() {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
@@ -225,66 +242,35 @@ mod tests {
         let of_gateways: Vec<Technique> =
             cases.iter().filter(|case| case.is_of_role()).map(|case| case.technique).collect();
         assert_eq!(of_gateways, [Technique::default(); 6], "two at each level but one");
-    }
-
-    #[test]
-    fn a_cell_is_found_again_by_its_settings() {
-        for case in contain_cases(&Technique::all(), Isolation::ALL, None) {
-            let texts = settings(&case, &Settings::default()).to_texts();
-            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
-        }
+        cases.into_iter().for_each(|case| drop(found_again(case)));
     }
 
     #[test]
     fn a_venue_has_its_faults_for_a_while() {
-        let faults = Faults::parse("slow; mute:venue-0@1s for 10ms").unwrap();
-        let cases =
-            contain_cases(&[Technique::default()], &[Isolation::Thread, Isolation::Process], Some(&faults));
-        let faults: Vec<String> = cases.iter().map(|case| case.scenario.fault.to_string()).collect();
+        let cases = cases_of("slow; mute:venue-0@1s for 10ms");
+        let faults: Vec<String> = cases.iter().map(|(case, _)| case.scenario.fault.to_string()).collect();
         assert_eq!(faults[..2], ["slow:venue-1@400ms for 400ms", "mute:venue-0@1s for 10ms"]);
-        assert_eq!(faults.len(), 4);
-        for case in cases {
-            let settings = settings(&case, &Settings::default());
-            assert_eq!(settings.venue_timeout, Some(VENUE_TIMEOUT), "the gateway closes what is silent");
-            let texts = settings.to_texts();
-            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
-        }
+        assert_eq!(faults.len(), 2 * Isolation::ALL.len());
+        let is_closed =
+            |(_, settings): &(ContainCase, Settings)| settings.venue_timeout == Some(VENUE_TIMEOUT);
+        assert!(cases.iter().all(is_closed), "the gateway closes silent orders");
     }
 
     #[test]
     fn role_faults_are_tried_with_and_without_journal() {
-        let faults = Faults::parse("kill:exchange; stop:exchange@1s; kill:engine").unwrap();
-        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
-        let of = |isolation| cases.iter().filter(move |case| case.isolation == isolation).count();
-        assert_eq!((of(Isolation::Thread), of(Isolation::Process), of(Isolation::Sandbox)), (1, 9, 9));
-        assert_eq!(of(Isolation::Container), 9);
-        for case in cases {
-            assert!(case.is_of_role());
-            let texts = settings(&case, &Settings::default()).to_texts();
-            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
-        }
-    }
-
-    #[test]
-    fn gateway_faults_are_tried_in_own_process() {
-        let faults = Faults::parse("kill:gateway-1; stop:gateway-1").unwrap();
-        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
-        assert_eq!(cases.len(), 2 * (Isolation::ALL.len() - 1));
-        for case in cases {
-            let settings = settings(&case, &Settings::default());
-            assert_eq!((case.is_of_role(), settings.process), (true, Some(Placement::EachGateway)));
-            let texts = settings.to_texts();
-            assert_eq!(super::case_of(&Settings::from_texts(&texts).unwrap()), Some(case));
-        }
+        let cases = cases_of("kill:exchange; stop:exchange@1s; kill:engine");
+        let of = |isolation| cases.iter().filter(move |(case, _)| case.isolation == isolation).count();
+        assert_eq!(Isolation::ALL.iter().map(|isolation| of(*isolation)).collect::<Vec<_>>(), [1, 9, 9, 9]);
+        let gateways = cases_of("kill:gateway-1; stop:gateway-1");
+        assert_eq!(gateways.len(), 2 * (Isolation::ALL.len() - 1));
+        assert!(gateways.iter().all(|(_, settings)| settings.process == Some(Placement::EachGateway)));
+        assert!(cases.iter().chain(&gateways).all(|(case, _)| case.is_of_role()));
     }
 
     #[test]
     fn user_settings_stay_and_threads_never_restart() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
-        let of = |isolation| {
-            let cases = contain_cases(&[Technique::default()], &[isolation], None);
-            settings(&cases[0], &asked)
-        };
+        let of = |isolation| settings(&contain_cases(&[Technique::default()], &[isolation], None)[0], &asked);
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
         assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));
         assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Stop));

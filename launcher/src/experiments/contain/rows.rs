@@ -7,7 +7,7 @@ use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
 
 /// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
-/// at least [`HURT_NS`].
+/// at least [`MIN_WAIT_NS`].
 const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are this machine's own: see the README on its noise.
 const MIN_WAIT_NS: u64 = 50_000_000;
@@ -36,7 +36,6 @@ impl VictimEnd {
     }
 }
 
-/// Returns the row of the containment table for one run and its fault.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = match case.scenario.fault.target {
@@ -106,74 +105,66 @@ pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<
     })
 }
 
-/// What a run shows in which a gateway had the fault. What counts as lost is what others lost; the
-/// gateway's own orders that were open there are those `in_flight`, and its venue was down until it
-/// had recovered.
-fn gateway_row(case: &ContainCase, index: u16, summary: &Summary, folder: &str) -> RoleContainment {
-    let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
-    let survived = summary.outcome == RunOutcome::Complete && summary.valid;
-    let until_back = |outage: &Outage| Some(outage.restarted_ns?.saturating_sub(outage.detected_ns));
-    let after_fault = |outage: &Outage| Some(outage.detected_ns.saturating_sub(outage.fault_ns?));
-    let until_served = |outage: &Outage| {
-        Some(outage.served_ns?.saturating_sub(outage.fault_ns.unwrap_or(outage.detected_ns)))
-    };
-    RoleContainment {
-        isolation: case.isolation,
-        technique: case.technique,
-        role: Role::Gateway(index).to_string(),
-        fault: case.scenario.fault.kind,
-        journal: case.journal,
-        contained: match (survived, outage) {
-            (false, _) => Contained::No,
-            (true, Some(_)) => Contained::Yes,
-            (true, None) => Contained::Nothing,
-        },
-        seen: observed_end(summary, outage.map(|outage| outage.cause.as_str()), outage.is_some()),
-        lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
-        in_flight: outage.map_or(0, |outage| outage.unknown),
-        detect_ns: outage.and_then(after_fault),
-        recover_ns: outage.and_then(until_back),
-        served_ns: outage.and_then(until_served),
+/// The outage of a gateway as the restart of a role: its own orders that were open there are those
+/// `in_flight`, and its venue was down until it had recovered.
+fn restart_after(outage: &Outage, role: &str) -> RoleRestartSummary {
+    let Outage { detected_ns, fault_ns, .. } = *outage;
+    let since = |at: Option<u64>, from: u64| at.map(|at| at.saturating_sub(from));
+    RoleRestartSummary {
+        role: role.to_owned(),
+        cause: outage.cause.clone(),
+        fault_ns,
+        detected_ns,
+        detect_to_recovery_ns: since(outage.restarted_ns, detected_ns),
+        first_served_ns: since(outage.served_ns, fault_ns.unwrap_or(detected_ns)),
+        records: 0,
+        replayed: 0,
+        in_flight: outage.unknown,
+        answered: 0,
         longest_ns: None,
-        folder: folder.to_owned(),
     }
 }
 
-/// Returns the row of the containment table for a run with a fault of an engine role.
+/// Returns the row of the containment table for a run with a fault of a gateway, an exchange or the
+/// engine. What counts as lost is what others lost.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
-    if let FaultTarget::Gateway(index) = case.scenario.fault.target {
-        return gateway_row(case, index, summary, folder);
-    }
-    let role = match case.scenario.fault.target {
-        FaultTarget::Exchange(venue) => Role::Exchange(venue).to_string(),
-        _ => "engine".into(),
+    let (role, gateway) = match case.scenario.fault.target {
+        FaultTarget::Gateway(index) => (Role::Gateway(index).to_string(), Some(index)),
+        FaultTarget::Exchange(venue) => (Role::Exchange(venue).to_string(), None),
+        _ => ("engine".into(), None),
     };
-    let comeback = summary.role_restarts.iter().find(|comeback| comeback.role == role);
+    let restart = match gateway {
+        Some(index) => {
+            let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
+            outage.map(|outage| restart_after(outage, &role))
+        }
+        None => summary.role_restarts.iter().find(|restart| restart.role == role).cloned(),
+    };
+    let restart = restart.as_ref();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;
-    let is_back = comeback.is_some_and(|comeback| comeback.detect_to_recovery_ns.is_some());
-    let came = comeback.is_some() || can_have_struck(case, VICTIM, summary);
-    let after_fault = |comeback: &RoleRestartSummary| {
-        comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault))
-    };
+    // A gateway that stays down takes nothing but its venue with it.
+    let is_settled =
+        |restart: &RoleRestartSummary| gateway.is_some() || restart.detect_to_recovery_ns.is_some();
+    let came = restart.is_some() || gateway.is_none() && can_have_struck(case, VICTIM, summary);
     RoleContainment {
         isolation: case.isolation,
         technique: case.technique,
-        role,
         fault: case.scenario.fault.kind,
         journal: case.journal,
-        contained: match (survived, is_back) {
+        contained: match (survived, restart.is_some_and(is_settled)) {
             (false, _) => Contained::No,
             (true, true) => Contained::Yes,
             (true, false) => Contained::Nothing,
         },
-        seen: observed_end(summary, comeback.map(|comeback| comeback.cause.as_str()), came),
+        seen: observed_end(summary, restart.map(|restart| restart.cause.as_str()), came),
         lost: if survived { summary.orders.lost } else { lost_of_others(summary) },
-        in_flight: comeback.map_or(0, |comeback| comeback.in_flight),
-        detect_ns: comeback.and_then(after_fault),
-        recover_ns: comeback.and_then(|comeback| comeback.detect_to_recovery_ns),
-        served_ns: comeback.and_then(|comeback| comeback.first_served_ns),
-        longest_ns: comeback.and_then(|comeback| comeback.longest_ns),
+        in_flight: restart.map_or(0, |restart| restart.in_flight),
+        detect_ns: restart.and_then(|restart| Some(restart.detected_ns.saturating_sub(restart.fault_ns?))),
+        recover_ns: restart.and_then(|restart| restart.detect_to_recovery_ns),
+        served_ns: restart.and_then(|restart| restart.first_served_ns),
+        longest_ns: restart.and_then(|restart| restart.longest_ns),
         folder: folder.to_owned(),
+        role,
     }
 }
 

@@ -1,8 +1,8 @@
 //! The flags of `launcher lab`, and the cells that they select.
 
-use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
 use crate::config::{CoreList, UsageError};
+use crate::experiments::bench::{check_cores, check_isolation};
 use crate::host::Machine;
 use crate::planner;
 use analysis::experiment::{Lab, LabCell, Speed, Wait};
@@ -90,9 +90,6 @@ pub struct LabFlags {
 }
 
 /// Parses the cost of handling an event: `work:5us` or `sleep:1ms`.
-///
-/// # Errors
-/// Any other text.
 pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
     let wrong =
         || UsageError(format!("--slow {text:?}: expected work:DUR or sleep:DUR, for example work:5us"));
@@ -102,8 +99,8 @@ pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
         return Err(UsageError(format!("--slow {text}: from 1ns to 10s for each event")));
     }
     match kind {
-        "work" => Ok(Slow::Work { ns }),
-        "sleep" => Ok(Slow::Sleep { ns }),
+        "work" => Ok(Slow::Work(ns)),
+        "sleep" => Ok(Slow::Sleep(ns)),
         _ => Err(wrong()),
     }
 }
@@ -112,7 +109,6 @@ fn or_default<T: Clone>(asked: &[T], default: &[T]) -> Vec<T> {
     if asked.is_empty() { default.to_vec() } else { asked.to_vec() }
 }
 
-/// A number within its range.
 fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) -> Result<u64, UsageError> {
     let value = asked.map_or(default, |count| count.0);
     if (min..=max).contains(&value) {
@@ -123,9 +119,6 @@ fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) 
 
 impl LabFlags {
     /// Returns the planned queue benchmark, without any measurement.
-    ///
-    /// # Errors
-    /// What cannot be had, by its flag.
     pub(super) fn lab(&self, machine: Machine) -> Result<Lab, UsageError> {
         let table = self.seed_table;
         let events = in_range("events", self.events, if table { 100_000 } else { 10_000 }, 1, MAX_EVENTS)?;

@@ -1,13 +1,13 @@
 //! Runs the missing runs of a lab, in turns, and saves them.
 
 use super::work::LabWork;
-use crate::bench::{self, BenchClock, BenchOutcome, BenchPlan};
+use crate::experiments::bench::{self, BenchClock, BenchOutcome, BenchPlan};
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
 use crate::output::program;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
-use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, Speed, histogram};
+use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, histogram};
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
 use roles::bench::account::{AccountView, Field};
@@ -15,6 +15,7 @@ use roles::bench::queues::ledger::{LabField, get, latencies, problems, shares};
 use roles::bench::queues::waiting::Slow;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use system::process;
 
 /// The maximum time between two saves.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,6 +23,11 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 const START_NS: u64 = 12_000_000;
 /// What an end that is fast does for an event, about.
 const FAST_NS: u64 = 300;
+
+const SLEEP_SAMPLES: u32 = 40;
+const SLEEP: Duration = Duration::from_millis(1);
+/// The default timer slack of Linux.
+const DEFAULT_SLACK_NS: u64 = 50_000;
 
 /// Returns every missing run with its combination of settings, in the order of execution. Each run
 /// number begins with another cell, so that none always comes first.
@@ -34,8 +40,8 @@ pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
 /// Estimates how long a run of the queue benchmark takes, in nanoseconds.
 pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
     let late = match slow {
-        Slow::Sleep { .. } => 60_000,
-        Slow::Work { .. } => FAST_NS,
+        Slow::Sleep(_) => 60_000,
+        Slow::Work(_) => FAST_NS,
     };
     let each = |speed: Speed| if speed == Speed::Slow { slow.ns() + late } else { FAST_NS };
     let makers = lab.events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
@@ -55,7 +61,6 @@ pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Opt
     makers.chain(takers).collect()
 }
 
-/// The plan of one run.
 fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchClock) -> BenchPlan<LabWork> {
     let (producers, events) = (u64::from(cell.producers), lab.events);
     let work = LabWork {
@@ -80,9 +85,6 @@ fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchCloc
 
 /// Makes the missing runs of a queue benchmark, and saves regularly. A run that failed is kept with
 /// the reason, and is made again by the next call.
-///
-/// # Errors
-/// A run that could not be started, a record that could not be saved.
 pub(super) fn measure(
     lab: &mut Lab,
     folder: &Path,
@@ -107,7 +109,7 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
     let slow = super::flags::parse_slow(&lab.slow)?;
     let clock = BenchClock::start(&lab.machine);
     if lab.sleep.is_none() {
-        lab.sleep = super::slack::sample();
+        lab.sleep = sample_sleep();
         lab.clock_read_ns = system::clock::read_cost_ns(&clock.source);
     }
     let todo = order(lab);
@@ -118,7 +120,7 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         let name = lab.cells[index].name();
         bar.begin(&name, all - left, left);
         let mut plan = plan_of(lab, &lab.cells[index], number, slow, &clock);
-        let outcome = bench::run(&mut plan, folder, signals, &|_| {}).with_context(|| name.clone())?;
+        let outcome = bench::run(&mut plan, folder, signals).with_context(|| name.clone())?;
         if outcome.interrupted {
             return Ok(MeasureEnd::Interrupted);
         }
@@ -133,7 +135,29 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
     Ok(MeasureEnd::Complete)
 }
 
-/// The figures of a run, from its accounts.
+/// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.
+fn median_sleep(slack_ns: u64) -> Option<u64> {
+    let sample = move || {
+        process::set_timer_slack(slack_ns);
+        let mut times: Vec<u64> = (0..SLEEP_SAMPLES)
+            .map(|_| {
+                let begin = Instant::now();
+                std::thread::sleep(SLEEP);
+                begin.elapsed().as_nanos() as u64
+            })
+            .collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    std::thread::spawn(sample).join().ok()
+}
+
+/// Measures how long short sleeps take with and without timer slack, in a little more than 80 ms.
+fn sample_sleep() -> Option<SleepSample> {
+    let (default_ns, precise_ns) = (median_sleep(DEFAULT_SLACK_NS)?, median_sleep(1)?);
+    Some(SleepSample { default_ns, precise_ns, samples: SLEEP_SAMPLES })
+}
+
 fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (LabRun, Histogram<u64>) {
     let work = &plan.work;
     let ns = |ticks: u64| (ticks as f64 * plan.ns_per_tick) as u64;
@@ -202,17 +226,7 @@ mod tests {
         let mut sorted = all.clone();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(every));
-        let made = |number: u32, problems: Vec<String>| LabRun {
-            number,
-            run_ns: 1,
-            taken: 0,
-            latency: None,
-            producer: Default::default(),
-            consumer: Default::default(),
-            shares: Vec::new(),
-            longest_wait_ns: Vec::new(),
-            problems,
-        };
+        let made = |number: u32, problems| LabRun { number, problems, ..LabRun::default() };
         let none = analysis::experiment::histogram();
         lab.cells[5].add_run(made(1, Vec::new()), &none).unwrap();
         lab.cells[6].add_run(made(1, vec!["lost".into()]), &none).unwrap();

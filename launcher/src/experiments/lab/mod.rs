@@ -1,28 +1,21 @@
 //! `launcher lab`: measures each queue with each way of waiting.
 //!
-//! ```text
-//! flags ─▶ cells ─▶ runs in turn ─▶ lab.json ─▶ tables, notes, report.html
-//!                    │
-//!                    └ the bench kit: processes ─▶ produce / consume ─▶ accounts ─▶ check
-//! ```
-//!
 //! A cell is a technique, an isolation level, a number of ends, their speeds and a way of waiting.
 //! Each run of it starts its own processes over its own memory, pushes the same number of events,
 //! and is checked: each event comes once, whole, and in the order of its producer.
 
 mod flags;
 mod measure;
-mod slack;
 mod work;
 
 pub use flags::LabFlags;
-pub(crate) use roles::bench::queues::install;
+pub(super) use work::LabWork;
 
 use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
-use super::publish::PublishableReport;
-use crate::bench::{self, BenchWork};
-use crate::output::{complain, program};
+use super::publish::{PublishableReport, exit_code};
+use crate::experiments::bench;
+use crate::output::program;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
@@ -35,23 +28,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Prefix of the names of the processes of `launcher lab`.
-pub(crate) const PREFIX: &str = work::LabWork::PREFIX;
-
-/// Runs a child process of the queue benchmark.
-///
-/// # Errors
-/// What kept it from starting.
-pub(crate) fn role(name: &str, address: &str) -> Result<()> {
-    bench::child::<work::LabWork>(name, address)
-}
-
 /// Runs `launcher lab`: measures each queue with each way of waiting, saves, prints and draws.
-///
-/// # Errors
-/// [`UsageError`](crate::config::UsageError) for what cannot be had; a folder of another version; a
-/// run that could not be made.
-pub fn lab(flags: &LabFlags) -> Result<ExitCode> {
+pub fn run(flags: &LabFlags) -> Result<ExitCode> {
     let machine = crate::host::machine();
     let mut lab = match &flags.resume {
         Some(folder) => resumed(flags, folder)?,
@@ -108,28 +86,13 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Saves and prints what was measured.
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
     PublishableReport::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
-    if ended == MeasureEnd::Interrupted {
-        complain(&format!("interrupted: {} lab --resume {} goes on", program(), folder.display()));
-        return Ok(crate::runtime::signals::exit_code());
-    }
-    let failed: Vec<_> = lab
-        .cells
-        .iter()
-        .flat_map(|cell| cell.made.iter().map(move |run| (cell, run)))
-        .filter_map(|(cell, run)| Some((cell, run, run.problems.first()?)))
-        .collect();
-    if let Some((cell, run, why)) = failed.first() {
-        let all = lab.cells.len() * lab.runs as usize;
-        complain(&format!(
-            "error: {} of {all} runs failed, the first: {} run {}: {why}",
-            failed.len(),
-            cell.name(),
-            run.number
-        ));
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    let interrupted = format!("{} lab --resume {} goes on", program(), folder.display());
+    let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));
+    let failures = runs.filter_map(|(cell, run)| {
+        let why = run.problems.first()?;
+        Some(format!("{} run {}: {why}", cell.name(), run.number))
+    });
+    Ok(exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), lab.progress().1))
 }

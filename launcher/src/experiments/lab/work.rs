@@ -1,14 +1,15 @@
 //! Sets up and measures one run of the queue benchmark: producers, consumers, and the queue of each
 //! consumer.
 
-use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
+use crate::experiments::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use analysis::experiment::{Speed, Wait};
 use anyhow::{Context, Result};
 use roles::bench::account::AgentAccount;
 use roles::bench::control::ControlView;
+use roles::bench::queues::QueueEnd;
 use roles::bench::queues::ledger::{self, MAX_ENDS};
 use roles::bench::queues::waiting::{Pace, Slow, WaitStrategy};
-use roles::bench::queues::{QueueEnd, loops_of};
+use roles::registry;
 use serde::{Deserialize, Serialize};
 use shm::attached::{Access, Attached, Peers};
 use shm::bell::{self, Doorbell, Listener};
@@ -21,7 +22,7 @@ const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The work of one run of the queue benchmark: queue, events, speeds and waiting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct LabWork {
+pub struct LabWork {
     pub technique: Technique,
     pub capacity: u32,
     /// The events of each producer.
@@ -126,8 +127,8 @@ impl BenchWork for LabWork {
         _: &AgentAccount,
     ) -> Result<MeasuredLoop> {
         let work = &plan.work;
-        let loops = loops_of(work.technique);
-        let loops = loops.with_context(|| format!("no loops for {}", work.technique))?;
+        let loops = registry::queue_loops_of(work.technique)
+            .with_context(|| format!("no loops for {}", work.technique))?;
         let queues: Vec<String> = (0..work.consumers.into()).map(queue_name).collect();
         let links: Vec<LinkSpec<'_>> = queues.iter().map(|name| work.link(name)).collect();
         let end = match work.consumer_of(agent) {

@@ -13,7 +13,8 @@ const PAIR_TIME: Duration = Duration::from_millis(20);
 impl SurveyRun {
     /// Measures the round trip of a cache line between all pairs of cores. If the time is too short
     /// for all, between evenly chosen ones.
-    pub(super) fn make_cores(&mut self, until: Instant) -> Result<Option<String>> {
+    pub(super) fn make_cores(&mut self) -> Result<Option<String>> {
+        let until = self.until;
         let allowed = &self.machine.cores_allowed;
         if allowed.len() < 2 {
             bail!("two cores are needed, and this process may use {}", allowed.len());

@@ -4,29 +4,31 @@
 //! share of the time: nothing is measured in another way. A part ends with its share of the time
 //! and keeps the repeats that are whole. One that cannot run is left out, with the reason.
 
-mod budget;
 mod cores;
-mod index;
 mod parts;
 
 use super::progress::progress_line;
+use super::usage;
 use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
-use analysis::document::Document;
-use analysis::experiment::survey::text_card;
+use analysis::document::{Document, write_atomically};
+use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
 use anyhow::{Context, Result};
-use budget::TimeBudget;
 use clap::Args;
 use indicatif::ProgressBar;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The share of the time that remains for saving and for runs that end late.
+const RESERVE: f64 = 0.03;
 
 /// The command-line flags of `launcher survey`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -52,24 +54,24 @@ struct SurveyRun {
     folder: PathBuf,
     signals: Signals,
     bar: ProgressBar,
+    /// When the current part ends.
+    until: Instant,
+    /// The commands of the current part.
+    commands: Vec<String>,
     /// The fitness and the reasons of each run whose latencies are shown.
     runs: Vec<(bool, Vec<String>)>,
 }
 
 /// Runs the experiments of a survey on this machine, and draws its card. `check` makes the checks
-/// of `launcher doctor`.
-///
-/// # Errors
-/// A folder that cannot be made or written. A part that cannot run is not an error.
+/// of `launcher doctor`. A part that cannot run is not an error.
 pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
-        let count = index::write(folder)?;
+        let count = draw_index(folder)?;
         writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     let began = Instant::now();
     let minutes = if flags.quick { 1 } else { flags.minutes };
-    let budget = TimeBudget::new(began, minutes);
     let machine = crate::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let survey = Survey {
@@ -94,13 +96,15 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     survey.save(&folder)?;
     let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
     let bar = progress_line(true, None, &template);
-    let mut run = SurveyRun { survey, machine, folder, signals, bar, runs: Vec::new() };
+    let (until, commands, runs) = (began, Vec::new(), Vec::new());
+    let mut run = SurveyRun { survey, machine, folder, signals, bar, until, commands, runs };
     for part in SurveyPart::ALL {
         if signals::is_end_requested() {
             break;
         }
         run.bar.set_prefix(part.name());
-        run.make(*part, budget.end_of(*part));
+        run.until = began + time_until_end(*part, minutes);
+        run.make(*part);
         run.survey.took_s = began.elapsed().as_secs_f64();
         run.survey.save(&run.folder)?;
     }
@@ -113,26 +117,25 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
 
 impl SurveyRun {
     /// Makes a part until its time is over, and records how it went.
-    fn make(&mut self, part: SurveyPart, until: Instant) {
+    fn make(&mut self, part: SurveyPart) {
         let began = Instant::now();
-        let mut record = PartRecord { part, commands: Vec::new(), took_s: 0.0, shortfall: None };
         let made = match part {
-            SurveyPart::Cores => self.make_cores(until),
-            SurveyPart::Recovery => self.make_recovery(until, &mut record.commands),
-            SurveyPart::Containment => self.make_containment(until, &mut record.commands),
-            SurveyPart::Journal => self.make_journal(until, &mut record.commands),
-            SurveyPart::Bill => self.make_bill(until, &mut record.commands),
-            SurveyPart::Queue => self.make_queue(until, &mut record.commands),
+            SurveyPart::Cores => self.make_cores(),
+            SurveyPart::Recovery => self.make_recovery(),
+            SurveyPart::Containment => self.make_containment(),
+            SurveyPart::Journal => self.make_journal(),
+            SurveyPart::Bill => self.make_bill(),
+            SurveyPart::Queue => self.make_queue(),
         };
-        record.shortfall = match made {
+        let shortfall = match made {
             _ if signals::is_end_requested() => Some("interrupted".into()),
             Ok(shortfall) => shortfall,
             // The machine lacks something, which is an answer too. A disk that is full ends the
             // survey when it is saved.
             Err(error) => Some(format!("{error:#}").lines().next().unwrap_or_default().to_owned()),
         };
-        record.took_s = began.elapsed().as_secs_f64();
-        self.survey.parts.push(record);
+        let (commands, took_s) = (std::mem::take(&mut self.commands), began.elapsed().as_secs_f64());
+        self.survey.parts.push(PartRecord { part, commands, took_s, shortfall });
     }
 
     /// Whether the latencies may be quoted: by the machine's checks and by every run whose
@@ -150,14 +153,69 @@ impl SurveyRun {
     }
 }
 
-/// Saves the survey with its card, and prints the card.
 fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     survey.save(folder)?;
-    index::save_cards(survey, folder)?;
+    save_cards(survey, folder)?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
     }
     complain("interrupted: the survey is not complete; what was measured is saved");
     Ok(signals::exit_code())
+}
+
+/// Draws the card of each survey in a folder of surveys, and the index page. Returns how many
+/// surveys there are.
+fn draw_index(folder: &Path) -> Result<usize> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list {} (--index)", folder.display()))?;
+    let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    folders.retain(|path| path.join(Survey::FILE).exists());
+    folders.sort();
+    if folders.is_empty() {
+        let why = format!("no folder in it has a {}; copy one there first", Survey::FILE);
+        return usage(format!("--index {}: {why}", folder.display()));
+    }
+    let mut surveys = Vec::new();
+    for path in folders {
+        let survey = Survey::read(&path)?;
+        save_cards(&survey, &path)?;
+        surveys.push((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), survey));
+    }
+    let index = survey_index(&surveys);
+    write_atomically(&folder.join("README.md"), index.markdown.as_bytes())?;
+    write_atomically(&folder.join("index.svg"), index.svg.as_bytes())?;
+    Ok(surveys.len())
+}
+
+fn save_cards(survey: &Survey, folder: &Path) -> Result<()> {
+    write_atomically(&folder.join("card.txt"), text_card(survey).as_bytes())?;
+    Ok(write_atomically(&folder.join("card.svg"), svg_card(survey).as_bytes())?)
+}
+
+/// Returns the time from the beginning of a survey of `minutes` minutes to the end of a part. Time
+/// that a part leaves is for the next ones.
+fn time_until_end(part: SurveyPart, minutes: u32) -> Duration {
+    let share = |part: &SurveyPart| match part {
+        SurveyPart::Cores => 0.03,
+        SurveyPart::Recovery => 0.10,
+        SurveyPart::Containment => 0.20,
+        SurveyPart::Journal => 0.12,
+        SurveyPart::Bill => 0.30,
+        SurveyPart::Queue => 0.25,
+    };
+    let share_until: f64 = SurveyPart::ALL[..=part as usize].iter().map(share).sum();
+    Duration::from_secs(60 * u64::from(minutes)).mul_f64((1.0 - RESERVE) * share_until.min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_end_in_order_within_the_limit() {
+        let ends: Vec<_> = SurveyPart::ALL.iter().map(|part| time_until_end(*part, 5).as_secs()).collect();
+        assert!(ends.is_sorted() && ends[0] > 0);
+        assert!((285..300).contains(&ends[ends.len() - 1]), "{ends:?}");
+    }
 }

@@ -3,19 +3,19 @@
 
 use super::SurveyRun;
 use crate::config::RunFlags;
-use crate::experiments::bill::{self, BillFlags};
-use crate::experiments::compare::{self, CompareFlags};
-use crate::experiments::contain::{self, ContainFlags};
+use crate::experiments::bill::BillFlags;
+use crate::experiments::compare::{self, CompareFlags, SideSelector};
+use crate::experiments::contain::ContainFlags;
 use crate::experiments::launch::measure_until;
 use crate::experiments::measure::{MeasureEnd, discard_logs};
-use crate::experiments::report_of;
-use crate::experiments::sweep::{self, SweepFlags};
+use crate::experiments::sweep::SweepFlags;
+use crate::experiments::{Experiment, report_of};
 use crate::host::Machine;
 use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Presentation};
 use analysis::document::Document;
-use analysis::experiment::{Bill, Comparisons, Containments, Recovery, SweepRecord};
+use analysis::experiment::{Bill, Comparisons, Containments, Recovery};
 use analysis::html;
 use analysis::record::RunOutcome;
 use analysis::stats::MIN_PAIRS;
@@ -102,20 +102,15 @@ fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
 }
 
 impl SurveyRun {
-    /// Kills the engine and an exchange repeatedly, for the recovery results of a survey.
-    pub(super) fn make_recovery(
-        &mut self,
-        until: Instant,
-        commands: &mut Vec<String>,
-    ) -> Result<Option<String>> {
+    pub(super) fn make_recovery(&mut self) -> Result<Option<String>> {
         clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
         for (role, words) in RECOVERY {
-            if Instant::now() > until {
+            if Instant::now() > self.until {
                 return Ok(Some(format!("no time for {role}")));
             }
             self.bar.set_message(format!("{role} is killed"));
-            commands.push(typed("run", words));
-            let settings = self.flags::<RunFlags>(words)?.settings()?;
+            self.commands.push(typed("run", words));
+            let settings = flags::<RunFlags>(words, Some(&self.folder))?.settings()?;
             let how = Presentation {
                 quiet: true,
                 weaker_sandbox: false,
@@ -132,49 +127,27 @@ impl SurveyRun {
         Ok(None)
     }
 
-    /// Injects strategy faults in a process and in a sandbox, for the containment results of a
-    /// survey.
-    pub(super) fn make_containment(
-        &mut self,
-        until: Instant,
-        commands: &mut Vec<String>,
-    ) -> Result<Option<String>> {
+    pub(super) fn make_containment(&mut self) -> Result<Option<String>> {
         let missing = sandbox::missing();
         let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
         let words = format!("{CONTAINMENT} --isolation {levels}");
-        commands.push(typed("contain", &words));
-        let (record, folder) = contain::begin(&self.flags::<ContainFlags>(&words)?)?;
-        let (_, folder, shortfall) = self.measure(record, folder, until)?;
+        let (folder, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
         let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
-        let mut found = Containments::read(&folder)?;
-        found.notes.clear();
-        self.survey.containment = Some(found);
+        self.survey.containment = Some(Containments { notes: Vec::new(), ..Containments::read(&folder)? });
         Ok(shortfall)
     }
 
-    /// Compares the engine with and without a journal, for a survey.
-    pub(super) fn make_journal(
-        &mut self,
-        until: Instant,
-        commands: &mut Vec<String>,
-    ) -> Result<Option<String>> {
+    pub(super) fn make_journal(&mut self) -> Result<Option<String>> {
         let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
-        commands.push(typed("compare", &words));
-        let (record, folder) = compare::begin(&self.flags::<CompareFlags>(&words)?)?;
-        let (record, folder, shortfall) = self.measure(record, folder, until)?;
-        self.count_runs(&record);
+        let (folder, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
         self.survey.journal = Some(shortened(Comparisons::read(&folder)?));
         Ok(shortfall)
     }
 
-    /// Measures the cost of the isolation levels with techniques in memory, for a survey.
-    pub(super) fn make_bill(&mut self, until: Instant, commands: &mut Vec<String>) -> Result<Option<String>> {
-        let settings = choose(until, &BILL);
+    pub(super) fn make_bill(&mut self) -> Result<Option<String>> {
+        let settings = choose(self.until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
-        commands.push(typed("bill", &words));
-        let (record, folder) = bill::begin(&self.flags::<BillFlags>(&words)?)?;
-        let (record, folder, shortfall) = self.measure(record, folder, until)?;
-        self.count_runs(&record);
+        let (folder, shortfall) = self.measure::<BillFlags>("bill", &words)?;
         let mut found = Bill::read(&folder)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
@@ -183,44 +156,26 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// Compares `spsc-mux` with crossbeam's `ArrayQueue` at three rates, for a survey.
-    pub(super) fn make_queue(
-        &mut self,
-        until: Instant,
-        commands: &mut Vec<String>,
-    ) -> Result<Option<String>> {
-        let settings = choose(until, &QUEUE);
+    pub(super) fn make_queue(&mut self) -> Result<Option<String>> {
+        let settings = choose(self.until, &QUEUE);
         let window = "--idle spin --window 400ms";
         let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
-        commands.push(typed("sweep", &words));
-        let (record, folder) = sweep::begin(&self.flags::<SweepFlags>(&words)?)?;
-        let (record, folder, shortfall) = self.measure(record, folder, until)?;
-        self.count_runs(&record);
+        let (folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
         let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
-        commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
-        let found = compare::within(&folder, a, b)?;
+        self.commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
+        let found = compare::within(&folder, &SideSelector::parse("a", a)?, &SideSelector::parse("b", b)?)?;
         self.survey.queue = Some(shortened(found));
         Ok(shortfall)
     }
 
-    /// The flags of a command whose results are saved in the survey's folder.
-    fn flags<F: Args>(&self, words: &str) -> Result<F> {
-        flags(words, Some(&self.folder))
-    }
-
-    /// Measures an experiment until its time is over, and saves its report. Returns what was
-    /// measured, and what is missing.
-    fn measure(
-        &mut self,
-        mut record: SweepRecord,
-        folder: PathBuf,
-        until: Instant,
-    ) -> Result<(SweepRecord, PathBuf, Option<String>)> {
-        let planned = record.points.len();
-        let bar = self.bar.clone();
-        let kind = record.kind.clone();
-        let show = |number| bar.set_message(format!("{kind}, run {number}"));
-        let (ended, failure) = measure_until(&mut record, &folder, until, &show)?;
+    /// Measures an experiment until the time of its part is over, and saves its report. Returns its
+    /// folder, and what is missing.
+    fn measure<F: Experiment>(&mut self, name: &str, words: &str) -> Result<(PathBuf, Option<String>)> {
+        self.commands.push(typed(name, words));
+        let (mut record, folder) = flags::<F>(words, Some(&self.folder))?.begin()?;
+        let (planned, kind) = (record.points.len(), record.kind.clone());
+        let show = |number| self.bar.set_message(format!("{kind}, run {number}"));
+        let (ended, failure) = measure_until(&mut record, &folder, self.until, &show)?;
         if ended == MeasureEnd::Interrupted {
             bail!("interrupted");
         }
@@ -230,16 +185,13 @@ impl SurveyRun {
             bail!(failure.unwrap_or_else(|| format!("no time for one run of each of {planned} settings")));
         }
         let left_out = record.notes.iter().find(|note| note.contains(LEFT_OUT)).cloned();
-        let shortfall = failure.or(left_out).or(shortfall);
         report_of(&record, &folder, MeasureEnd::Complete)?.save(&folder)?;
         html::write(&folder, &folder.join(html::HTML_FILE))?;
-        Ok((record, folder, shortfall))
-    }
-
-    /// Counts the runs of an experiment for the fitness of the survey.
-    fn count_runs(&mut self, record: &SweepRecord) {
-        let runs = record.runs().map(|run| &run.outline);
-        self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
+        if !record.keeps_failures {
+            let runs = record.runs().map(|run| &run.outline);
+            self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
+        }
+        Ok((folder, failure.or(left_out).or(shortfall)))
     }
 }
 

@@ -5,13 +5,13 @@ mod planned;
 mod tests;
 
 use super::flags::{SweepRequest, SweptSettings};
-use super::launch::expected_time;
-use super::measure_and_publish;
+use super::launch::{expected_time, total_runs};
 use super::order::order;
-use super::points::{PointLayout, check, lay_out};
+use super::points::{check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
-use crate::config::{Arrivals, Common, Settings, UsageError};
+use super::{Experiment, measure_and_publish, usage};
+use crate::config::{Arrivals, Common, Settings};
 use crate::host::Machine;
 use crate::planner::Input;
 use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
@@ -68,82 +68,62 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
         Some(folder) => {
             if let Some(flag) = first_given_flag(flags) {
                 let why = "a sweep goes on with the settings that it began with";
-                return Err(UsageError(format!("--{flag} with --resume: {why}; leave --{flag} out")).into());
+                return usage(format!("--{flag} with --resume: {why}; leave --{flag} out"));
             }
             (resume(folder, &machine)?, folder.clone())
         }
         None => {
-            let mut record = new_sweep(flags, machine)?;
+            let record = flags.plan(machine)?;
             if flags.dry_run {
                 return dry_run(&record);
             }
-            let folder = create(&mut record)?;
-            (record, folder)
+            create(record)?
         }
     };
     measure_and_publish(record, &folder, flags.common.json)
 }
 
-/// Creates the record of a planned sweep, and its folder.
-pub(super) fn begin(flags: &SweepFlags) -> Result<(SweepRecord, PathBuf)> {
-    let mut record = new_sweep(flags, crate::host::machine())?;
-    let folder = create(&mut record)?;
-    Ok((record, folder))
-}
-
 /// Prints the runs that a sweep would make, in their order, and how long they would take.
 fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     let mut out = crate::output::stdout();
-    let runs = order(&record.points, record.repeats);
     if let Some(search) = &record.search {
         writeln!(out, "a search: up to {} rates with {} runs each, for", search.max_steps, record.repeats)?;
         record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
     } else {
-        for (number, run) in runs.iter().enumerate() {
+        for (number, run) in order(&record.points, record.repeats).iter().enumerate() {
             let (point, seed) = (&record.points[run.point].name, record.seed_of(run.repeat));
             writeln!(out, "{:>4}  repeat {}  seed {seed}  {point}", number + 1, run.repeat + 1)?;
         }
     }
     record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
-    let steps = record.search.as_ref().map(|search| search.max_steps as usize * search.points.len());
-    let total = steps.unwrap_or(runs.len());
-    let time = expected_time(record, &record.machine, total);
+    let time = expected_time(record, &record.machine);
     let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
-    writeln!(out, "{total} runs{time}; nothing was measured")?;
+    writeln!(out, "{} runs{time}; nothing was measured", total_runs(record))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the record of a sweep as the flags request it, with nothing measured and nothing saved.
-fn new_sweep(flags: &SweepFlags, machine: Machine) -> Result<SweepRecord> {
-    let mut asked = flags.swept.request(flags.rate.as_deref(), flags.common.config.as_ref())?;
-    let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
-    let mut notes = preset.map(|preset| preset.fill_request(&mut asked)).unwrap_or_default();
-    asked.weaker_sandbox = flags.common.allow_weaker_sandbox;
-    let first_per_s = if flags.find_max_rate { take_start_rate(&mut asked)? } else { None };
-    let layout = lay_out(&asked, &machine)?;
-    if layout.axes.is_empty() && !flags.find_max_rate {
-        return Err(UsageError(
-            "nothing to sweep over: give a list to one of --technique, --isolation, --idle, --capacity, --work, \
-             --strategies, --venues, --rate, or a --preset.\nFor one setting use launcher run --repeats"
-                .into(),
-        )
-        .into());
+impl Experiment for SweepFlags {
+    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+        let mut asked = self.swept.request(self.rate.as_deref(), self.common.config.as_ref())?;
+        let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
+        preset.into_iter().for_each(|preset| preset.fill_request(&mut asked));
+        let first_per_s = if self.find_max_rate { take_start_rate(&mut asked)? } else { None };
+        let (kind, repeats) = if self.find_max_rate { ("max-rate", 3) } else { ("sweep", 5) };
+        let mut record = new_record(kind, &asked, repeats, machine, &self.common);
+        record.keep_logs = self.keep_logs;
+        lay_out(&mut record, &asked)?;
+        let first = Settings::from_texts(&record.points[0].settings)?;
+        record.notes.extend(preset.and_then(|preset| preset.load_note(&first)));
+        if let Some(bound) = self.p999.filter(|_| self.find_max_rate) {
+            record.search = Some(new_search(bound, self.steps, first_per_s, &first, &record)?);
+        } else if record.axes.is_empty() {
+            return usage(
+                "nothing to sweep over: give a list to one of --technique, --isolation, --idle, --capacity, --work, \
+                 --strategies, --venues, --rate, or a --preset.\nFor one setting use launcher run --repeats",
+            );
+        }
+        Ok(record)
     }
-    notes.extend(layout.notes.clone());
-    let first = Settings::from_texts(&layout.points[0].settings)?;
-    notes.extend(preset.and_then(|preset| preset.load_note(&first)));
-    let search = match flags.p999.filter(|_| flags.find_max_rate) {
-        Some(bound) => Some(new_search(bound, flags.steps, first_per_s, &layout, &machine)?),
-        None => None,
-    };
-    let kind = if search.is_some() { "max-rate" } else { "sweep" };
-    let repeats = if search.is_some() { 3 } else { 5 };
-    let mut record = new_record(kind, &asked, layout, repeats, machine, &flags.common)?;
-    record.preset = preset.map(|preset| preset.name().to_owned());
-    record.notes = notes;
-    record.search = search;
-    record.keep_logs = flags.keep_logs;
-    Ok(record)
 }
 
 /// The rate that a search begins with: its only value, if one was given.
@@ -151,9 +131,7 @@ fn take_start_rate(asked: &mut SweepRequest) -> Result<Option<f64>> {
     let Some(at) = asked.axes.iter().position(|values| values[0].axis == Axis::Rate) else { return Ok(None) };
     match &asked.axes.remove(at)[..] {
         [only] => Ok(only.text.parse::<Count>().ok().map(|rate| rate.0 as f64)),
-        _ => {
-            Err(UsageError("--find-max-rate begins at one --rate and finds the others itself".into()).into())
-        }
+        _ => usage("--find-max-rate begins at one --rate and finds the others itself"),
     }
 }
 
@@ -161,39 +139,35 @@ fn new_search(
     bound: Nanos,
     most_steps: u32,
     first_per_s: Option<f64>,
-    layout: &PointLayout,
-    machine: &Machine,
+    first: &Settings,
+    record: &SweepRecord,
 ) -> Result<SearchRecord> {
-    let first = Settings::from_texts(&layout.points[0].settings)?;
-    let planned = match check(&first, machine, true)?.input {
+    let planned = match check(first, &record.machine, true)?.input {
         Input::Drawn { orders, window_ns, arrivals } if arrivals != Arrivals::Stress => {
             orders as f64 / (window_ns as f64 / 1e9)
         }
         _ => {
-            return Err(UsageError(
-                "--find-max-rate needs drawn arrivals with a rate: no --schedule, no stress".into(),
-            )
-            .into());
+            return usage("--find-max-rate needs drawn arrivals with a rate: no --schedule, no stress");
         }
     };
     if bound.0 == 0 {
-        return Err(UsageError(
-            "--p999 0ns: nothing is as fast as that; give a bound, for example 100us".into(),
-        )
-        .into());
+        return usage("--p999 0ns: nothing is as fast as that; give a bound, for example 100us");
     }
     Ok(SearchRecord {
         bound_ns: bound.0,
         max_steps: most_steps,
         first_per_s: first_per_s.unwrap_or(planned),
-        points: vec![RateSearch::default(); layout.points.len()],
+        points: vec![RateSearch::default(); record.points.len()],
     })
 }
 
 /// The first given flag of those that select what is measured.
 fn first_given_flag(flags: &SweepFlags) -> Option<String> {
-    let given = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
-    let given = given.or_else(|| flags.rate.as_ref().map(|_| "rate".into()));
-    let given = given.or_else(|| flags.keep_logs.then(|| "keep-logs".into()));
-    given.or_else(|| flags.common.config.as_ref().map(|_| "config".into()))
+    let others = [
+        ("rate", flags.rate.is_some()),
+        ("keep-logs", flags.keep_logs),
+        ("config", flags.common.config.is_some()),
+    ];
+    let first = flags.swept.0.first().map(|(key, _)| key.replace('_', "-"));
+    first.or_else(|| others.iter().find(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned()))
 }

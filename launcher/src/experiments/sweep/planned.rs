@@ -9,16 +9,17 @@
 //! run, and that a host makes one at a time, is up to a scheduler or to the user.
 //! A run is in `runs` as a whole or not at all.
 
-use super::{SweepFlags, first_given_flag, new_sweep};
-use crate::config::{CONFIG_FILE, Settings, UsageError};
+use super::{SweepFlags, first_given_flag};
+use crate::config::{CONFIG_FILE, Settings};
 use crate::experiments::launch::with_maker;
 use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs};
 use crate::experiments::order::{OrderedRun, order};
-use crate::experiments::publish::{PublishableReport, publish};
+use crate::experiments::publish::publish;
+use crate::experiments::{Experiment, report_of, usage};
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState, sweep};
+use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState};
 use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
@@ -67,7 +68,7 @@ impl FromStr for RunSelection {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let number = |text: &str| text.parse::<u32>().ok().filter(|_| is_number(text));
         let read = match (text.strip_prefix("turn:"), text.split_once('-')) {
             _ if text == "all" => Some(Self::All),
@@ -88,7 +89,7 @@ pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
         && let Some(flag) = first_given_flag(flags)
     {
         let why = "the plan says what is measured; it is given with --plan";
-        return Err(UsageError(format!("--{flag} with a planned sweep: {why}")).into());
+        return usage(format!("--{flag} with a planned sweep: {why}"));
     }
     match (flags.planned.plan, flags.planned.run, flags.planned.join) {
         (true, ..) => plan(flags, folder),
@@ -97,23 +98,20 @@ pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
             with_maker(&planned.sweep, |make| planned.make(chosen, make))
         }
         (_, _, true) => PlannedSweep::read(folder)?.join(flags.common.json),
-        _ => {
-            let what = "say what to do with it: --plan, --run K or --join";
-            Err(UsageError(format!("{}: {what}", folder.display())).into())
-        }
+        _ => usage(format!("{}: say what to do with it: --plan, --run K or --join", folder.display())),
     }
 }
 
 /// Lays a sweep out, writes its plan, and prints the command of each turn.
 fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     if flags.swept.0.iter().any(|(key, _)| *key == "out") {
-        return Err(UsageError("--out with --plan: everything goes into the plan's folder".into()).into());
+        return usage("--out with --plan: everything goes into the plan's folder");
     }
     let name = folder.display();
     if folder.join(SweepPlan::FILE).exists() {
-        return Err(UsageError(format!("{name}: holds a plan: choose another folder")).into());
+        return usage(format!("{name}: holds a plan: choose another folder"));
     }
-    let plan = SweepPlan { sweep: new_sweep(flags, crate::host::machine())? };
+    let plan = SweepPlan { sweep: flags.plan(crate::host::machine())? };
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
     let runs = order(&plan.sweep.points, plan.sweep.repeats);
@@ -138,9 +136,10 @@ fn shell_quoted(path: &Path) -> String {
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// A planned sweep and its folder.
 struct PlannedSweep {
     sweep: SweepRecord,
+    /// Every run, by its number.
+    runs: Vec<OrderedRun>,
     folder: PathBuf,
     /// Reads the figures in a run's folder; tests have made-up ones.
     outline: fn(&Path) -> Result<RunOutline>,
@@ -152,52 +151,41 @@ impl PlannedSweep {
         let (SweepPlan { sweep }, name) = (SweepPlan::read(folder)?, folder.display());
         let here = env!("CARGO_PKG_VERSION");
         if sweep.version != here {
+            let planner = &sweep.version;
             let why = "runs of two versions are not comparable";
-            return Err(UsageError(format!(
-                "{name}: planned by bulkhead {}, this is {here}: {why}",
-                sweep.version
-            ))
-            .into());
+            return usage(format!("{name}: planned by bulkhead {planner}, this is {here}: {why}"));
         }
         for point in &sweep.points {
             Settings::from_texts(&point.settings).with_context(|| format!("{name}: damaged"))?;
         }
+        let runs = order(&sweep.points, sweep.repeats);
         Ok(Self {
             sweep,
+            runs,
             folder: folder.to_owned(),
             outline: |place| Ok(RunOutline::from_summary(&Summary::read(place)?)),
         })
-    }
-
-    /// Every run, by its number.
-    fn runs(&self) -> Vec<OrderedRun> {
-        order(&self.sweep.points, self.sweep.repeats)
     }
 
     fn name(&self, number: usize, run: &OrderedRun) -> String {
         format!("run {number} ({}, repeat {})", self.sweep.points[run.point].name, run.repeat)
     }
 
-    /// The chosen runs, with their numbers.
-    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>, UsageError> {
-        let all = self.runs();
-        let (count, turns) = (all.len(), all.last().map_or(0, |run| run.turn + 1));
+    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>> {
+        let (count, turns) = (self.runs.len(), self.runs.last().map_or(0, |run| run.turn + 1));
         let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
             RunSelection::Runs(first, last) => (first as usize..=last as usize).contains(number),
             RunSelection::Turn(turn) => run.turn == turn,
             RunSelection::All => true,
         };
-        let found: Vec<_> = all.into_iter().enumerate().filter(is_chosen).collect();
+        let found: Vec<_> = self.runs.iter().copied().enumerate().filter(is_chosen).collect();
         let is_beyond = matches!(chosen, RunSelection::Runs(_, last) if last as usize >= count);
-        match found.is_empty() || is_beyond {
-            true => {
-                Err(UsageError(format!("--run: the plan has {count} runs in {turns} turns, both from 0")))
-            }
-            false => Ok(found),
+        if found.is_empty() || is_beyond {
+            return usage(format!("--run: the plan has {count} runs in {turns} turns, both from 0"));
         }
+        Ok(found)
     }
 
-    /// What a run is made with.
     fn settings(&self, run: &OrderedRun) -> Result<Settings> {
         let seed = analysis::units::Count(self.sweep.seed_of(run.repeat));
         Ok(Settings { seed: Some(seed), ..Settings::from_texts(&self.sweep.points[run.point].settings)? })
@@ -281,14 +269,14 @@ impl PlannedSweep {
     /// The sweep with every run that there is, as if one launcher had made them, and the names of
     /// those that are missing.
     fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
-        let (mut record, runs, mut missing) = (self.sweep.clone(), self.runs(), Vec::new());
+        let (mut record, mut missing) = (self.sweep.clone(), Vec::new());
         for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {
-            let is_run = |name: &str| (0..runs.len()).any(|number| format!("{number:04}") == name);
+            let is_run = |name: &str| (0..self.runs.len()).any(|number| format!("{number:04}") == name);
             if !entry.file_name().to_str().is_some_and(is_run) {
                 bail!("{}: is no run of this plan: take it away", entry.path().display());
             }
         }
-        for (number, run) in runs.iter().enumerate() {
+        for (number, run) in self.runs.iter().enumerate() {
             match self.entry(number, run)? {
                 Some(entry) => record.points[run.point].runs.push(entry),
                 None => missing.push(self.name(number, run)),
@@ -298,29 +286,25 @@ impl PlannedSweep {
         record.state = if missing.is_empty() { SweepState::Complete } else { SweepState::Interrupted };
         let all: Vec<&RunOutline> = record.runs().map(|run| &run.outline).collect();
         let hosts = hosts(&all);
-        let of = |host: &&MachineKey| {
-            let runs = all.iter().filter(|run| run.machine == **host).count();
-            format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
-        };
-        let where_made = format!(
-            "measured on {} hosts: {}",
-            hosts.len(),
-            hosts.iter().map(of).collect::<Vec<_>>().join(", ")
-        );
-        let note = (hosts.len() > 1).then_some(where_made);
-        record.notes.extend(note);
+        if hosts.len() > 1 {
+            let of = |host: &&MachineKey| {
+                let runs = all.iter().filter(|run| run.machine == **host).count();
+                format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
+            };
+            let names = hosts.iter().map(of).collect::<Vec<_>>().join(", ");
+            record.notes.push(format!("measured on {} hosts: {names}", hosts.len()));
+        }
         Ok((record, missing))
     }
 
-    /// Gathers what there is, and reports.
     fn join(&self, json: bool) -> Result<ExitCode> {
         let (mut record, missing) = self.gather()?;
         let first = record.runs().next().map(|run| self.folder.join(&run.folder));
         if let Some(place) = first {
             record.machine = Summary::read(&place)?.machine;
         }
-        let shown = PublishableReport::new(sweep::report(&record), &record)?;
         record.save(&self.folder)?;
+        let shown = report_of(&record, &self.folder, MeasureEnd::Complete)?;
         let code = publish(&record, &self.folder, &shown, json, MeasureEnd::Complete)?;
         if missing.is_empty() {
             // Remains of killed launchers. A run that is still in progress is discarded.

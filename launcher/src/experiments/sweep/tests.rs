@@ -1,10 +1,9 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
 use crate::config::{Common, Settings};
-use crate::experiments::axes::read_values;
-use crate::experiments::flags::SweepRequest;
+use crate::experiments::flags::{SweepRequest, read_values};
 use crate::experiments::launch::shorten;
-use crate::experiments::measure::{MeasureEnd, MeasuredRun, measure};
+use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure};
 use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
@@ -19,6 +18,10 @@ use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
 use std::fs;
 use std::path::Path;
+use tempfile::TempDir;
+
+/// What most of these sweeps vary.
+const LEVELS: [(Axis, &str); 1] = [(Axis::Isolation, "thread,process")];
 
 pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
     let machine = fake::plain(2).machine();
@@ -27,8 +30,9 @@ pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
         ..SweepRequest::default()
     };
     asked.base.repeats = Some(analysis::units::Count(repeats));
-    let layout = points::lay_out(&asked, &machine).unwrap();
-    new_record("sweep", &asked, layout, 5, machine, &Common::default()).unwrap()
+    let mut record = new_record("sweep", &asked, 5, machine, &Common::default());
+    points::lay_out(&mut record, &asked).unwrap();
+    record
 }
 
 /// A run that took 1 µs, and twice the work on top: its folder exists and has a log.
@@ -80,6 +84,10 @@ fn searched(first_per_s: f64, points: usize) -> Option<SearchRecord> {
     Some(SearchRecord { bound_ns: 100_000, max_steps: 20, first_per_s, points })
 }
 
+fn run_search(sweep: &mut SweepRecord, folder: &TempDir, make: &mut RunMaker<'_>) -> MeasureEnd {
+    search(sweep, folder.path(), make, &mut bar(), false).unwrap()
+}
+
 fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -87,17 +95,33 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Measures a sweep over axes with made-up runs, in a folder of its own.
+fn measured(
+    axes: &[(Axis, &str)],
+    repeats: u64,
+    make: &mut RunMaker<'_>,
+) -> (SweepRecord, MeasureEnd, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sweep = record(axes, repeats);
+    let ended = measure(&mut sweep, folder.path(), make, &mut bar()).unwrap();
+    (sweep, ended, folder)
+}
+
+/// Makes `count` runs with that function, and is interrupted then.
+fn interrupted_after(
+    mut count: usize,
+    make: fn(&Settings) -> MeasuredRun,
+) -> impl FnMut(&Settings) -> Result<MeasuredRun> {
+    move |settings| {
+        count = count.checked_sub(1).ok_or(Interrupted)?;
+        Ok(make(settings))
+    }
+}
+
 #[test]
 fn shortened_record_keeps_whole_repeats() {
-    let folder = tempfile::tempdir().unwrap();
     let runs_of = |limit: usize| {
-        let mut sweep = record(&[(Axis::Isolation, "thread,process")], 9);
-        let mut count = 0;
-        let mut make = |settings: &Settings| -> Result<MeasuredRun> {
-            count += 1;
-            if count > limit { Err(Interrupted.into()) } else { Ok(made(settings)) }
-        };
-        measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+        let (mut sweep, ..) = measured(&LEVELS, 9, &mut interrupted_after(limit, made));
         shorten(&mut sweep);
         let runs: Vec<usize> = sweep.points.iter().map(|point| point.runs.len()).collect();
         (sweep.repeats, runs, sweep.state)
@@ -107,28 +131,9 @@ fn shortened_record_keeps_whole_repeats() {
 }
 
 #[test]
-fn repeats_share_seeds_and_logs_go_once_summarized() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,1us")], 3);
-    let mut seeds = Vec::new();
-    let mut make = |settings: &Settings| {
-        seeds.push(settings.seed.unwrap().0);
-        Ok(made(settings))
-    };
-    let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    assert_eq!((ended, sweep.state), (MeasureEnd::Complete, SweepState::Complete));
-    assert_eq!(seeds, [[1; 4], [2; 4], [3; 4]].concat());
-    assert_eq!(SweepRecord::read(folder.path()).unwrap(), sweep, "saved as it is");
-    assert_eq!(sweep.runs().count(), 12);
-    for run in sweep.runs() {
-        assert_eq!(files(&folder.path().join(&run.folder)), ["config.yaml", "summary.json"]);
-    }
-}
-
-#[test]
 fn stopped_sweep_resumes_with_missing_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 2);
+    let mut sweep = record(&LEVELS, 2);
     for (stop, outcome) in [(2, Some(Interrupted)), (1, None)] {
         let mut left = stop;
         let mut make = |settings: &Settings| -> Result<MeasuredRun> {
@@ -147,57 +152,50 @@ fn stopped_sweep_resumes_with_missing_runs() {
         assert_eq!(sweep.runs().count(), 1);
         assert_eq!(files(folder.path()), ["1-0-thread", SweepRecord::FILE], "what was not finished is gone");
     }
-    let mut count = 0;
-    let mut make = |settings: &Settings| {
-        count += 1;
-        Ok(made(settings))
-    };
     let mut sweep = SweepRecord::read(folder.path()).unwrap();
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    assert_eq!((count, sweep.runs().count()), (3, 4));
+    let mut rest = interrupted_after(3, made);
+    assert_eq!(measure(&mut sweep, folder.path(), &mut rest, &mut bar()).unwrap(), MeasureEnd::Complete);
+    assert_eq!(sweep.runs().count(), 4);
 }
 
 #[test]
 fn a_run_that_failed_is_kept_and_tried_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
-    let mut make = |settings: &Settings| {
+    let sound = |sweep: &SweepRecord| sweep.runs().filter(|run| run.outline.is_sound()).count();
+    let (mut sweep, _, folder) = measured(&LEVELS, 1, &mut |settings| {
         let mut made = made(settings);
         made.outline.complete = false;
         Ok(made)
-    };
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-    assert_eq!(sweep.runs().filter(|run| run.outline.is_sound()).count(), 0);
+    });
+    assert_eq!((sweep.runs().count(), sound(&sweep)), (2, 0));
     measure(&mut sweep, folder.path(), &mut |settings| Ok(made(settings)), &mut bar()).unwrap();
-    assert_eq!((sweep.runs().count(), sweep.runs().filter(|run| run.outline.is_sound()).count()), (2, 2));
+    assert_eq!((sweep.runs().count(), sound(&sweep)), (2, 2));
 }
 
 #[test]
 fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
     let root = tempfile::tempdir().unwrap();
     let (folder, aside) = (root.path().join("sweep"), root.path().join("aside"));
-    std::fs::create_dir(&folder).unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
+    fs::create_dir(&folder).unwrap();
+    let mut sweep = record(&LEVELS, 1);
     let mut number = 0;
     let mut make = |settings: &Settings| {
         number += 1;
         let made = made(settings);
         if number == 2 {
             // What is written there from here on finds no folder.
-            std::fs::rename(&folder, &aside)?;
+            fs::rename(&folder, &aside)?;
         }
         Ok(made)
     };
-    let error = measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err();
-    let error = format!("{error:#}");
+    let error = format!("{:#}", measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err());
     assert!(error.contains("No such file") && error.contains("--resume"), "{error}");
-    std::fs::rename(&aside, &folder).unwrap();
-    let saved = SweepRecord::read(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    let mut saved = SweepRecord::read(&folder).unwrap();
     assert_eq!(saved.runs().count(), 1);
     let mut failing = |_: &Settings| Err(anyhow!("no room in /dev/shm"));
-    let error = measure(&mut sweep.clone(), &folder, &mut failing, &mut bar());
+    let error = measure(&mut sweep, &folder, &mut failing, &mut bar());
     assert!(error.is_ok(), "nothing is missing any more in this record");
-    let error = measure(&mut saved.clone(), &folder, &mut failing, &mut bar()).unwrap_err();
+    let error = measure(&mut saved, &folder, &mut failing, &mut bar()).unwrap_err();
     assert!(format!("{error:#}").contains("no room in /dev/shm"), "{error:#}");
 }
 
@@ -217,20 +215,17 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
 #[test]
 fn invalid_setting_of_a_saved_sweep_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let read = || format!("{:#}", read(folder.path()).unwrap_err());
     let mut sweep = record(&[], 1);
-    sweep.points[0].settings.insert("venues".into(), "2".into());
-    let json =
-        String::from_utf8(sweep.json().unwrap()).unwrap().replace("\"venues\": \"2\"", "\"venues\": \"two\"");
-    fs::write(folder.path().join(SweepRecord::FILE), json).unwrap();
-    assert!(read().contains("venues: \"two\" is not a count"), "{}", read());
+    sweep.points[0].settings.insert("venues".into(), "two".into());
+    sweep.save(folder.path()).unwrap();
+    let error = format!("{:#}", read(folder.path()).unwrap_err());
+    assert!(error.contains("venues: \"two\" is not a count"), "{error}");
 }
 
 #[test]
 fn the_tables_have_the_layout_of_the_seed_benchmark() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process"), (Axis::Work, "0ns,500ns,1us")], 2);
-    measure(&mut sweep, folder.path(), &mut |settings| Ok(made_of_two(settings)), &mut bar()).unwrap();
+    let axes = [LEVELS[0], (Axis::Work, "0ns,500ns,1us")];
+    let (sweep, ..) = measured(&axes, 2, &mut |settings| Ok(made_of_two(settings)));
     let [p50, p99, p999] = ["p50", "p99", "p999"].map(|at| table(&sweep, &format!("rt_venue_{at}")).unwrap());
     let wanted = "\
 | orch_work           |    thread | process |
@@ -251,17 +246,7 @@ fn interrupted_sweep_counts_repeats_and_marks_no_winner() {
         (4, "median over 2 repeats, of 5 asked for", true),
         (10, "median over 5 repeats;", true),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let mut sweep = record(&[(Axis::Isolation, "thread,process")], 5);
-        let mut left = runs;
-        let mut make = |settings: &Settings| -> Result<MeasuredRun> {
-            if left == 0 {
-                return Err(Interrupted.into());
-            }
-            left -= 1;
-            Ok(made_of_two(settings))
-        };
-        measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+        let (sweep, ..) = measured(&LEVELS, 5, &mut interrupted_after(runs, made_of_two));
         let p50 = table(&sweep, "rt_venue_p50").unwrap();
         assert!(p50.notes[0].starts_with(said), "{runs}: {}", p50.notes[0]);
         assert_eq!(!p50.rows[0].best.is_empty(), marked, "{runs}");
@@ -270,19 +255,15 @@ fn interrupted_sweep_counts_repeats_and_marks_no_winner() {
 
 #[test]
 fn near_and_far_cores_have_columns_of_their_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 4);
-    assert_eq!(table(&sweep, "by_floor"), None);
-    let mut make = |settings: &Settings| {
+    assert_eq!(table(&record(&LEVELS, 4), "by_floor"), None);
+    let (sweep, ..) = measured(&LEVELS, 4, &mut |settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 > 3 {
             (made.outline.core_rtt_ns, made.outline.core_rtt_after_ns) = (Some(310.0), Some(320.0));
-            let figures = made.outline.measures.get_mut("rt_venue").unwrap();
-            figures.p50_ns = Some(2_500);
+            made.outline.measures.get_mut("rt_venue").unwrap().p50_ns = Some(2_500);
         }
         Ok(made)
-    };
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    });
     let grid = table(&sweep, "by_floor").unwrap();
     assert_eq!(grid.head, ["isolation", "runs", "floor 100 ns", "runs", "floor 315 ns"]);
     assert_eq!(grid.rows[0].cells, ["thread", "3", "1,000", "1", "2,500"]);
@@ -290,16 +271,13 @@ fn near_and_far_cores_have_columns_of_their_own() {
 
 #[test]
 fn repeats_that_lie_far_apart_are_said_in_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 3);
-    let mut make = |settings: &Settings| {
+    let (sweep, ..) = measured(&LEVELS, 3, &mut |settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 == 2 {
             made.outline.measures.get_mut("rt_venue").unwrap().p50_ns = Some(901_580);
         }
         Ok(made)
-    };
-    measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
+    });
     let note = &table(&sweep, "rt_venue_p50").unwrap().notes[0];
     assert!(note.contains("far apart") && note.contains("901 times") && !note.contains('%'), "{note}");
 }
@@ -307,27 +285,17 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
 #[test]
 fn search_alternates_saves_every_step_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[(Axis::Isolation, "thread,process")], 1);
+    let mut sweep = record(&LEVELS, 1);
     sweep.search = searched(20_000.0, 2);
     // Threads hold 100,000/s, processes nothing.
     let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
-    let mut left = 5;
-    let mut make = |settings: &Settings| -> Result<MeasuredRun> {
-        left -= 1;
-        if left == 0 { Err(Interrupted.into()) } else { Ok(of_threads(settings)) }
-    };
-    let ended = search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap();
+    let ended = run_search(&mut sweep, &folder, &mut interrupted_after(4, of_threads));
     assert_eq!(ended, MeasureEnd::Interrupted);
     let mut sweep = SweepRecord::read(folder.path()).unwrap();
-    let tried = |sweep: &SweepRecord| -> Vec<usize> {
-        sweep.search.as_ref().unwrap().points.iter().map(|search| search.steps.len()).collect()
-    };
-    assert_eq!(tried(&sweep), [2, 2]);
-    let mut make = |settings: &Settings| Ok(of_threads(settings));
-    assert_eq!(
-        search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(),
-        MeasureEnd::Complete
-    );
+    let steps = sweep.search.iter().flat_map(|search| &search.points).map(|search| search.steps.len());
+    assert_eq!(steps.collect::<Vec<_>>(), [2, 2]);
+    let ended = run_search(&mut sweep, &folder, &mut |settings| Ok(of_threads(settings)));
+    assert_eq!(ended, MeasureEnd::Complete);
     let found = sweep.search.as_ref().unwrap();
     let highest = found.points[0].highest_per_s.unwrap();
     assert!((95_000.0..=100_000.0).contains(&highest), "{highest}");
@@ -342,17 +310,14 @@ fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let mut sweep = record(&[], repeats);
     sweep.search = searched(200.0, 1);
     let mut runs = 0;
-    let mut make = |settings: &Settings| -> Result<MeasuredRun> {
+    let ended = run_search(&mut sweep, &folder, &mut |settings| {
         runs += 1;
         Ok(tried(settings, runs > 1))
-    };
-    assert_eq!(
-        search(&mut sweep, folder.path(), &mut make, &mut bar(), false).unwrap(),
-        MeasureEnd::Complete
-    );
+    });
+    assert_eq!(ended, MeasureEnd::Complete);
     let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();
     let first = &saved.points[0].steps[0];
-    assert_eq!(first.held, repeats > 1, "{first:?}");
+    assert!(first.held == (repeats > 1) && first.why.starts_with("p99.9"), "{first:?}");
     assert!((repeats == 1 || first.runs_held == 2) && first.folders.len() as u64 == repeats, "{first:?}");
     (saved.points[0].highest_per_s, runs)
 }

@@ -1,10 +1,10 @@
 //! Planned sweeps with real runs: planned, made by several launchers, one of them killed in the
 //! middle, and gathered.
 
+use super::{done, json, refused};
 use crate::common::{command, family, signal, text, wait_until};
-use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// Runs that take a moment each.
 const TINY: &[&str] =
@@ -16,31 +16,11 @@ fn sweep(words: &[&str], folder: &Path) -> Command {
     command
 }
 
-fn done(mut command: Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stdout)
-}
-
-fn refused(mut command: Command, code: i32, wanted: &[&str]) -> Output {
-    let output = command.output().unwrap();
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {stderr}");
-    for word in wanted {
-        assert!(stderr.contains(word), "{command:?}: {word:?} is not in: {stderr}");
-    }
-    output
-}
-
 fn plan(folder: &Path, window: &str, repeats: &str) -> String {
     let mut command =
         sweep(&["--isolation", "thread,process", "--repeats", repeats, "--window", window], folder);
     command.arg("--plan").args(TINY);
-    done(command)
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    done(&mut command)
 }
 
 #[test]
@@ -54,18 +34,19 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
         commands.len() == 2 && commands[0].ends_with(&turn(0)) && commands[1].ends_with(&turn(1)),
         "{said}"
     );
-    let missing = refused(sweep(&["--join"], &folder), 1, &["4 runs are missing", "run 3 (", "--run all"]);
+    let missing =
+        refused(&mut sweep(&["--join"], &folder), 1, &["4 runs are missing", "run 3 (", "--run all"]);
     assert!(text(&missing.stdout).contains("0 of 4 runs are done"), "{}", text(&missing.stdout));
     for (words, host) in commands.iter().zip(["near", "far"]) {
         // As a scheduler runs it: by a shell, from anywhere.
         let mut command = Command::new("sh");
         command.args(["-c", words]).current_dir("/").env("BULKHEAD_HOST", host);
-        let said = done(command);
+        let said = done(&mut command);
         assert_eq!(said.matches(&format!("made on {host}")).count(), 2, "{said}");
     }
-    let said = done(sweep(&["--run", "all"], &folder));
+    let said = done(&mut sweep(&["--run", "all"], &folder));
     assert_eq!(said.matches("had been made on").count(), 4, "{said}");
-    let said = done(sweep(&["--join"], &folder));
+    let said = done(&mut sweep(&["--join"], &folder));
     for word in ["rt_venue p50", "rt_venue p50 by host", "near (2 runs", "far (2 runs"] {
         assert!(said.contains(word), "{word}:\n{said}");
     }
@@ -86,8 +67,8 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     let why_not = text(&compare.stderr);
     let too_few = !compare.status.success() && why_not.contains("too few repeats");
     assert!((compare.status.success() && names_both) || too_few, "{said}{why_not}");
-    refused(command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
-    let said = done(command(&["delete", path]));
+    refused(&mut command(&["sweep", "--resume", path]), 2, &["a planned sweep", "--run all"]);
+    let said = done(&mut command(&["delete", path]));
     assert!(said.contains("deleted") && !folder.exists(), "{said}");
 }
 
@@ -109,38 +90,36 @@ fn killed_sweep_worker_is_replaced() {
     let (said, beside) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{said}{beside}");
     assert!(said.contains("had been made on") && said.contains(": made on"), "{said}");
-    done(sweep(&["--join"], &folder));
-    // A run's folder in another's place.
-    let place = |number: &str| folder.join("runs").join(number);
-    std::fs::rename(place("0000"), place("kept")).unwrap();
-    std::fs::rename(place("0001"), place("0000")).unwrap();
-    std::fs::rename(place("kept"), place("0001")).unwrap();
-    refused(sweep(&["--join"], &folder), 1, &["runs/0000", "is not what the plan says of run 0"]);
+    done(&mut sweep(&["--join"], &folder));
 }
 
 #[test]
 fn impossible_sweep_plan_is_refused_first() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
-    refused(sweep(&["--run", "0"], &folder), 2, &["not the folder of a planned sweep", "--plan FOLDER"]);
-    refused(sweep(&[], &folder), 2, &["--plan, --run K or --join"]);
-    refused(sweep(&["--plan"], &folder), 2, &["nothing to sweep over"]);
+    refused(&mut sweep(&["--run", "0"], &folder), 2, &["not the folder of a planned sweep", "--plan FOLDER"]);
+    refused(&mut sweep(&[], &folder), 2, &["--plan, --run K or --join"]);
+    refused(&mut sweep(&["--plan"], &folder), 2, &["nothing to sweep over"]);
     refused(
-        sweep(&["--plan", "--isolation", "thread,process", "--out", "x"], &folder),
+        &mut sweep(&["--plan", "--isolation", "thread,process", "--out", "x"], &folder),
         2,
         &["--out with --plan"],
     );
-    refused(sweep(&["--join", "--seed", "4"], &folder), 2, &["--seed with a planned sweep"]);
-    refused(sweep(&["--run", "3-1"], &folder), 2, &["give a run's number"]);
-    refused(command(&["sweep", "--join"]), 2, &["FOLDER"]);
+    refused(&mut sweep(&["--join", "--seed", "4"], &folder), 2, &["--seed with a planned sweep"]);
+    refused(&mut sweep(&["--run", "3-1"], &folder), 2, &["give a run's number"]);
+    refused(&mut command(&["sweep", "--join"]), 2, &["FOLDER"]);
     assert!(!folder.exists(), "nothing was begun");
     plan(&folder, "50ms", "1");
-    refused(sweep(&["--plan", "--isolation", "thread,process"], &folder), 2, &["holds a plan"]);
-    refused(sweep(&["--run", "2"], &folder), 2, &["2 runs in 1 turns"]);
+    refused(&mut sweep(&["--plan", "--isolation", "thread,process"], &folder), 2, &["holds a plan"]);
+    refused(&mut sweep(&["--run", "2"], &folder), 2, &["2 runs in 1 turns"]);
     // Of another version of bulkhead.
     let path = folder.join("plan.json");
     let other =
         std::fs::read_to_string(&path).unwrap().replace("bulkhead.sweep-plan/2", "bulkhead.sweep-plan/3");
     std::fs::write(&path, other).unwrap();
-    refused(sweep(&["--join"], &folder), 1, &["bulkhead.sweep-plan/3", "use the launcher that wrote it"]);
+    refused(
+        &mut sweep(&["--join"], &folder),
+        1,
+        &["bulkhead.sweep-plan/3", "use the launcher that wrote it"],
+    );
 }

@@ -1,16 +1,13 @@
 //! `launcher survey`: interrupted, wrong flags, the index page.
 
-use crate::common::{Running, assert_nothing_left, command, signal, text, wait_until};
+use super::{done, only};
+use crate::common::{Running, assert_nothing_left, command, signal, wait_until};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
 
 /// The golden survey of the crate `analysis`.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/golden/survey.json");
-
-fn only(folder: &Path) -> std::path::PathBuf {
-    std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path()
-}
 
 #[test]
 fn interrupted_survey_is_saved_as_incomplete() {
@@ -35,7 +32,7 @@ fn interrupted_survey_is_saved_as_incomplete() {
     assert_eq!((&survey["complete"], &survey["machine"]["hostname"]), (&false.into(), &"".into()));
     assert!(!survey["cores"]["pairs"].as_array().unwrap().is_empty(), "what was measured is kept");
     for card in ["card.txt", "card.svg"] {
-        let card = std::fs::read_to_string(only(out.path()).join(card)).unwrap();
+        let card = std::fs::read_to_string(only(&out).join(card)).unwrap();
         assert!(card.contains("INCOMPLETE"), "{card}");
     }
     assert!(
@@ -45,28 +42,13 @@ fn interrupted_survey_is_saved_as_incomplete() {
 }
 
 #[test]
-fn wrong_flags_are_usage_errors() {
-    for flags in
-        [&["--minutes", "0"][..], &["--minutes", "5", "--quick"], &["--index", "x", "--quick"], &["5"]]
-    {
-        let said = command(&["survey"]).args(flags).output().unwrap();
-        assert_eq!(said.status.code(), Some(2), "{flags:?}: {}", text(&said.stderr));
-    }
-    let empty = tempfile::tempdir().unwrap();
-    let said = command(&["survey", "--index", empty.path().to_str().unwrap()]).output().unwrap();
-    assert_eq!(said.status.code(), Some(2), "{}", text(&said.stderr));
-    assert!(text(&said.stderr).contains("--index"), "{}", text(&said.stderr));
-}
-
-#[test]
 fn index_draws_cards_of_every_survey() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["b-machine", "a-machine"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         std::fs::copy(GOLDEN, folder.path().join(name).join("survey.json")).unwrap();
     }
-    let said = command(&["survey", "--index", folder.path().to_str().unwrap()]).output().unwrap();
-    assert!(said.status.success(), "{}", text(&said.stderr));
+    done(&mut command(&["survey", "--index", folder.path().to_str().unwrap()]));
     let page = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
     let rows: Vec<usize> = ["a-machine", "b-machine"].iter().map(|name| page.find(name).unwrap()).collect();
     assert!(rows[0] < rows[1], "{page}");
@@ -82,8 +64,7 @@ fn survey_folder_is_listed_and_deleted_whole() {
     std::fs::copy(GOLDEN, survey.join("survey.json")).unwrap();
     std::fs::write(survey.join("card.svg"), "a card").unwrap();
     std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("sweep.json")).unwrap();
-    let listed = command(&["list", out.path().to_str().unwrap()]).output().unwrap();
-    let said = text(&listed.stdout);
+    let said = done(&mut command(&["list", out.path().to_str().unwrap()]));
     assert!(said.contains("survey of at most 5 minutes") && said.contains("not fit"), "{said}");
     std::fs::write(experiment.join("thesis.md"), "not ours").unwrap();
     let delete = || command(&["delete", survey.to_str().unwrap()]).output().unwrap();

@@ -1,10 +1,10 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
-use crate::common::{LIMIT, assert_nothing_left, command, family, signal, text, wait_until};
+use super::{json, only, refused};
+use crate::common::{Running, assert_nothing_left, command, family, signal, text, wait_until};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Runs that take a moment each.
@@ -21,27 +21,6 @@ fn ok(output: &Output) -> String {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     assert_eq!(text(&output.stderr), "", "no progress where there is no terminal");
     text(&output.stdout)
-}
-
-fn fails(words: &[&str], code: i32, wanted: &[&str]) {
-    let output = command(words).output().unwrap();
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
-    for word in wanted {
-        assert!(stderr.contains(word), "{words:?}: {word:?} is not in: {stderr}");
-    }
-}
-
-/// The one folder in the out folder.
-fn only(out: &TempDir) -> PathBuf {
-    let mut folders: Vec<PathBuf> =
-        std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path()).collect();
-    assert_eq!(folders.len(), 1, "{folders:?}");
-    folders.remove(0)
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 /// Finished runs in a sweep's record.
@@ -62,7 +41,9 @@ const SWEEP: &str = "sweep --isolation thread,process";
 fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (PathBuf, Option<i32>) {
     let words = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
     let mut command = launcher(out, &words, "--venues 2 --strategies 1 --idle yield");
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let running = Running { child };
+    let pid = running.pid();
     let measured = || {
         let folder = std::fs::read_dir(out.path()).unwrap().flatten().next().map(|entry| entry.path());
         let text = folder.and_then(|folder| std::fs::read(folder.join("sweep.json")).ok());
@@ -70,21 +51,14 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
             .map_or(0, |sweep| runs(&sweep).len())
     };
     wait_until("runs are finished", || measured() >= finished);
-    wait_until("another one runs", || family(child.id()).len() > 1);
-    signal(child.id(), name);
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(began.elapsed() < LIMIT, "the launcher does not end");
-        std::thread::sleep(Duration::from_millis(10));
-    };
-    assert_nothing_left(child.id());
+    wait_until("another one runs", || family(pid).len() > 1);
+    signal(pid, name);
+    let (code, ..) = running.end();
+    assert_nothing_left(pid);
     let folder = only(out);
     let sweep = json(&folder.join("sweep.json"));
     assert!((1..4).contains(&runs(&sweep).len()), "in the middle");
-    (folder, status.code())
+    (folder, code)
 }
 
 /// Resumes and checks that what was finished before was not made again.
@@ -204,12 +178,12 @@ fn bill_has_comparable_row_for_each_level() {
     assert!(lines.iter().all(|line| known.contains(&line["verdict"].as_str().unwrap())));
     assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
     assert!(!lines[2]["why"].as_array().unwrap().is_empty(), "500 orders have no p99.9");
-    fails(&["compare", path, path], 2, &["the same runs", "name two"]);
+    refused(&mut command(&["compare", path, path]), 2, &["the same runs", "name two"]);
     narrow(&ok(&command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"])
         .output()
         .unwrap()));
-    fails(
-        &["compare", path, "--a", "isolation=thread", "--b", "work=5us"],
+    refused(
+        &mut command(&["compare", path, "--a", "isolation=thread", "--b", "work=5us"]),
         2,
         &["--b work=5us", "the folder holds 0ns"],
     );
@@ -220,15 +194,12 @@ fn bill_has_comparable_row_for_each_level() {
 fn runs_are_compared_and_unlike_ones_are_not() {
     let out = tempfile::tempdir().unwrap();
     let run = |seed: &str| {
-        let before: Vec<PathBuf> =
-            std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path()).collect();
-        ok(&launcher(&out, &format!("run --seed {seed}"), TINY).output().unwrap());
-        let after = std::fs::read_dir(out.path()).unwrap().map(|e| e.unwrap().path());
-        after.filter(|path| !before.contains(path)).last().unwrap().to_str().unwrap().to_owned()
+        let said = ok(&launcher(&out, &format!("run --seed {seed}"), TINY).output().unwrap());
+        said.lines().find_map(|line| line.strip_prefix("Saved in ")).unwrap().to_owned()
     };
     let (one, other) = (run("1"), run("2"));
-    fails(&["compare", &one, &one], 2, &["the same runs", "name two"]);
-    fails(&["compare", &one, &other], 2, &["other schedule", "the same --seed"]);
+    refused(&mut command(&["compare", &one, &one]), 2, &["the same runs", "name two"]);
+    refused(&mut command(&["compare", &one, &other]), 2, &["other schedule", "the same --seed"]);
 }
 
 /// Deletes an experiment: everything in its folder is known to be bulkhead's.
@@ -304,30 +275,4 @@ fn dry_run_prints_the_runs_and_makes_none() {
     assert_eq!(names, ["thread", "process", "process", "thread"], "{said}");
     assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
     assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn impossible_sweep_is_refused_before_running() {
-    for (line, code, wanted) in [
-        ("sweep --preset sead", 2, "did you mean seed?"),
-        ("sweep --technique ,", 2, "--technique A,B"),
-        ("sweep --isolation thread,proces", 2, "did you mean process?"),
-        ("sweep", 2, "nothing to sweep over"),
-        ("sweep --capacity 64,100", 2, "capacity=100: --capacity 100: rings have a power of two"),
-        ("sweep --find-max-rate", 2, "--p999"),
-        ("sweep --resume /nowhere", 2, "not the folder of a sweep"),
-        ("sweep --resume /nowhere --seed 4", 2, "--seed with --resume"),
-        ("bill --work 0ns,1us", 2, "launcher sweep --work"),
-        ("bill /nowhere", 2, "/nowhere"),
-        ("compare", 2, "--a and --b"),
-        ("compare /nowhere /nothing", 2, "/nowhere"),
-        ("compare --a isolation=thread --b isolation=none", 2, "isolation=none"),
-    ] {
-        fails(&line.split_whitespace().collect::<Vec<_>>(), code, &[wanted]);
-    }
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sweep.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
-    let path = folder.path().to_str().unwrap();
-    fails(&["sweep", "--resume", path], 1, &["bulkhead.sweep/0", "use the launcher that wrote it"]);
-    fails(&["compare", path, path], 1, &["bulkhead.sweep/0"]);
 }

@@ -1,7 +1,7 @@
 //! `launcher board` with real processes: nothing torn, versions that add up, deaths, and nothing
 //! left behind.
 
-use crate::common::{Launcher, Running, assert_nothing_left, family, output, signal, text, wait_until};
+use crate::common::{Launcher, Running, assert_nothing_left, family, signal, text, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -136,11 +136,4 @@ fn interrupted_board_saves_results_and_cleans_up() {
         }
         assert_nothing_left(pid);
     }
-}
-
-#[test]
-fn bad_input_of_a_board_is_named() {
-    let refused = output(&["board", "--size", "12"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("--size 12"));
 }

@@ -1,8 +1,6 @@
 //! Values of the board benchmark: each word identifies the write that it belongs to.
 
-/// An odd multiplier: consecutive writes have values that differ in every word.
 const WRITE: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Another one: neighboring words differ.
 const PLACE: u64 = 0xD1B5_4A32_D192_ED03;
 
 /// Fills `value` with words that identify write `number`, counted over all cells.

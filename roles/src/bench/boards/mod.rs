@@ -64,24 +64,18 @@ pub enum BoardEnd {
 }
 
 /// The settings, clock and results of an agent of the board benchmark.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct BoardAgent<'a> {
-    /// Converts durations to ticks.
     pub time: Timebase,
-    /// Read access to the phase.
     pub control: &'a ControlView,
     /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
-    /// The agent's result segment.
     pub account: &'a AgentAccount,
     /// Histograms in the account.
     pub log: BoardLog,
-    /// The readers' wait strategy.
     pub waiting: Waiting,
-    /// The number of cells.
     pub cells: usize,
-    /// Number of words of a value.
     pub words: usize,
-    /// Length of the case, in nanoseconds.
     pub duration_ns: u64,
 }
 

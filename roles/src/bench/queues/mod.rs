@@ -6,34 +6,27 @@ pub mod waiting;
 
 use super::account::{AgentAccount, Field};
 use super::control::{ControlView, DRAIN, STOP};
-use crate::registry::Links;
+use crate::technique_ends::TechniqueEnds;
 use ledger::{LabField, Ledger, event, set};
 use shm::attached::Attached;
 use shm::bell::Doorbell;
 use shm::memory::RegionError;
-use shm::ring::{Consumer, Link, LinkSpec, Producer};
-use std::sync::OnceLock;
+use shm::ring::{Consumer, LinkSpec, Producer};
 use system::clock::{Clock, ClockSource};
-use techniques::{Technique, TechniqueVisitor};
 use waiting::{Pace, WaitStrategy};
 
 /// The clock, results and waiting of a queue benchmark's producer or consumer.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct QueueEnd<'a> {
-    /// Read access to the phase of the run.
     pub control: &'a ControlView,
-    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock of the benchmark.
     pub clock: ClockSource,
     /// The wait strategy.
     pub waiting: WaitStrategy,
-    /// The cost per event.
     pub pace: Pace,
     /// Doorbells to ring after an event: empty unless the other side parks.
     pub bells: Vec<Doorbell>,
-    /// Index of this producer.
     pub index: u16,
-    /// Number of producers in the run.
     pub producers: u16,
     /// Number of events to push or to take.
     pub events: u64,
@@ -121,60 +114,31 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
 /// A producer's or consumer's loop with its attached queues: one dynamic call per thread.
 pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
 
-/// The measured loops of producer and consumer, compiled for one technique.
-#[derive(Clone, Copy)]
+type AttachProducer =
+    dyn Fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedEnd, RegionError> + Send + Sync;
+type AttachConsumer =
+    dyn Fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedEnd, RegionError> + Send + Sync;
+
+/// The measured loops of producer and consumer, compiled for the ends of one technique.
 pub struct TechniqueLoops {
     /// Attaches a producer, by index, to all queues.
-    pub producer: fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
+    pub producer: Box<AttachProducer>,
     /// Attaches the consumer of a queue.
-    pub consumer: fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedEnd, RegionError>,
+    pub consumer: Box<AttachConsumer>,
 }
 
-fn producer<L: Link>(
-    queues: &[LinkSpec<'_>],
-    index: usize,
-    attached: &mut Attached<'_>,
-) -> Result<AttachedEnd, RegionError> {
-    let queues = queues.iter().map(|queue| attached.producer::<L>(queue, index));
-    let queues = queues.collect::<Result<Vec<_>, _>>()?;
-    Ok(Box::new(move |end| produce(queues, end)))
-}
-
-fn consumer<L: Link>(queue: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<AttachedEnd, RegionError> {
-    let queue = attached.consumer::<L>(queue)?;
-    Ok(Box::new(move |end| consume(queue, end)))
-}
-
-static LOOPS: OnceLock<Vec<(Technique, TechniqueLoops)>> = OnceLock::new();
-
-struct LoopTable(Vec<(Technique, TechniqueLoops)>);
-
-impl TechniqueVisitor for LoopTable {
-    fn visit<L: Link>(&mut self) {
-        self.0.push((
-            Technique::from_link::<L>(),
-            TechniqueLoops { producer: producer::<L>, consumer: consumer::<L> },
-        ));
+impl TechniqueLoops {
+    pub(crate) fn on_ends<P: Producer + 'static, C: Consumer + 'static>(ends: TechniqueEnds<P, C>) -> Self {
+        Self {
+            producer: Box::new(move |queues, index, attached| {
+                let queues = queues.iter().map(|queue| (ends.producer)(queue, index, attached));
+                let queues = queues.collect::<Result<Vec<_>, _>>()?;
+                Ok(Box::new(move |end| produce(queues, end)))
+            }),
+            consumer: Box::new(move |queue, attached| {
+                let queue = (ends.consumer)(queue, attached)?;
+                Ok(Box::new(move |end| consume(queue, end)))
+            }),
+        }
     }
-}
-
-/// Not generic: the loops of the built-in techniques are compiled in this crate, once.
-#[inline(never)]
-fn built_in() -> LoopTable {
-    let mut table = LoopTable(Vec::new());
-    techniques::visit(&mut table);
-    table
-}
-
-/// Adds the measured loops of the techniques `T` to the built-in ones.
-pub fn install<T: Links>() {
-    let mut table = built_in();
-    T::each_own(&mut table);
-    let _ = LOOPS.set(table.0);
-}
-
-/// Returns the measured loops of a technique; `None` if they were never installed.
-pub fn loops_of(technique: Technique) -> Option<TechniqueLoops> {
-    let table = LOOPS.get_or_init(|| built_in().0);
-    table.iter().find(|(known, _)| *known == technique).map(|(_, loops)| *loops)
 }

@@ -89,23 +89,17 @@ impl WaitStrategy {
 /// The setting that each event costs time at an end of a queue: computing or sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Slow {
-    /// Sleeps for a time.
-    Sleep {
-        /// Nanoseconds.
-        ns: u64,
-    },
-    /// Spins for a time.
-    Work {
-        /// Nanoseconds.
-        ns: u64,
-    },
+    /// Sleeps for a time, in nanoseconds.
+    Sleep(u64),
+    /// Spins for a time, in nanoseconds.
+    Work(u64),
 }
 
 impl Slow {
     /// Returns the cost of one event in nanoseconds.
     pub const fn ns(self) -> u64 {
         match self {
-            Slow::Sleep { ns } | Slow::Work { ns } => ns,
+            Slow::Sleep(ns) | Slow::Work(ns) => ns,
         }
     }
 }
@@ -144,8 +138,8 @@ impl Pace {
     pub fn work(&mut self, clock: ClockSource) {
         match self.slow {
             None => {}
-            Some(Slow::Sleep { ns }) => std::thread::sleep(Duration::from_nanos(self.draw(ns))),
-            Some(Slow::Work { ns }) => {
+            Some(Slow::Sleep(ns)) => std::thread::sleep(Duration::from_nanos(self.draw(ns))),
+            Some(Slow::Work(ns)) => {
                 let ticks = (self.draw(ns) as f64 / self.ns_per_tick) as u64;
                 let until = clock.peek().saturating_add(ticks);
                 while clock.peek() < until {

@@ -5,7 +5,7 @@ use super::*;
 use crate::experiments::measure::{MeasuredRun, measure};
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::sweep::tests::record;
-use analysis::experiment::Axis;
+use analysis::experiment::{Axis, sweep};
 use analysis::stats::fixtures;
 use tempfile::TempDir;
 
@@ -37,13 +37,7 @@ fn made(settings: &Settings, host: &str) -> MeasuredRun {
 }
 
 fn make(planned: &PlannedSweep, number: usize, make: &mut RunMaker<'_>) -> Result<(RunEntry, bool)> {
-    planned.one(number, &planned.runs()[number], make)
-}
-
-fn make_all(planned: &PlannedSweep, host: fn(u32) -> &'static str) {
-    for (number, run) in planned.runs().iter().enumerate() {
-        planned.one(number, run, &mut |settings| Ok(made(settings, host(run.turn)))).unwrap();
-    }
+    planned.one(number, &planned.runs[number], make)
 }
 
 fn in_the_making(planned: &PlannedSweep) -> usize {
@@ -57,7 +51,7 @@ fn runs_are_chosen_by_number_turn_or_all() {
         let chosen = planned.chosen(text.parse()?).map_err(|error| error.to_string());
         chosen.map(|runs| runs.into_iter().map(|(number, _)| number).collect::<Vec<_>>())
     };
-    let levels: Vec<usize> = planned.runs().iter().map(|run| run.point).collect();
+    let levels: Vec<usize> = planned.runs.iter().map(|run| run.point).collect();
     assert_eq!(levels, [0, 1, 1, 0, 0, 1], "alternated");
     for (text, wanted) in
         [("2-3", &[2, 3][..]), ("turn:2", &[4, 5]), ("all", &[0, 1, 2, 3, 4, 5]), ("4", &[4])]
@@ -139,8 +133,7 @@ fn planned_sweep_reports_what_a_local_one_does() {
         for worker in 0..3 {
             let planned = &planned;
             scope.spawn(move || {
-                for (number, run) in
-                    planned.runs().iter().enumerate().filter(|(_, run)| run.turn % 3 == worker)
+                for (number, run) in planned.runs.iter().enumerate().filter(|(_, run)| run.turn % 3 == worker)
                 {
                     planned.one(number, run, &mut |settings| Ok(made(settings, "a"))).unwrap();
                 }
@@ -149,14 +142,4 @@ fn planned_sweep_reports_what_a_local_one_does() {
     });
     let joined = planned.gather().unwrap().0;
     assert_eq!(sweep::report(&joined).terminal(false), sweep::report(&sweep).terminal(false));
-}
-
-#[test]
-fn several_hosts_get_a_table_and_a_note() {
-    let (_folder, planned) = planned(4);
-    make_all(&planned, |turn| if turn % 2 == 0 { "near" } else { "far" });
-    let said = sweep::report(&planned.gather().unwrap().0).terminal(false);
-    for word in ["measured on 2 hosts: near (4 runs, a processor), far (4 runs", "rt_venue p50 by host"] {
-        assert!(said.contains(word), "{word}: {said}");
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::mode::WriteLoad;
 use super::work::{BOARD, BoardWork};
-use crate::bench::{BenchOutcome, BenchPlan};
+use crate::experiments::bench::{BenchOutcome, BenchPlan};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
@@ -14,6 +14,7 @@ use roles::bench::boards::counts::{
 };
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
+use std::slice;
 
 /// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
 /// gets wrong figures, and nothing worse.
@@ -46,48 +47,47 @@ pub fn case(
     let is_timed = work.scheduled.is_some();
     let figures = |series: &MeasureSeries| series.distribution(ns_per_tick);
     let if_timed = |series: &MeasureSeries| is_timed.then(|| figures(series));
-    let record = |series: &mut MeasureSeries, account: &AccountView, measure: BoardMeasure| {
-        let words = account.own().slice(measure_at(measure as usize), HISTOGRAM_WORDS);
-        record_histogram(series, &words, ns_per_tick);
-    };
-    let measure = |account: &AccountView, measure: BoardMeasure| {
+    let measure = |accounts: &[AccountView], measure: BoardMeasure| {
         let mut series = MeasureSeries::default();
-        record(&mut series, account, measure);
+        for account in accounts {
+            let words = account.own().slice(measure_at(measure as usize), HISTOGRAM_WORDS);
+            record_histogram(&mut series, &words, ns_per_tick);
+        }
         series
     };
-
-    let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
-    let mut sums: [MeasureSeries; 3] = Default::default();
-    let mut all = BoardReading::default();
-    let mut each = Vec::new();
-    for (reader, account) in readers.iter().enumerate() {
-        sums.iter_mut().zip(measures).for_each(|(sum, measure)| record(sum, account, measure));
-        let own = measures.map(|of| measure(account, of));
-        let count = |field: BoardField| account.own().load(field as usize, Ordering::Relaxed);
-        let (reads, missed) = (account.get(Field::Count), count(BoardField::Missed));
+    // Of one reader, or of all together.
+    let reading = |accounts: &[AccountView]| {
+        let sum = |of: &dyn Fn(&AccountView) -> u64| accounts.iter().map(of).fold(0, u64::saturating_add);
+        let count =
+            |account: &AccountView, field: BoardField| account.own().load(field as usize, Ordering::Relaxed);
+        let seen = |account: &AccountView| {
+            account.get(Field::Count).saturating_add(count(account, BoardField::Missed))
+        };
+        let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
+        let series = measures.map(|of| measure(accounts, of));
+        let reads = sum(&|account| account.get(Field::Count));
         let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
-            missed,
-            unseen: writes.saturating_sub(reads.saturating_add(missed)),
-            torn: count(BoardField::Torn),
-            overtaken: count(BoardField::Overtaken),
-            propagation: figures(&own[0]),
-            read: figures(&own[1]),
-            stale: if_timed(&own[2]),
+            missed: sum(&|account| count(account, BoardField::Missed)),
+            unseen: sum(&|account| writes.saturating_sub(seen(account))),
+            torn: sum(&|account| count(account, BoardField::Torn)),
+            overtaken: sum(&|account| count(account, BoardField::Overtaken)),
+            propagation: figures(&series[0]),
+            read: figures(&series[1]),
+            stale: if_timed(&series[2]),
         };
-        all.reads = all.reads.saturating_add(reading.reads);
-        all.reads_per_s += reading.reads_per_s;
-        all.missed = all.missed.saturating_add(reading.missed);
-        all.unseen = all.unseen.saturating_add(reading.unseen);
-        all.torn = all.torn.saturating_add(reading.torn);
-        all.overtaken = all.overtaken.saturating_add(reading.overtaken);
-        let (name, core) = (format!("reader-{reader}"), plan.cores[reader + 1]);
-        each.push(BoardReader { name, core, reading, usage: usage(account) });
-    }
-    (all.propagation, all.read) = (figures(&sums[0]), figures(&sums[1]));
-    all.stale = if_timed(&sums[2]);
-    let (write, from_due) = (measure(writer, BoardMeasure::First), measure(writer, BoardMeasure::Second));
+        (reading, series)
+    };
+    let (all, sums) = reading(readers);
+    let each = readers.iter().enumerate().map(|(reader, account)| BoardReader {
+        name: format!("reader-{reader}"),
+        core: plan.cores[reader + 1],
+        reading: reading(slice::from_ref(account)).0,
+        usage: usage(account),
+    });
+    let writers = slice::from_ref(writer);
+    let (write, from_due) = (measure(writers, BoardMeasure::First), measure(writers, BoardMeasure::Second));
     let timed = |measure, series| is_timed.then_some((measure, series));
     let curves = [
         Some(("write", &write)),
@@ -126,7 +126,7 @@ pub fn case(
             usage: usage(writer),
         },
         all,
-        each,
+        each: each.collect(),
         deaths: outcome.deaths.clone(),
         timeline: [],
         curves: curves.collect(),

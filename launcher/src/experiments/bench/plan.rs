@@ -17,7 +17,6 @@ use system::clock::{ClockPair, ClockSource};
 
 /// A segment of a benchmark run, with each agent's access right to it.
 pub struct SharedSegment {
-    /// The segment.
     pub spec: SegmentSpec,
     /// Access rights of each agent.
     pub rights: Vec<Option<Access>>,
@@ -33,7 +32,6 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 
 /// The clock of a benchmark run, calibrated since its start.
 pub struct BenchClock {
-    /// The clock.
     pub source: ClockSource,
     first: ClockPair,
 }
@@ -56,25 +54,18 @@ impl BenchClock {
 /// The plan of one benchmark run, which every process receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchPlan<W> {
-    /// The run's id.
     pub run: String,
-    /// The launcher's PID.
     pub launcher_pid: u32,
-    /// The clock.
     pub clock: ClockSource,
     /// Nanoseconds a tick.
     pub ns_per_tick: f64,
-    /// The isolation level between the agents.
     pub isolation: Isolation,
-    /// Continue if the kernel lacks a sandbox feature.
     pub weaker_sandbox: bool,
     /// The timer slack of all threads, in nanoseconds.
     pub slack_ns: u64,
     /// The core of each agent; `None` if it is not pinned.
     pub cores: Vec<Option<u32>>,
-    /// The descriptors of all segments.
     pub handles: Vec<Handle>,
-    /// The work that is measured.
     pub work: W,
 }
 
@@ -120,7 +111,6 @@ impl<W: BenchWork> BenchPlan<W> {
         format!("{}{}.{what}", Plan::PREFIX, self.run)
     }
 
-    /// Returns `true` if a process with these agents runs in the sandbox.
     pub(super) fn is_confined(&self, agents: &[usize]) -> bool {
         self.isolation == Isolation::Sandbox && agents.iter().all(|agent| self.work.is_confined(*agent))
     }

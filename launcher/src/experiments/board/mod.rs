@@ -1,10 +1,5 @@
 //! `launcher board`: the benchmark of the single-writer board.
 //!
-//! ```text
-//! flags ─▶ cases ─▶ processes ─▶ write / read ─▶ accounts ─▶ figures ─▶ board.json, tables, page
-//!          (mode)                   (work)     (roles::bench)
-//! ```
-//!
 //! The writer makes each write when it is due and never later on purpose: a slow write makes the
 //! next ones late, and that is measured (open loop). The content of a value identifies its write,
 //! so that readers find a torn one.
@@ -15,11 +10,12 @@ mod mode;
 mod work;
 
 pub use flags::BoardFlags;
+pub(super) use work::BoardWork;
 
-use crate::bench::{self, BenchClock, BenchPlan, BenchWork};
+use crate::experiments::bench::{self, BenchClock, BenchPlan};
+use crate::experiments::progress::SweepProgress;
 use crate::experiments::publish::PublishableReport;
 use crate::runtime::folder;
-use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{self, Boards};
@@ -28,21 +24,9 @@ use flags::CaseSettings;
 use roles::bench::boards::Waiting;
 use std::fs;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
-use work::BoardWork;
+use std::time::SystemTime;
 
-/// Prefix of the names of the processes of `launcher board`.
-pub const PREFIX: &str = BoardWork::PREFIX;
-
-/// Runs a child process of the board benchmark.
-///
-/// # Errors
-/// What kept it from starting.
-pub fn child(name: &str, address: &str) -> Result<()> {
-    bench::child::<BoardWork>(name, address)
-}
-
-/// Returns remarks on every case.
+/// Remarks on every case.
 const NOTES: [&str; 5] = [
     "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
      content and checking it is in no time, but in writes/s and reads/s",
@@ -54,11 +38,7 @@ const NOTES: [&str; 5] = [
 
 /// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
 /// draws.
-///
-/// # Errors
-/// [`crate::config::UsageError`] for what cannot be had; a case that could not begin; a folder that
-/// cannot be written.
-pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
+pub fn run(flags: &BoardFlags) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cells = flags.cells()?;
@@ -76,23 +56,18 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
         cases: Vec::new(),
         notes: NOTES.map(String::from).into(),
     };
-    let progress = Progress::new(!flags.json);
-    let all_ns = cells.len() as u64 * flags.duration.0;
-    progress.time("measuring", all_ns);
+    let mut bar = SweepProgress::new(!flags.json, cells.len());
     for (number, cell) in cells.iter().enumerate() {
-        progress.set_message(format!("case {} of {}, {}", number + 1, cells.len(), cell.mode));
+        bar.begin(&cell.mode.to_string(), number, cells.len() - number);
         let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
-        let before_ns = number as u64 * flags.duration.0;
-        let tick = |elapsed: Duration| {
-            progress.set(before_ns + flags.duration.0.min(elapsed.as_nanos() as u64), all_ns);
-        };
-        let outcome = bench::run(&mut plan, &folder, &signals, &tick);
+        let outcome = bench::run(&mut plan, &folder, &signals);
         let outcome = outcome.inspect_err(|_| {
-            progress.clear();
+            bar.clear();
             if boards.cases.is_empty() {
                 let _ = fs::remove_dir_all(&folder);
             }
         })?;
+        bar.end();
         boards.interrupted = outcome.interrupted;
         // A case that was interrupted before its start has no figures.
         if !(outcome.interrupted && outcome.start_ticks.is_none()) {
@@ -103,7 +78,7 @@ pub fn board(flags: &BoardFlags) -> Result<ExitCode> {
             break;
         }
     }
-    progress.clear();
+    bar.clear();
     PublishableReport::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
         (true, _) => crate::runtime::signals::exit_code(),

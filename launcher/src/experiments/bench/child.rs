@@ -6,6 +6,7 @@ use super::{BenchWork, LoopContext, MeasuredLoop};
 use anyhow::{Context, Result, anyhow};
 use roles::bench::account::{AgentAccount, DONE, Field, READY};
 use roles::bench::control::{ControlView, PREPARE, STOP};
+use roles::role::exit_on_panic;
 use std::time::Duration;
 use system::clock::{Clock, Timebase};
 use system::sandbox::STRATEGY;
@@ -13,9 +14,6 @@ use system::usage::{ThreadUsage, thread_cpu_ns};
 use system::{pin, process};
 
 /// Runs a child process of a benchmark until its loops have ended.
-///
-/// # Errors
-/// What kept it from starting.
 pub fn run<W: BenchWork>(name: &str, address: &str) -> Result<()> {
     let (control, plan) = BenchPlan::<W>::open(address).context("this command is started by the launcher")?;
     // Nothing that the processes share outlives the launcher.
@@ -46,15 +44,6 @@ pub fn run<W: BenchWork>(name: &str, address: &str) -> Result<()> {
             parts.into_iter().map(|part| scope.spawn(move || part.run(plan, control))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
     })
-}
-
-/// A panic on any thread ends the process.
-fn exit_on_panic() {
-    let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        print(info);
-        std::process::exit(101);
-    }));
 }
 
 /// An agent, attached.

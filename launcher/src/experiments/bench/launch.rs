@@ -32,11 +32,9 @@ const MAX_SUCCESSORS: usize = 3;
 
 /// The outcome of a benchmark run: its start and its deaths. The results are in its segments.
 pub struct BenchOutcome {
-    /// The segments.
     pub segments: BenchSegments,
     /// The start tick; `None` if an agent was never ready.
     pub start_ticks: Option<u64>,
-    /// The deaths, in order.
     pub deaths: Vec<BoardDeath>,
     /// Reason for which the launcher ended the run.
     pub problem: Option<String>,
@@ -45,17 +43,8 @@ pub struct BenchOutcome {
 }
 
 /// Runs a benchmark once: starts its processes, waits for them and returns the outcome. What its
-/// processes print goes to files in `folder`, which are removed if empty. `tick` gets the time
-/// since the start, now and then.
-///
-/// # Errors
-/// What kept its processes from being started. A death is not an error.
-pub fn run<W: BenchWork>(
-    plan: &mut BenchPlan<W>,
-    folder: &Path,
-    signals: &Signals,
-    tick: &dyn Fn(Duration),
-) -> Result<BenchOutcome> {
+/// processes print goes to files in `folder`, which are removed if empty. A death is not an error.
+pub fn run<W: BenchWork>(plan: &mut BenchPlan<W>, folder: &Path, signals: &Signals) -> Result<BenchOutcome> {
     let pid = std::process::id();
     let start = start_time(pid).context("cannot read /proc")?;
     plan.run = RunId::new(SystemTime::now(), pid, start).to_string();
@@ -83,7 +72,7 @@ pub fn run<W: BenchWork>(
         let process = running.start_process(&name, &agents)?;
         running.processes.push((process, agents));
     }
-    running.watch(signals, tick)?;
+    running.watch(signals)?;
     running.set_phase(STOP);
     running.processes.clear();
     Ok(running.outcome)
@@ -122,13 +111,10 @@ impl<W: BenchWork> BenchRun<'_, W> {
     }
 
     /// Drives the phases until all processes have ended, or something ends the run.
-    fn watch(&mut self, signals: &Signals, tick: &dyn Fn(Duration)) -> Result<()> {
+    fn watch(&mut self, signals: &Signals) -> Result<()> {
         let (mut progress, mut since) = (self.progress(), Instant::now());
         loop {
             self.poll(signals)?;
-            if self.phase > PREPARE {
-                tick(self.started.elapsed());
-            }
             let goes_on = W::SURVIVES_DEATHS && self.phase > PREPARE;
             if signals.take_requests() > 0 {
                 let again = std::mem::replace(&mut self.outcome.interrupted, true);

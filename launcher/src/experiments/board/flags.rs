@@ -1,9 +1,9 @@
 //! The flags of `launcher board`, and the cases that they select.
 
 use super::mode::WriteLoad;
-use crate::bench::{check_cores, check_isolation};
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
+use crate::experiments::bench::{check_cores, check_isolation};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
@@ -75,13 +75,10 @@ pub struct BoardFlags {
 /// One combination of the settings that `launcher board` varies.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CaseSettings {
-    /// The load.
     pub mode: WriteLoad,
-    /// The number of readers.
     pub readers: usize,
     /// Words of a value.
     pub words: usize,
-    /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<Waiting>,
@@ -93,8 +90,6 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 
 impl BoardFlags {
     /// Returns all combinations of settings in the order in which they are measured.
-    ///
-    /// # Errors The first flag that cannot be fulfilled.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {
@@ -142,15 +137,11 @@ impl BoardFlags {
     }
 
     /// Returns the cores to use for a board benchmark, the writer's first.
-    ///
-    /// # Errors
-    /// One that this process may not use.
     pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
         let asked = check_cores(self.cores.as_ref(), machine)?;
         Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
     }
 
-    /// Returns the p99 latencies above which a table row has a warning.
     pub fn warnings(&self) -> BoardWarnings {
         BoardWarnings {
             writer_p99_ns: self.warn_writer.map(|limit| limit.0),

@@ -107,7 +107,6 @@ impl BenchSegments {
         format!("fd:{}", self.control_file.file(Access::Read).as_raw_fd())
     }
 
-    /// Returns views of the result segments of all agents.
     pub fn accounts(&self) -> &[AccountView] {
         &self.accounts
     }

@@ -59,9 +59,6 @@ impl fmt::Display for WriteLoad {
 impl WriteLoad {
     /// Returns when each write is due, in nanoseconds from the start; `None` without due times.
     /// Ascending, all before the end.
-    ///
-    /// # Errors
-    /// More writes than there is room for; a file that cannot be read.
     pub fn due(&self, duration_ns: u64, seed: u64) -> Result<Option<Vec<u64>>, UsageError> {
         let schedule = match self {
             Self::Stress => return Ok(None),

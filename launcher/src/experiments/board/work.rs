@@ -1,7 +1,7 @@
 //! Sets up and measures one case of the board benchmark: board, writer, readers and due times.
 
-use crate::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use crate::config::value::named_values;
+use crate::experiments::bench::{BenchPlan, BenchWork, MeasuredLoop, SharedSegment};
 use anyhow::{Context, Result};
 use roles::bench::account::AgentAccount;
 use roles::bench::boards::counts::{self, BoardLog};
@@ -28,17 +28,13 @@ const LATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The work of one run of the board benchmark: writer, readers and their settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardWork {
-    /// The number of readers.
     pub readers: usize,
-    /// How readers wait.
     pub waiting: Waiting,
-    /// The number of cells.
     pub cells: usize,
     /// Words of a value.
     pub words: usize,
     /// Writes that are due; `None`: nothing is due.
     pub scheduled: Option<u64>,
-    /// The length of the case.
     pub duration_ns: u64,
     /// When each write is due, in nanoseconds from the start. Agents read it in its segment.
     #[serde(skip)]
@@ -47,9 +43,6 @@ pub struct BoardWork {
 
 impl BoardWork {
     /// Returns the dimensions of the measured board.
-    ///
-    /// # Errors
-    /// A number that boards do not have.
     pub fn shape(&self) -> Result<BoardShape> {
         Ok(BoardShape::with_cells(self.cells, self.words)?)
     }

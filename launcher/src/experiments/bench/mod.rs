@@ -10,18 +10,19 @@
 //! make what the other agents take. The loops are in `roles::bench`.
 
 mod child;
-mod flags;
 mod launch;
 mod plan;
 mod segments;
 
 pub use child::run as child;
-pub use flags::{check_cores, check_isolation, check_sandbox};
 pub use launch::{BenchOutcome, run};
-pub use plan::SharedSegment;
-pub use plan::{BenchClock, BenchPlan};
+pub use plan::{BenchClock, BenchPlan, SharedSegment};
 
-use anyhow::Result;
+use crate::config::{CoreList, UsageError};
+use crate::host::Machine;
+use analysis::cpu_list;
+use anyhow::{Result, bail};
+use protocol::plan::Isolation;
 use roles::bench::account::AgentAccount;
 use roles::bench::control::ControlView;
 use serde::Serialize;
@@ -31,6 +32,7 @@ use shm::memory::{AtomicWords, Header};
 use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
+use system::sandbox;
 
 /// The work of a benchmark: its agents (threads), shared segments and measured loops. Every process
 /// of the run gets it with the plan.
@@ -77,9 +79,6 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     }
 
     /// Attaches a benchmark agent's segments and returns its measured loop.
-    ///
-    /// # Errors
-    /// A segment that is missing or invalid.
     fn attach(
         plan: &BenchPlan<Self>,
         agent: usize,
@@ -96,12 +95,39 @@ pub type MeasuredLoop = Box<dyn FnOnce(&LoopContext<'_>) + Send>;
 
 /// The clock, run state and result segment that a measured loop receives at its start.
 pub struct LoopContext<'a> {
-    /// The phase of the run.
     pub control: &'a ControlView,
-    /// The agent's result segment.
     pub account: &'a AgentAccount,
-    /// The clock.
     pub clock: ClockSource,
     /// The start of the run, and the length of a tick.
     pub time: Timebase,
+}
+
+/// Checks that the agents of a benchmark can have these isolation levels.
+pub fn check_isolation(isolations: &[Isolation]) -> Result<(), UsageError> {
+    if isolations.contains(&Isolation::Container) {
+        let why = "what is measured are bulkhead's own processes; use --isolation process, whose memory is the same";
+        return Err(UsageError(format!("--isolation container: {why}")));
+    }
+    Ok(())
+}
+
+/// Checks that the kernel has all sandbox features, if a benchmark is to run in the sandbox.
+pub fn check_sandbox(mut isolations: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
+    if weaker_sandbox || !isolations.any(|isolation| isolation == Isolation::Sandbox) {
+        return Ok(());
+    }
+    match sandbox::missing().join("; ") {
+        missing if missing.is_empty() => Ok(()),
+        missing => bail!("no full sandbox here: {missing}; --allow-weaker-sandbox continues without it"),
+    }
+}
+
+/// Returns the cores that the user requested for a benchmark; `None` if none were requested.
+pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
+    let Some(CoreList(cores)) = asked else { return Ok(None) };
+    if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
+        let allowed = cpu_list::format(&machine.cores_allowed);
+        return Err(UsageError(format!("--cores: core {core} is not allowed here (allowed: {allowed})")));
+    }
+    Ok(Some(cores.clone()))
 }
