@@ -5,9 +5,6 @@ use std::io;
 
 /// Raises the limit of open files to `wanted`, as far as the hard limit allows. Returns the new
 /// limit.
-///
-/// # Errors
-/// An error of the system.
 pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= wanted {

@@ -56,9 +56,6 @@ pub struct FloorSample {
 
 impl FloorSample {
     /// Computes the sample from the round-trip times of batches, in nanoseconds each.
-    ///
-    /// # Panics
-    /// If `batches` is empty.
     pub fn from_batches(mut batches: Vec<f64>) -> Self {
         batches.sort_by(f64::total_cmp);
         let last = batches.len() - 1;
@@ -76,9 +73,6 @@ struct CacheLine(AtomicU64);
 ///
 /// The same core twice is allowed and measures the cost of a context switch, which is thousands of
 /// times higher: use fewer rounds then.
-///
-/// # Errors
-/// If one of the threads cannot be pinned.
 pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
     let ask = |line: &AtomicU64| {
         let sample = measure(line, rounds);
@@ -92,9 +86,6 @@ pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSampl
 /// stores ([`PseudoRandomWork`]). Each side then measures its work alone, on its own core, since
 /// two cores may run at different frequencies; both are subtracted batch by batch. Takes about 10
 /// ms for [`UNSYNCHRONIZED_ROUNDS`].
-///
-/// # Errors
-/// If one of the threads cannot be pinned.
 pub fn unsynchronized_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<FloorSample, PinError> {
     let alone = |mut work: PseudoRandomWork| batches(rounds, |count| each_ns(count, || work.run()));
     let ask = |line: &AtomicU64| {
@@ -170,7 +161,7 @@ fn with_pinned_pair<A: Send, B: Send>(
     })
 }
 
-/// Measures round trips in batches, from the thread that starts them. [`answer`] runs on another
+/// Measures round trips in batches, from the thread that starts them. [`answer`] runs on another.
 pub fn measure(line: &AtomicU64, rounds: u32) -> FloorSample {
     FloorSample::from_batches(batches(rounds, |count| bounce(line, count, || {})))
 }
@@ -181,7 +172,6 @@ fn batches(rounds: u32, mut batch: impl FnMut(u32) -> f64) -> Vec<f64> {
     (0..count).map(|_| batch((rounds / count).max(1))).collect()
 }
 
-/// Returns the nanoseconds per call of `count` calls.
 fn each_ns(count: u32, mut one: impl FnMut()) -> f64 {
     let start = Monotonic.now();
     for _ in 0..count {

@@ -9,14 +9,12 @@ use std::time::{Duration, Instant};
 /// The root of a machine's `proc` and `sys` directories, real or of a test.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRoot<'a> {
-    /// The directory with `proc` and `sys`.
     pub root: &'a Path,
     /// Removes a cgroup's directory; the kernel ignores the files in it.
     pub remove: fn(&Path) -> io::Result<()>,
 }
 
 impl HostRoot<'static> {
-    /// Returns the root of this machine's `proc` and `sys`.
     pub fn real() -> Self {
         fn remove(group: &Path) -> io::Result<()> {
             fs::remove_dir(group)
@@ -57,19 +55,16 @@ pub fn partitions(root: &Path) -> Option<PathBuf> {
     mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
-/// A cgroup hierarchy in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupHierarchy {
     /// cgroup v2; otherwise v1.
     pub is_v2: bool,
     /// In v2 the parent of this process's own group; in v1 this process's own group.
     pub parent: PathBuf,
-    /// Controllers available to groups below it.
     controllers: Vec<String>,
 }
 
 impl CgroupHierarchy {
-    /// Returns `true` if a cgroup in this hierarchy can use that controller.
     pub fn is_delegated(&self, controller: &str) -> bool {
         self.controllers.iter().any(|other| other == controller)
     }
@@ -101,18 +96,12 @@ pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
 }
 
 /// Moves the calling process, and processes that it starts from now on, into a cgroup.
-///
-/// # Errors
-/// The group does not exist, or this user may not write it.
 pub fn enter(group: &Path) -> io::Result<()> {
     fs::write(group.join("cgroup.procs"), "0")
 }
 
 /// Removes a cgroup, waiting for its last process to exit. A group that is gone already is not an
 /// error.
-///
-/// # Errors
-/// A process stays in it for longer.
 pub fn remove(group: &Path, remove: fn(&Path) -> io::Result<()>, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

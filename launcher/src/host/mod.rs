@@ -11,8 +11,10 @@ pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
-pub use read::{FsSpace, machine, machine_at};
+pub use read::{FsSpace, machine};
 pub use realtime::RealTime;
-pub use system::{Limits, Mount, System};
+pub use system::System;
+#[cfg(test)]
+pub(crate) use system::{Limits, Mount};
 
 pub use analysis::machine::Machine;

@@ -12,14 +12,12 @@ use std::path::Path;
 /// Size and free space of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsSpace {
-    /// Size of the file system.
     pub total_bytes: u64,
     /// Space that this user can still allocate.
     pub free_bytes: u64,
 }
 
 impl FsSpace {
-    /// Reads size and free space of the file system at a path.
     pub fn at(path: &Path) -> FsSpace {
         nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |room| {
             // The field's types differ between platforms.
@@ -30,7 +28,6 @@ impl FsSpace {
     }
 }
 
-/// Reads CPUs, caches and memory of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
@@ -152,7 +149,6 @@ fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32
     groups
 }
 
-/// Returns the cores that share a core's last-level cache.
 fn last_level_cache(root: &Path, core: u32) -> Option<Vec<u32>> {
     (0..8)
         .filter_map(|index| {

@@ -39,9 +39,6 @@ pub struct Signals {
 impl Signals {
     /// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that was ignored before stays
     /// ignored: that is how `nohup` keeps a run without its terminal.
-    ///
-    /// # Errors
-    /// The system refuses a pipe or a handler.
     pub fn catch() -> io::Result<Self> {
         let (stream, write) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -61,9 +58,6 @@ impl Signals {
 }
 
 /// Turns a write beyond the file-size limit (`ulimit -f`) from a fatal signal into an error.
-///
-/// # Errors
-/// The system refuses a pipe or a handler.
 pub fn survive_file_limit() -> io::Result<()> {
     signal_hook::flag::register_usize(SIGXFSZ, Arc::default(), 1).map(drop)
 }

@@ -59,7 +59,6 @@ impl RunFolder {
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
-    /// Keeps the run's folder permanently, so that it is not removed on drop.
     pub const fn keep(&mut self) {
         self.keep = true;
     }

@@ -42,10 +42,13 @@ pub fn run(run: &str) -> Result<()> {
         }
     }
     // A record in a log is saved even if its process does not exit.
-    let left_behind = save_logs(&plan).unwrap_or_else(|error| {
-        progress::complain(&format!("reaper: {error:#}"));
-        error.downcast::<UnsavedLogs>().map(|unsaved| unsaved.segments).unwrap_or_default()
-    });
+    let left_behind = save_logs(&plan).map_or_else(
+        |unsaved| {
+            progress::complain(&format!("reaper: {unsaved}"));
+            unsaved.segments
+        },
+        |()| Vec::new(),
+    );
     for left in cgroups::remove_all(HostRoot::real(), &plan.run, crate::host::cgroups::EMPTY_TIMEOUT) {
         progress::complain(&format!("reaper: not removed: {left}"));
     }
@@ -107,19 +110,18 @@ fn wait_for_roles(logs: &[Option<ReadOnlyWords>]) {
     }
 }
 
-/// Saves the logs. Returns the segments to leave behind: none.
-fn save_logs(plan: &Plan) -> Result<Vec<String>> {
+fn save_logs(plan: &Plan) -> Result<(), UnsavedLogs> {
     let folder = Path::new(&plan.folder);
-    if folder.is_dir() {
-        let logs = map_logs(plan);
-        wait_for_roles(&logs);
-        let saved = gather::gather(plan, &logs, folder);
-        for (thread, log) in plan.threads.iter().zip(&logs) {
-            if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
-                progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
-            }
-        }
-        saved?;
+    if !folder.is_dir() {
+        return Ok(());
     }
-    Ok(Vec::new())
+    let logs = map_logs(plan);
+    wait_for_roles(&logs);
+    let saved = gather::gather(plan, &logs, folder);
+    for (thread, log) in plan.threads.iter().zip(&logs) {
+        if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
+            progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
+        }
+    }
+    saved
 }

@@ -49,11 +49,11 @@ const REFUSED: &[SyscallRule] = &[
     refused(libc::SYS_perf_event_open, "what others do on a core"),
     refused(libc::SYS_bpf, "the kernel"),
     // Its stderr is a file of the host, which it may write.
-    refuse_setuid(libc::SYS_fchmod, 1),
-    refuse_setuid(libc::SYS_fchmodat, 2),
-    refuse_setuid(FCHMODAT2, 2),
+    refuse_setuid::<1>(libc::SYS_fchmod),
+    refuse_setuid::<2>(libc::SYS_fchmodat),
+    refuse_setuid::<2>(FCHMODAT2),
     #[cfg(target_arch = "x86_64")]
-    refuse_setuid(libc::SYS_chmod, 1),
+    refuse_setuid::<1>(libc::SYS_chmod),
 ];
 
 /// The calls that fail with EOPNOTSUPP, after which a C library reserves space for a file itself.
@@ -66,18 +66,13 @@ const fn refused(number: i64, why: &'static str) -> SyscallRule {
 
 /// Refuses a call that sets the mode of a file, in that argument, if it sets the set-user-id or
 /// set-group-id bit.
-const fn refuse_setuid(number: i64, arg: u8) -> SyscallRule {
-    const FIRST: &[&[ArgCondition]] = &[
-        &[ArgCondition::Bits { arg: 1, mask: SET_USER_ID, are: SET_USER_ID }],
-        &[ArgCondition::Bits { arg: 1, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
-    ];
-    const SECOND: &[&[ArgCondition]] = &[
-        &[ArgCondition::Bits { arg: 2, mask: SET_USER_ID, are: SET_USER_ID }],
-        &[ArgCondition::Bits { arg: 2, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
-    ];
+const fn refuse_setuid<const ARG: u8>(number: i64) -> SyscallRule {
     SyscallRule {
         number,
-        when: if arg == 1 { FIRST } else { SECOND },
+        when: &[
+            &[ArgCondition::Bits { arg: ARG, mask: SET_USER_ID, are: SET_USER_ID }],
+            &[ArgCondition::Bits { arg: ARG, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
+        ],
         why: "a file that makes others this user",
     }
 }

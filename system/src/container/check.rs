@@ -36,9 +36,6 @@ pub fn namespaces() -> Vec<(String, String)> {
 }
 
 /// Returns how the container differs from the expected one; nothing if it is correct.
-///
-/// # Errors
-/// An error of the system while checking.
 pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     let own = namespaces();

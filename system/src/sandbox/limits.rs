@@ -1,7 +1,8 @@
-//! Resource limits of a sandboxed role: open files, file size, core files. Memory is limited in
+//! Resource limits of a sandboxed role: open files, file size, core files.
 
 use crate::sandbox::privileges;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
 use std::io;
 
 /// Maximum size in bytes of the file with a sandboxed process's stderr.
@@ -18,6 +19,9 @@ pub struct ResourceLimit {
     pub why: &'static str,
 }
 
+pub(crate) const NO_CORE_FILE: ResourceLimit =
+    ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" };
+
 /// The resource limits of a process that has opened all its files.
 pub(super) const NO_MORE: &[ResourceLimit] = &[
     ResourceLimit {
@@ -30,7 +34,7 @@ pub(super) const NO_MORE: &[ResourceLimit] = &[
         value: STDERR_BYTES,
         why: "what it says on stderr goes to a file",
     },
-    ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
+    NO_CORE_FILE,
 ];
 
 /// The resource limits of a process that keeps opening files.
@@ -45,13 +49,13 @@ pub(super) const FILES: &[ResourceLimit] = &[
         value: 4 << 30,
         why: "a segment of a journal has a few megabytes, a snapshot is as large as what it is of",
     },
-    ResourceLimit { resource: Resource::RLIMIT_CORE, value: 0, why: "a core file is as large as its memory" },
+    NO_CORE_FILE,
 ];
 
 /// Lowers the resource limits of this process, and drops the capability to raise them again. A
 /// write beyond the file size limit fails without a signal.
 pub(crate) fn set(limits: &[ResourceLimit]) -> io::Result<()> {
-    crate::process::ignore_file_limit()?;
+    crate::process::ignore_signal(Signal::SIGXFSZ)?;
     for limit in limits {
         let value = limit.value.min(getrlimit(limit.resource)?.1);
         setrlimit(limit.resource, value, value)?;

@@ -134,9 +134,6 @@ impl SandboxProfile {
 
     /// Confines this process as [`SandboxProfile::confine`] does, with access to some files. Also
     /// for threads that it starts later.
-    ///
-    /// # Errors
-    /// As [`SandboxProfile::confine`]; [`SandboxError::Path`].
     pub fn confine_to(&self, files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
         // While /proc can still be read.
         ensure_single_thread()?;
@@ -153,9 +150,6 @@ impl SandboxProfile {
 
     /// Makes system calls that the profile does not list fail with EPERM, for all threads: the last
     /// layer. `through_kernel` is `true` if messages of this process go through the kernel.
-    ///
-    /// # Errors
-    /// [`SandboxError::Calls`].
     pub fn restrict_calls(&self, through_kernel: bool) -> Result<(), SandboxError> {
         if !self.layers.contains(&SandboxLayer::Calls) {
             return Ok(());

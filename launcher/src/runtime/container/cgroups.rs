@@ -22,32 +22,14 @@ use system::container::{MEMORY_BYTES, PROCESSES};
 /// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 
-/// A resource limit set on a cgroup.
-struct CgroupLimit {
-    controller: &'static str,
-    /// The file and the value to write, for cgroup v2 and v1.
-    v2: (&'static str, String),
-    v1: (&'static str, String),
-}
-
-fn limits() -> [CgroupLimit; 3] {
+/// Limits of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
+fn limits() -> [(&'static str, [(&'static str, String); 2]); 3] {
     let us = 100_000;
+    let (processes, memory) = (PROCESSES.to_string(), MEMORY_BYTES.to_string());
     [
-        CgroupLimit {
-            controller: "pids",
-            v2: ("pids.max", PROCESSES.to_string()),
-            v1: ("pids.max", PROCESSES.to_string()),
-        },
-        CgroupLimit {
-            controller: "memory",
-            v2: ("memory.max", MEMORY_BYTES.to_string()),
-            v1: ("memory.limit_in_bytes", MEMORY_BYTES.to_string()),
-        },
-        CgroupLimit {
-            controller: "cpu",
-            v2: ("cpu.max", format!("{} {us}", CPUS * us)),
-            v1: ("cpu.cfs_quota_us", (CPUS * us).to_string()),
-        },
+        ("pids", [("pids.max", processes.clone()), ("pids.max", processes)]),
+        ("memory", [("memory.max", memory.clone()), ("memory.limit_in_bytes", memory)]),
+        ("cpu", [("cpu.max", format!("{} {us}", CPUS * us)), ("cpu.cfs_quota_us", (CPUS * us).to_string())]),
     ]
 }
 
@@ -61,7 +43,7 @@ fn parent(tree: HostRoot<'_>, controller: &str) -> Option<CgroupHierarchy> {
 
 /// Returns the cgroup controllers for containers that are not available on this machine.
 pub fn missing_controllers(tree: HostRoot<'_>) -> Vec<&'static str> {
-    let all = limits().into_iter().map(|limit| limit.controller);
+    let all = limits().into_iter().map(|(controller, _)| controller);
     all.filter(|controller| parent(tree, controller).is_none()).collect()
 }
 
@@ -88,7 +70,6 @@ pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
         .then(|| format!("there is no writable cgroup for {}: {}", absent.join(", "), found.join("; ")))
 }
 
-/// Returns the name of a strategy's cgroup.
 fn name(run: &str, process: &str) -> String {
     format!("{}{run}.{process}", Plan::PREFIX)
 }
@@ -100,12 +81,11 @@ pub struct ContainerCgroups<'a> {
 }
 
 impl<'a> ContainerCgroups<'a> {
-    /// Creates a cgroup with its limits for each contained strategy.
     pub fn begin(plan: &Plan, tree: HostRoot<'a>) -> Result<Self> {
         let groups = Self { tree, run: plan.run.clone() };
         for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
-            for limit in limits() {
-                let Some(hierarchy) = parent(tree, limit.controller) else { continue };
+            for (controller, [v2, v1]) in limits() {
+                let Some(hierarchy) = parent(tree, controller) else { continue };
                 let group = hierarchy.parent.join(name(&plan.run, &process.name));
                 match fs::create_dir(&group) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -113,7 +93,7 @@ impl<'a> ContainerCgroups<'a> {
                     }
                     _ => {}
                 }
-                let (file, value) = if hierarchy.is_v2 { limit.v2 } else { limit.v1 };
+                let (file, value) = if hierarchy.is_v2 { v2 } else { v1 };
                 let file = group.join(file);
                 fs::write(&file, &value)
                     .with_context(|| format!("cannot write {value:?} to {}", file.display()))?;
@@ -129,8 +109,7 @@ impl Drop for ContainerCgroups<'_> {
     }
 }
 
-/// Moves the calling process into the cgroups of a contained strategy, if there are any. Processes
-/// that it starts from now on follow.
+/// Moves the calling process, and those that it starts, into the cgroups of a contained strategy.
 pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
     let folders: BTreeSet<PathBuf> = cgroups::hierarchies(tree.root)
         .into_iter()
@@ -142,7 +121,6 @@ pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the existing cgroups of bulkhead's runs.
 pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
     let parents: BTreeSet<PathBuf> =
         cgroups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
@@ -155,8 +133,7 @@ pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
     parents.iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the cgroups of a run's containers. Returns those that could not be removed, with the
-/// error.
+/// Removes the cgroups of a run's containers. Returns the errors of those that stay.
 pub fn remove_all(tree: HostRoot<'_>, run: &str, patience: Duration) -> Vec<String> {
     let of_run = list(tree).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |group: &Path| {
@@ -190,7 +167,6 @@ mod tests {
         plan
     }
 
-    /// Lists every existing group with its files.
     fn seen(tree: &fake::FakeHost) -> Vec<String> {
         let mut found: Vec<String> = super::list(files(tree))
             .into_iter()

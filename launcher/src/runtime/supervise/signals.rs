@@ -44,11 +44,7 @@ impl Supervisor<'_> {
         let now = self.now_ns();
         let strategies = 0..self.plan.trading().strategies;
         let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy)).collect();
-        let mut due = Vec::new();
-        while let Some(fault) = self.faults.pop_due(now, |strategy| presences[usize::from(strategy)]) {
-            due.push(fault);
-        }
-        for DueFault { fault: which, kind, target, .. } in due {
+        for DueFault { fault: which, kind, target, .. } in self.faults.take_due(now, &presences) {
             let stops = kind == FaultKind::Stop;
             let Some(role) = target else {
                 if !stops {
@@ -108,20 +104,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_waited_for_who_will_not_come() {
+    fn only_strategies_that_can_run_are_waited_for() {
         use ThreadState::{Done, Failed, Ready, Running, Starting};
-        let mut there = Vec::new();
+        let mut found = Vec::new();
         // `None`: the plan has no thread for it.
         for state in [None, Some(Starting), Some(Ready), Some(Running), Some(Done), Some(Failed)] {
             for (is_living, has_process) in [(true, true), (true, false), (false, true), (false, false)] {
-                let presence = presence(state, is_living, has_process);
-                if presence != Presence::Gone {
-                    there.push((state.unwrap(), is_living, has_process, presence));
-                }
+                found.push((state, is_living, has_process, presence(state, is_living, has_process)));
             }
         }
-        let begins = (Ready, true, true, Presence::Starting);
-        let runs = [true, false].map(|has_process| (Running, true, has_process, Presence::Running));
-        assert_eq!(there, [begins, runs[0], runs[1]]);
+        found.retain(|(.., presence)| *presence != Presence::Gone);
+        let begins = (Some(Ready), true, true, Presence::Starting);
+        let runs = [true, false].map(|has_process| (Some(Running), true, has_process, Presence::Running));
+        assert_eq!(found, [begins, runs[0], runs[1]]);
     }
 }
