@@ -111,7 +111,7 @@ impl ActiveRunHandle {
                 match answer.status {
                     CommandStatus::Given => bail!(
                         "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
-                         the desk"
+                         on the desk"
                     ),
                     _ => return Ok((entry, answer)),
                 }
