@@ -29,8 +29,6 @@ pub struct DueFault {
     pub kind: FaultKind,
     /// The role whose process receives the fault; `None`: the launcher itself.
     pub target: Option<Role>,
-    /// Time at which the fault was due, in nanoseconds after the start.
-    pub at_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -86,17 +84,17 @@ impl FaultSchedule {
             let Some((place, coming)) = can_strike.min_by_key(|(_, coming)| coming.next_ns) else {
                 return all;
             };
-            let PendingFault { fault, kind, target, every_ns, next_ns: at_ns } = *coming;
+            let PendingFault { fault, kind, target, every_ns, next_ns } = *coming;
             match every_ns {
                 Some(every) => {
-                    let next = at_ns.saturating_add(every);
+                    let next = next_ns.saturating_add(every);
                     let next = if next > now_ns { next } else { now_ns.saturating_add(every) };
                     self.pending[place].next_ns = next;
                 }
                 None => drop(self.pending.remove(place)),
             }
             let victim = self.pick_victim(target, strategies);
-            all.extend(victim.map(|target| DueFault { fault, kind, target, at_ns }));
+            all.extend(victim.map(|target| DueFault { fault, kind, target }));
         }
     }
 
@@ -160,9 +158,9 @@ mod tests {
         assert_eq!(schedule.next_due_ns(), Some(5 * MS));
         assert_eq!(schedule.take_due(5 * MS - 1, &[Running]), []);
         let wanted = [
-            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(0)), at_ns: 5 * MS },
-            DueFault { fault: 2, kind: FaultKind::Kill, target: None, at_ns: 7 * MS },
-            DueFault { fault: 0, kind: FaultKind::Stop, target: Some(Role::Orchestrator), at_ns: 9 * MS },
+            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(0)) },
+            DueFault { fault: 2, kind: FaultKind::Kill, target: None },
+            DueFault { fault: 0, kind: FaultKind::Stop, target: Some(Role::Orchestrator) },
         ];
         assert_eq!(schedule.take_due(100 * MS, &[Running]), wanted, "the others are not the launcher's");
         assert_eq!(schedule.next_due_ns(), None);
@@ -182,12 +180,12 @@ mod tests {
     fn fault_waits_for_starting_strategy() {
         let mut due = schedule("kill:strategy-0@1ms; kill:engine@2ms; stop:any@3ms", 1);
         let struck = |faults: Vec<DueFault>| -> Vec<_> {
-            faults.into_iter().map(|fault| (fault.target.unwrap(), fault.at_ns)).collect()
+            faults.into_iter().filter_map(|fault| fault.target).collect()
         };
         let found = struck(due.take_due(10 * MS, &[Starting, Running]));
-        assert_eq!(found, [(Role::Orchestrator, 2 * MS), (Role::Strategy(1), 3 * MS)]);
+        assert_eq!(found, [Role::Orchestrator, Role::Strategy(1)]);
         assert_eq!(due.next_due_ns(), Some(MS), "it is still to come");
-        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [(Role::Strategy(0), MS)]);
+        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(0)]);
 
         let mut anybody = schedule("kill:any@1ms", 1);
         assert_eq!(anybody.take_due(MS, &[Gone, Starting]), []);
@@ -199,7 +197,7 @@ mod tests {
         let mut schedule = schedule("kill:any@10ms every 10ms", 1);
         assert_eq!(schedule.take_due(1000 * MS, &[Running]).len(), 1);
         assert_eq!(schedule.next_due_ns(), Some(1010 * MS));
-        assert_eq!(schedule.take_due(1012 * MS, &[Running])[0].at_ns, 1010 * MS);
+        assert_eq!(schedule.take_due(1012 * MS, &[Running]).len(), 1);
         assert_eq!(schedule.next_due_ns(), Some(1020 * MS), "on its beat as long as it keeps up");
     }
 

@@ -20,8 +20,7 @@ named_enum! {
     }
 }
 
-/// A source of ticks: the time of stamps and deadlines. Cloned into each agent's thread;
-/// monomorphized.
+/// A source of ticks for stamps and deadlines. Cloned into each agent's thread; monomorphized.
 pub trait Clock: Clone {
     /// Returns the current tick for a stamp. Ordered after every earlier load of this thread: a
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
@@ -51,8 +50,7 @@ pub struct VirtualClock {
     on_read: Option<fn()>,
 }
 
-/// A clock that is chosen at run time, with a branch per read. For loops that are not measured, so
-/// that they are compiled only once.
+/// A clock that is chosen at run time, so that loops that are not measured are compiled once.
 #[derive(Clone, Debug)]
 pub enum AnyClock {
     /// A clock of the machine.
@@ -193,8 +191,7 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A clock that crashes its reader by unwinding at a given read, for tests of recovery. Its time is
-/// the number of reads.
+/// A clock that unwinds at a given read, for tests of recovery. Its time is the number of reads.
 #[cfg(feature = "fixtures")]
 #[derive(Clone, Debug, Default)]
 pub struct CrashClock {
@@ -244,8 +241,7 @@ impl ClockPair {
     }
 }
 
-/// Measures the cost of one clock read in nanoseconds. It is the median of 51 batches of a thousand
-/// reads.
+/// Measures the cost of a clock read in nanoseconds: the median of 51 batches of a thousand.
 pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     let batch = || {
         let start = Monotonic.now();

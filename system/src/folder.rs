@@ -86,8 +86,7 @@ pub fn append_regular(path: &Path) -> io::Result<File> {
     if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
 }
 
-/// An open directory whose files are accessed through its file descriptor, even if its path
-/// changes.
+/// An open directory whose files are accessed through its descriptor, even if it is moved.
 #[derive(Debug)]
 pub struct OpenDir {
     descriptor: OwnedFd,
@@ -239,8 +238,7 @@ mod tests {
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// Makes a directory with traps that another user can set, and a file outside that must not
-    /// change.
+    /// Makes a directory with traps of another user, and a file outside that must not change.
     fn trapped() -> (TempDir, PathBuf, PathBuf) {
         let outside = tempfile::tempdir().unwrap();
         let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));

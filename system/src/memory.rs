@@ -18,8 +18,7 @@ pub fn limits() -> Vec<(char, u64)> {
     all.into_iter().filter_map(|(letter, resource)| Some((letter, soft_limit(resource)?))).collect()
 }
 
-/// Returns the stack limit of this process's first thread in bytes; `None` if it is unlimited or
-/// unknown.
+/// Returns the stack limit of this process's first thread in bytes, if it is known.
 pub fn stack_limit() -> Option<u64> {
     soft_limit(Resource::RLIMIT_STACK)
 }

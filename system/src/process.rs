@@ -129,8 +129,7 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Reaps the process of a pidfd if it is an ended child of this process, and does nothing
-/// otherwise.
+/// Reaps the process of a pidfd if it is an ended child of this process.
 pub fn reap(pidfd: BorrowedFd<'_>) {
     // ECHILD: another process is its parent, or it was reaped before.
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
@@ -148,8 +147,7 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Ends this process as another one has ended: with its code, or by its signal. Leaves no core
-/// file.
+/// Ends this process by another one's code or signal. Leaves no core file.
 pub fn exit_like(status: ExitStatus) -> ! {
     if let Some(fatal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -189,11 +187,7 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until one of the descriptors is readable or the timeout is over. A process ended, or a
-/// signal arrived. Returns whether each is readable.
-///
-/// # Errors
-/// An error of the system; an interrupted wait is not an error.
+/// Waits until a descriptor is readable or the timeout is over. Returns whether each is readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);

@@ -97,8 +97,7 @@ pub(crate) fn two_core_vm() -> FakeHost {
     tree
 }
 
-/// Creates an imitated machine with sixteen hardware threads of eight cores on two nodes. Threads N
-/// and N + 8 are siblings.
+/// Imitates sixteen hardware threads of eight cores on two nodes; N and N + 8 are siblings.
 pub(crate) fn server() -> FakeHost {
     let tree = FakeHost::new(32_000, 32_000);
     tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
@@ -125,8 +124,7 @@ pub(crate) fn container() -> FakeHost {
     tree
 }
 
-/// Creates an imitated machine with physical cores and one cache, on which `doctor` finds nothing
-/// bad.
+/// Imitates physical cores and one cache: a machine on which `doctor` finds nothing bad.
 pub(crate) fn plain(cores: u32) -> FakeHost {
     let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);

@@ -4,8 +4,7 @@ use nix::sys::stat::{major, minor};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// Names the process that holds a lock on a file: `process 123 (strategy-1)`. `None` without a
-/// holder that is visible from here.
+/// Names the process that holds a lock on a file, if it is visible: `process 123 (strategy-1)`.
 pub fn holder(file: &File) -> Option<String> {
     let facts = file.metadata().ok()?;
     let listed = fs::read_to_string("/proc/locks").ok()?;

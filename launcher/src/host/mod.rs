@@ -18,3 +18,10 @@ pub use system::System;
 pub(crate) use system::{Limits, Mount};
 
 pub use analysis::machine::Machine;
+
+use std::path::Path;
+
+/// Returns the directory with this machine's `proc` and `sys`.
+pub fn root() -> &'static Path {
+    Path::new("/")
+}

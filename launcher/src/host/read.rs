@@ -37,8 +37,7 @@ pub fn machine() -> Machine {
     machine
 }
 
-/// Environment variable that overrides the host name, for containers that get another name at every
-/// start.
+/// Overrides the host name, for containers that get another one at every start.
 const HOST: &str = "BULKHEAD_HOST";
 
 /// Reads CPUs, caches and memory of the machine described by the `proc` and `sys` under `root`.
@@ -182,8 +181,7 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag shows
-/// one.
+/// Returns the hypervisor's name, or `unknown` if only the CPU flag shows one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");
     if !xen.is_empty() {

@@ -60,8 +60,7 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy;
-    /// `None` if it may.
+    /// Returns why a thread may not have a `SCHED_FIFO` priority, and the remedy; `None` if it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((

@@ -14,8 +14,7 @@ type SignalFlag = std::sync::atomic::AtomicUsize;
 /// The last termination signal; 0 if none. Signals are per process, so there is one.
 static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// Returns the exit code after an interruption, as shells have it: 128 plus the signal, SIGINT if
-/// unknown.
+/// Returns the exit code after an interruption: 128 plus the signal, SIGINT if unknown.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which announces it, is ordered by the kernel.
     let signal = match REQUESTED.load(Ordering::Relaxed) {

@@ -4,8 +4,7 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// The machine's system settings that affect latency, such as swap, quotas and mounts; `None` if
-/// unknown.
+/// System settings that affect latency; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
@@ -23,8 +22,7 @@ pub struct System {
     /// The reason why strategies cannot be contained, and the remedy; `None` if they can. No file
     /// shows it: the caller has to try.
     pub no_container: Option<String>,
-    /// The limits that a container would not enforce on this machine; the caller has to try them
-    /// too.
+    /// The limits that a container would not enforce here; the caller has to try them, too.
     pub unlimited: Option<String>,
     /// The tracers that tracefs lists; `None`: tracefs is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,

@@ -9,7 +9,7 @@
 //! of a foreign transport with the files next to it. Nothing blocks, whatever kind of file has such
 //! a name.
 
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::active::RunLife;
 use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
@@ -72,14 +72,14 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
     }
-    for (run, group) in cgroups::list(HostRoot::real()) {
+    for (run, group) in cgroups::list(host::root()) {
         if RunLife::for_run(run) == RunLife::Active {
             continue;
         }
         cleaned.removed.push(group.display().to_string());
         if scope != CleanScope::Nothing {
             // Every start runs this and must not wait for the processes of another run.
-            cleaned.failed.extend(cgroups::remove_all(HostRoot::real(), &run.to_string(), Duration::ZERO));
+            cleaned.failed.extend(cgroups::remove_all(host::root(), &run.to_string(), Duration::ZERO));
         }
     }
     Ok(cleaned)

@@ -83,9 +83,8 @@ pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Res
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
         let there = Path::new(SHM_DIR).join(&name);
-        if there.exists()
-            || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
-        {
+        let create = || File::options().write(true).create_new(true).mode(0o600).open(&there);
+        if there.exists() || create().and_then(|mut file| write(&header, segment, &mut file)).is_ok() {
             // The segment has all of it, so the draft goes.
             unsaved.segments.push(name);
         } else {
@@ -141,8 +140,4 @@ fn save<'a>(
         Ok(()) => draft.save().map_err(|error| (error, None)),
         Err(error) => Err((error, Some(draft))),
     }
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
 }

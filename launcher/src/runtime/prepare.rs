@@ -4,8 +4,7 @@
 use crate::config::input::UserFile;
 use crate::config::value::SettingValue;
 use crate::config::{UsageError, program};
-use crate::host::cgroups::HostRoot;
-use crate::host::{FsSpace, Machine, RealTime};
+use crate::host::{self, FsSpace, Machine, RealTime};
 use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container::{self, cgroups};
 use crate::runtime::realtime;
@@ -76,12 +75,12 @@ pub fn prepare(
         if let Some(why) = container::missing(weaker_sandbox) {
             return Err(UsageError(why).into());
         }
-        warnings.extend(cgroups::unlimited_text(HostRoot::real()));
+        warnings.extend(cgroups::unlimited_text(host::root()));
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_shm_space(&plan, machine)?;
     let cores = floor_cores(&plan);
-    let before = cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)).transpose()?;
+    let before_ns = cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)).transpose()?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION.saturating_sub(calibrated_since.elapsed()));
     let start_pair = ClockPair::read(&source);
@@ -100,11 +99,7 @@ pub fn prepare(
             step_ns,
             ..ClockCalibration::default()
         },
-        core_to_core_rtt: CoreToCoreRtt {
-            cores,
-            before_ns: before.map(|sample| sample.median_ns),
-            ..CoreToCoreRtt::default()
-        },
+        core_to_core_rtt: CoreToCoreRtt { cores, before_ns, ..CoreToCoreRtt::default() },
         outcome: RunOutcome::Failed { process: "launcher".into(), pid: plan.launcher_pid, what },
         exits: Vec::new(),
         startup_ns: 0,

@@ -62,15 +62,6 @@ fn shown_line(line: &[u8]) -> String {
     }
 }
 
-/// Returns the command `role` of this executable, for a process that `ps` shows under that name.
-/// /proc/self/exe is this executable even if its file was replaced since: every process has one
-/// layout.
-fn role_command(name: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0(format!("bulkhead {name}")).arg("role");
-    command
-}
-
 pub struct Process {
     pub name: String,
     child: Child,
@@ -102,7 +93,7 @@ impl Process {
         inherited: &[&File],
         stdin: Stdio,
     ) -> Result<Self> {
-        let mut command = role_command(name);
+        let mut command = container::role_command(name);
         command.args([name, address]).stdin(stdin).stdout(Stdio::null()).stderr(open_output(stderr)?);
         Self::spawn(name, command, stderr, inherited)
     }
@@ -142,7 +133,7 @@ impl Process {
         let stderr = folder.join(format!("{name}.stderr"));
         let log = open_output(&stderr)?;
         let said_before = log.metadata().map_or(0, |file| file.len());
-        let mut command = role_command(name);
+        let mut command = container::role_command(name);
         command.args([container::FLAG, name, address]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
@@ -343,16 +334,14 @@ impl Process {
         if let Some(after) = self.overdue {
             return format!("killed {} after it was asked to exit", duration(after.as_nanos() as u64));
         }
-        match self.status {
-            None => "still running".into(),
-            Some(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit {code}"),
-                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
-                    Some(name) => format!("signal {signal} ({name})"),
-                    None => format!("signal {signal}"),
-                },
-                (None, None) => "unknown".into(),
+        let Some(status) = self.status else { return "still running".into() };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                Some(name) => format!("signal {signal} ({name})"),
+                None => format!("signal {signal}"),
             },
+            (None, None) => "unknown".into(),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! control segment, so that a start at this moment does not remove the logs that it is about to
 //! save ([`crate::runtime::clean`]).
 
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::container::cgroups;
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::{progress, setup};
@@ -49,7 +49,7 @@ pub fn run(run: &str) -> Result<()> {
         },
         |()| Vec::new(),
     );
-    for left in cgroups::remove_all(HostRoot::real(), &plan.run, crate::host::cgroups::EMPTY_TIMEOUT) {
+    for left in cgroups::remove_all(host::root(), &plan.run, host::cgroups::EMPTY_TIMEOUT) {
         progress::complain(&format!("reaper: not removed: {left}"));
     }
     end_processes(&control, &plan);

@@ -1,7 +1,6 @@
 //! Runs once: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::host::Machine;
-use crate::host::cgroups::HostRoot;
+use crate::host::{self, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::active;
 use crate::runtime::affinity_guard::AffinityGuard;
@@ -112,7 +111,7 @@ fn play(
     segments.create_named(sealed, &schedule)?;
     // It may be large.
     drop(schedule);
-    let _groups = ContainerCgroups::begin(&record.plan, HostRoot::real())?;
+    let _groups = ContainerCgroups::begin(&record.plan, host::root())?;
     // Dropped before the cgroups, which must be empty then.
     let mut processes = supervise(&segments, processes, how, progress, record, folder)?;
     if record.clock.start_ticks == 0 {
@@ -152,8 +151,8 @@ fn play(
 
 fn measure_floor_after(rtt: &mut CoreToCoreRtt) -> Result<(), PinError> {
     if let Some((a, b)) = rtt.cores {
-        rtt.after_ns = Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns);
-        rtt.unsynchronized_ns = Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns);
+        rtt.after_ns = Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?);
+        rtt.unsynchronized_ns = Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?);
     }
     Ok(())
 }

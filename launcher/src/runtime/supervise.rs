@@ -12,7 +12,7 @@ mod waits;
 
 pub use waits::have_all_arrived;
 
-use crate::faults::schedule::{FaultSchedule, is_by_signal};
+use crate::faults::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
 use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
@@ -31,6 +31,7 @@ use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
 use anyhow::Result;
 use command_lock::CommandLockWatch;
+use progress_check::DrainWait;
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
@@ -63,9 +64,6 @@ struct Supervisor<'a> {
     signals: &'a Signals,
     progress: &'a Progress,
     record: &'a mut RunRecord,
-    /// Tick of time zero; 0 until the barrier opens.
-    start_ticks: u64,
-    samples: Option<OpenOrderSamples>,
     wake_ups: Option<WakeUps>,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
@@ -99,8 +97,6 @@ pub fn supervise(
         signals: how.signals,
         progress,
         record,
-        start_ticks: 0,
-        samples: None,
         wake_ups: None,
         victims: 0,
     };
@@ -121,10 +117,9 @@ pub fn supervise(
     supervisor.processes.end_roles(SHUTDOWN_GRACE);
     supervisor.containment.record_end(&supervisor.processes, &plan.clock);
     let outcome = supervisor.check_exits(outcome);
-    let Supervisor { processes, containment, record, strikes, samples, wake_ups, .. } = supervisor;
+    let Supervisor { processes, containment, record, strikes, wake_ups, .. } = supervisor;
     record.outcome = outcome;
     record.exits = processes.exits();
-    record.open_orders = samples.as_ref().map(OpenOrderSamples::totals);
     record.strikes = strikes;
     (record.incidents, record.role_restarts, record.outages) = containment.into_lists();
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -138,15 +133,14 @@ impl Supervisor<'_> {
     fn open(&mut self, spawned: Instant) {
         // Slightly in the future, so that every thread has left the barrier at time zero.
         let lead_ns = 2_000_000 + 200_000 * self.plan.threads.len() as u64;
-        self.start_ticks = self.plan.clock.now() + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
+        let start_ticks = self.plan.clock.now() + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
         self.record.startup_ns = spawned.elapsed().as_nanos() as u64;
-        self.record.clock.start_ticks = self.start_ticks;
-        self.containment = Containment::new(self.segments, self.start_ticks);
-        self.samples = Some(OpenOrderSamples::new(self.start_ticks));
+        self.record.clock.start_ticks = start_ticks;
+        self.containment = Containment::new(self.segments, start_ticks);
         // Each thread has published its id; what it writes from now on is not trusted.
         self.observe_threads();
         self.liveness.open(self.plan.clock.now());
-        self.segments.control.go(self.start_ticks);
+        self.segments.control.go(start_ticks);
     }
 
     fn status(&self, thread: usize) -> ThreadStatus {
@@ -219,15 +213,16 @@ impl Supervisor<'_> {
         let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
         let (mut drain, mut draining, mut memory_sampled) = (None, false, false);
         let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
-        let mut closing = self.watch_for_close();
+        // With exchanges, resting orders expire at the end of trading.
+        let mut closing = self.plan.trading().books().next().map(|_| StallWatch::with_limit(waits::QUIET));
         let last_due = self.last_due();
         self.progress.phase("firing", total);
         let sleeps = self.count_sleeps();
+        let mut samples = OpenOrderSamples::new(self.record.clock.start_ticks);
         loop {
             let (sent, open) = self.containment.sent_and_open();
-            if let Some(samples) = &mut self.samples {
-                samples.record(self.plan.clock.now(), open);
-            }
+            samples.record(self.plan.clock.now(), open);
+            self.record.open_orders = Some(samples.totals());
             if !memory_sampled && sent >= total / 2 {
                 // Once: the kernel walks the page tables for it.
                 memory_sampled = true;
@@ -258,7 +253,8 @@ impl Supervisor<'_> {
                 0 => {}
                 1 if drain.is_none() => {
                     self.segments.control.set_state(RunState::Drain);
-                    drain = Some(self.begin_drain(max_delay + SHUTDOWN_GRACE));
+                    let deadline = self.deadline(max_delay + SHUTDOWN_GRACE);
+                    drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
                 }
                 _ => return Ok(RunOutcome::Interrupted),
             }
@@ -277,7 +273,10 @@ impl Supervisor<'_> {
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
                 return Ok(self.failure_of(engine, what));
             }
-            let pause = if draining { POLL_INTERVAL } else { self.firing_pause(last_due) };
+            let pause = match draining {
+                true => POLL_INTERVAL,
+                false => poll_interval::pause(Duration::from_nanos(self.now_ns()), last_due),
+            };
             if let Some(outcome) = self.poll_within(pause)? {
                 return Ok(outcome);
             }

@@ -129,8 +129,7 @@ fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
 const REASON_LEN: usize = 48;
 
 impl ResultEntry {
-    /// Returns the table's text on fitness: `fit`, or `not fit` with the first reason, without the
-    /// remedy.
+    /// Returns `fit`, or `not fit` with the first reason, without the remedy.
     fn fitness_in_short(&self) -> String {
         let reason = match (self.fit_for_latency, self.reasons.first()) {
             (None, _) => return String::new(),

@@ -4,7 +4,7 @@
 use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::faults::schedule::{DueFault, FaultSchedule, Presence};
+use crate::faults::{DueFault, FaultSchedule, Presence};
 use crate::runtime::containment::Containment;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;

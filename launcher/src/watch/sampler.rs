@@ -21,8 +21,7 @@ use std::collections::HashMap;
 use system::clock::Clock;
 use system::process;
 
-/// How far a heartbeat may be ahead of our clock, in nanoseconds: the skew of two cores. More is a
-/// false claim.
+/// How far a heartbeat may be ahead of our clock: the skew of two cores, in nanoseconds.
 const AHEAD_NS: u64 = 1_000_000;
 
 /// Counters that indicate an error if nonzero, with their description.
@@ -107,8 +106,7 @@ impl Sampler {
         (ticks as f64 * self.plan().ns_per_tick) as u64
     }
 
-    /// Takes a snapshot of the run. After the end of the run the last figures stay with the final
-    /// state.
+    /// Takes a snapshot of the run. After the end of the run the last figures stay.
     pub fn poll(&mut self) -> Result<Snapshot> {
         let control = self.run.control()?;
         let state = match control.state() {

@@ -151,9 +151,4 @@ pub(super) mod tests {
         assert!(segment.copy(1).is_err());
         assert_eq!((segment.len().unwrap(), segment.word(0)), (0, None));
     }
-
-    #[test]
-    fn a_run_that_is_not_there_is_an_error() {
-        assert!(ActiveRunView::open("20000101-000000000-1-1").is_err());
-    }
 }

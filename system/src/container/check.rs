@@ -115,8 +115,7 @@ fn entry_names(folder: &str) -> io::Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Returns the writable mount points in `/proc/self/mounts`, without those that another mount
-/// covers.
+/// Returns the writable mount points, without those that another mount covers.
 fn writable_mounts(mounts: &str) -> Vec<String> {
     let mut writable: Vec<String> = Vec::new();
     for line in mounts.lines() {

@@ -32,7 +32,7 @@ mod mounts;
 
 use crate::memory::STRATEGY_MEMORY_BYTES;
 use crate::named_enum;
-use crate::sandbox::{SandboxError, landlock_lengths, limits};
+use crate::sandbox::{ResourceLimits, SandboxError, landlock_lengths, limits, refuse_calls};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
@@ -137,7 +137,8 @@ pub fn enter_namespaces(contents: &ContainerContents, parts: &[ContainerPart]) -
     mounts::arrange(contents, parts)?;
     // Sets `no_new_privs`, so the process must already have dropped its own privileges.
     if parts.contains(&ContainerPart::Calls) && parts.contains(&ContainerPart::Rights) {
-        calls::refuse_listed()?;
+        refuse_calls(calls::REFUSED.iter(), libc::EPERM)?;
+        refuse_calls(calls::UNSUPPORTED.iter(), libc::EOPNOTSUPP)?;
     }
     Ok(())
 }
@@ -178,33 +179,20 @@ pub fn drop_rights(
     }
     landlock_lengths(&[Path::new(TMP)], weaker_is_fine)?;
     limits::set(LIMITS).map_err(SandboxError::Limits)?;
-    let priority = limits::ResourceLimit {
-        resource: Resource::RLIMIT_RTPRIO,
-        value: priority.into(),
-        why: "a thread with a higher one than the engine's would have the core for ever",
-    };
-    limits::set(&[priority]).map_err(SandboxError::Limits)?;
+    // A thread with a higher priority than the engine's would have the core for ever.
+    limits::set(&[(Resource::RLIMIT_RTPRIO, priority.into())]).map_err(SandboxError::Limits)?;
     Ok(())
 }
 
 /// Resource limits of the program and the processes that it starts, per process except the first.
-const LIMITS: &[limits::ResourceLimit] = &[
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_NPROC,
-        value: PROCESSES,
-        why: "processes and threads of the user in this user namespace (Linux 5.14); it does not bind root, whom a control group does",
-    },
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_NOFILE,
-        value: DESCRIPTORS,
-        why: "what most systems allow an ordinary process",
-    },
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_FSIZE,
-        value: TMP_BYTES,
-        why: "what it says on stderr goes to a file of the host",
-    },
-    limits::NO_CORE_FILE,
+const LIMITS: ResourceLimits = &[
+    // Processes and threads of the user in this user namespace (Linux 5.14). It does not bind root,
+    // whom a cgroup binds.
+    (Resource::RLIMIT_NPROC, PROCESSES),
+    (Resource::RLIMIT_NOFILE, DESCRIPTORS),
+    // Its stderr goes to a file of the host.
+    (Resource::RLIMIT_FSIZE, TMP_BYTES),
+    (Resource::RLIMIT_CORE, 0),
 ];
 
 /// Runs as the container's process 1 until its outer process closes the pipe. Orphans are reaped by

@@ -16,11 +16,12 @@ mod shim;
 
 pub use shim::role;
 
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
@@ -38,7 +39,7 @@ const MAX_LINE: usize = 64;
 
 /// Creates a container, checks it and ends it. Returns why that is impossible, and the remedy.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
-    if let Some(why) = cgroups::obstacle(HostRoot::real()) {
+    if let Some(why) = cgroups::obstacle(host::root()) {
         return Some(why);
     }
     let why = probe(if weaker_is_fine { WEAKER } else { "" })?;
@@ -48,9 +49,8 @@ pub fn missing(weaker_is_fine: bool) -> Option<String> {
 
 /// Creates a container without the listed parts. Returns what is wrong with it.
 fn probe(what: &str) -> Option<String> {
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["role", FLAG, PROBE, what]).stdin(Stdio::null());
-    match command.output() {
+    let mut command = role_command(PROBE);
+    match command.args([FLAG, PROBE, what]).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -59,6 +59,15 @@ fn probe(what: &str) -> Option<String> {
         }
         Err(error) => Some(error.to_string()),
     }
+}
+
+/// Returns the command `role` of this executable, for a process that `ps` shows under that name.
+/// /proc/self/exe is this executable even if its file was replaced since: every process has one
+/// layout.
+pub fn role_command(name: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(format!("bulkhead {name}")).arg("role");
+    command
 }
 
 /// Returns the likeliest system setting that forbids containers, and the remedy.

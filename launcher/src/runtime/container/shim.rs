@@ -2,7 +2,7 @@
 //! does.
 
 use super::{INIT, PROBE, WEAKER, cgroups};
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
@@ -56,9 +56,8 @@ fn make(
 ) -> Result<Child> {
     let expected = ExpectedContainer { memory: contents.memory.clone(), host: check::namespaces() };
     container::enter_namespaces(contents, parts)?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("bulkhead container").args(["role", super::FLAG, INIT, run]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = super::role_command("container");
+    command.args([super::FLAG, INIT, run]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut init = container::start_init(&mut command, parts)?;
     let checked = container::drop_rights(parts, priority, weaker_is_fine)
         .map_err(anyhow::Error::from)
@@ -96,7 +95,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::wake_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let launcher = process::pidfd_open(plan.launcher_pid).context("cannot watch the launcher")?;
     process::set_thread_name("container");
-    cgroups::enter(HostRoot::real(), &plan.run, name)?;
+    cgroups::enter(host::root(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // Segments passed as descriptors have no name.
     let is_named = |what: &String| plan.handles.iter().all(|handle| handle.name != *what);
@@ -135,9 +134,8 @@ fn strategy(name: &str, run: &str) -> Result<()> {
 /// Returns the command to start, and the folders that must stay visible.
 fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<PathBuf>)> {
     let Some(words) = plan.program_of(me) else {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0(format!("bulkhead {}", me.name)).args(["role", &me.name, run]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut command = super::role_command(&me.name);
+        command.args([me.name.as_str(), run]).stdin(Stdio::null()).stdout(Stdio::null());
         return Ok((command, Vec::new()));
     };
     let mut words = words.split_whitespace();

@@ -123,9 +123,8 @@ impl Containment<'_> {
             return pause;
         }
         if case.gateways().iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
-            case.gateways()
-                .iter()
-                .for_each(|gateway| self.segments.reset_segments_of(Role::Gateway(*gateway)));
+            plan.roles_of(&plan.processes[case.process])
+                .for_each(|role| self.segments.reset_segments_of(role));
             (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
             case.stage = SupervisionStage::Killed(outage);
         }

@@ -23,7 +23,7 @@ const MAX_ATTEMPTS: u32 = 16;
 
 impl Containment<'_> {
     /// Kills an engine or exchange that hangs, and records its death and when a restarted one runs.
-    /// Returns `true` if there was something to do.
+    /// Returns `true` if it was killed by a signal, so that its death can be handled now.
     pub(super) fn watch_journaled(
         &mut self,
         place: usize,
@@ -80,13 +80,16 @@ impl Containment<'_> {
                 (restart.recovered_ns, restart.records, restart.replayed) = (recovered_ns, records, replayed);
                 // A fault injected during recovery has had its effect.
                 (self.processes[place].attempts, self.processes[place].fault) = (0, None);
+                self.steps += 1;
                 Running
             }
             _ => return false,
         };
         let case = &mut self.processes[place];
+        // A death is handled at once, anything else at the next poll.
+        let has_died = case.stage == Running && was_killed;
         (case.stage, case.killed_ticks) = (next, now);
-        true
+        has_died
     }
 
     /// Restarts an engine or exchange whose death is proven: nothing writes its memory any more.
@@ -109,6 +112,7 @@ impl Containment<'_> {
     }
 
     fn record_death(&mut self, place: usize, role: Role, pid: u32, cause: String, detected: u64) -> usize {
+        self.steps += 1;
         let fault_ns = self.processes[place].fault.take().map(|ticks| self.ns_since_start(ticks));
         self.restarts.push(RoleRestart {
             role,

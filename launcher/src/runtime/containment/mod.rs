@@ -28,7 +28,7 @@ mod supervised;
 pub use strategies::with_own_message;
 
 use crate::runtime::restart_policy::ProcessControl;
-use crate::runtime::setup::Segments;
+use crate::runtime::setup::{self, Segments};
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
 use anyhow::Result;
@@ -233,9 +233,9 @@ impl<'a> Containment<'a> {
                 };
                 if case.is_journaled() {
                     self.restart_journaled(place, death, children, liveness, now)?;
-                } else {
-                    self.fence(place, death, &proof, now);
+                    return Ok(false);
                 }
+                self.fence(place, death, &proof, now);
             }
             SupervisionStage::Fenced(death) => {
                 let is_repaired = match is_strategy {
@@ -308,13 +308,8 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns a counter of a role, from memory that its process writes.
     fn count(&self, role: Role, counter: impl Counter) -> u64 {
-        let plan = &self.segments.plan;
-        plan.thread_of(role).map_or(0, |thread| {
-            status::counters_of(&self.segments.threads[thread], &plan.threads[thread].roles, role)
-                .get(counter)
-        })
+        setup::count(&self.segments.plan, &self.segments.threads, role, counter)
     }
 
     fn state(&self, thread: usize) -> ThreadState {

@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_millis(500);
 const SHARE: u32 = 4;
 
 /// Returns the longest sleep at `since` after the start; `last_due` is `None` if unknown.
-fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
+pub(super) fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
     match last_due.and_then(|due| due.checked_sub(since)).filter(|left| !left.is_zero()) {
         Some(left) => (since / SHARE).clamp(POLL_INTERVAL, LONGEST).min(left.max(Duration::from_millis(1))),
         None => POLL_INTERVAL,
@@ -39,11 +39,6 @@ impl Supervisor<'_> {
         };
         let due = (0..trading.strategies).filter_map(last).max()?;
         Some(Duration::from_nanos(due))
-    }
-
-    /// Returns the longest time that the launcher sleeps between two polls while orders are sent.
-    pub(super) fn firing_pause(&self, last_due: Option<Duration>) -> Duration {
-        pause(Duration::from_nanos(self.now_ns()), last_due)
     }
 
     /// Returns how often the launcher has slept so far, and the current time.

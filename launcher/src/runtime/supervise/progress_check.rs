@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// The bounded wait for the last reports of an interrupted run.
 pub(super) struct DrainWait {
-    deadline: Deadline,
+    pub deadline: Deadline,
     /// Progress count at the last poll, and when it last changed.
-    last_progress: (u64, u64),
+    pub last_progress: (u64, u64),
 }
 
 impl Supervisor<'_> {
@@ -27,11 +27,6 @@ impl Supervisor<'_> {
         let now = self.now_ns();
         deadline.mark_awake(now);
         deadline.is_over(now, self.ns(self.liveness.last_starved()))
-    }
-
-    /// Begins the wait for the last reports of an interrupted run.
-    pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
-        DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
     }
 
     /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine

@@ -1,7 +1,7 @@
-//! Injects the faults that are signals ([`crate::faults::schedule`]).
+//! Injects the faults that are signals ([`crate::faults`]).
 
 use super::{BUSY_POLL_INTERVAL, Supervisor};
-use crate::faults::schedule::{DueFault, Presence};
+use crate::faults::{DueFault, Presence};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::role::RoleKind;
@@ -16,14 +16,14 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn ns(&self, ticks: u64) -> u64 {
-        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+        (ticks.saturating_sub(self.record.clock.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
     /// Returns the time until the next fault is to be injected. If one is due and waits for its
     /// victim to start, until the next poll.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
-            Some(due) if self.start_ticks > 0 => {
+            Some(due) if self.record.clock.start_ticks > 0 => {
                 let left = due.checked_sub(self.now_ns()).filter(|left| *left > 0);
                 left.map_or(BUSY_POLL_INTERVAL, Duration::from_nanos)
             }
@@ -38,7 +38,7 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn signal_faults(&mut self) {
-        if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
+        if self.record.clock.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
         }
         let now = self.now_ns();
@@ -84,7 +84,7 @@ impl Supervisor<'_> {
     }
 
     fn process_of(&self, role: Role) -> Option<&Process> {
-        self.owner_of(self.plan.thread_of(role)?)
+        self.processes.all.get(self.plan.process_of(role)?)
     }
 }
 

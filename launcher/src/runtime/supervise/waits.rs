@@ -7,13 +7,14 @@
 //! exchanges close and the engine drains.
 
 use super::{POLL_INTERVAL, SHUTDOWN_GRACE, Supervisor, has_drained, orchestrator};
+use crate::runtime::setup::count;
 use crate::runtime::stuck::StallWatch;
 use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::control::RunState;
-use protocol::labels::{Counter, ExchangeCounter, GatewayCounter, OrchestratorCounter};
+use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, StatusField, ThreadState};
+use protocol::status::{StatusField, ThreadState};
 use protocol::tape::TapeView;
 use shm::memory::ReadOnlyWords;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ const ENGINE_IDLE: Duration = Duration::from_millis(20);
 /// Poll interval near the end.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum time without progress at the end of trading.
-const QUIET: Duration = Duration::from_secs(5);
+pub(super) const QUIET: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
     /// Waits until every thread reports ready.
@@ -64,11 +65,6 @@ impl Supervisor<'_> {
     pub(super) fn attach_hint(&self, thread: usize) -> String {
         let program = self.plan.program_of(&self.plan.processes[self.owner_index(thread)]);
         program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
-    }
-
-    /// Returns a stall detector for the end of trading, if the plan has exchanges.
-    pub(super) fn watch_for_close(&self) -> Option<StallWatch> {
-        self.plan.trading().books().next().map(|_| StallWatch::with_limit(QUIET))
     }
 
     /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
@@ -173,12 +169,6 @@ pub fn have_all_arrived(
     dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
         && at_gateways >= dispatched
         && trading.books().all(at_exchange)
-}
-
-fn count(plan: &Plan, threads: &[ReadOnlyWords], role: Role, counter: impl Counter) -> u64 {
-    plan.thread_of(role).map_or(0, |thread| {
-        status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! and a stream of messages.
 
 use system::clock::{Clock, Monotonic};
-use system::floor::{self, FloorSample, wait};
+use system::floor::{self, wait};
 use shm::memory::Region;
 use std::sync::mpsc;
 
@@ -154,9 +154,9 @@ impl<Q: Queue> Pair<Q> {
 
     fn floor(&mut self, trips: u64) -> f64 {
         self.ask(Job::Floor, 0, |pair| {
-            let sample = floor::measure(&pair.line[0], trips as u32);
+            let round_trip = floor::measure(&pair.line[0], trips as u32);
             floor::stop_answering(&pair.line[0]);
-            sample.median_ns
+            round_trip
         })
     }
 
@@ -177,7 +177,7 @@ impl<Q: Queue> Pair<Q> {
                 }
                 batches.push((Monotonic.now() - start) as f64 / each as f64);
             }
-            FloorSample::from_batches(batches).median_ns
+            floor::median(batches)
         });
         let count = trips * 20;
         let stream_ns = self.ask(Job::Stream, count, |pair| {
