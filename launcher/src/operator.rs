@@ -3,7 +3,7 @@
 
 use crate::config::UsageError;
 use crate::host::locks;
-use crate::runtime::active::{active_runs, dead_runs};
+use crate::runtime::active::{RunLife, active_runs, runs};
 use crate::runtime::run_id::RunId;
 use analysis::document::Document;
 use analysis::record::RunRecord;
@@ -27,21 +27,16 @@ use system::clock::Clock;
 
 /// How long a command waits for the lock of the command channel.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often the answer is polled.
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 /// An active run, open for operator commands.
 pub struct ActiveRunHandle {
-    /// The run's plan.
     pub plan: Plan,
     control: Control,
 }
 
 impl ActiveRunHandle {
     /// Finds an active run by name and opens its command channel: see [`find_run`].
-    ///
-    /// # Errors
-    /// The errors of [`find_run`], or a control segment that cannot be read.
     pub fn find(name: &str) -> Result<Self> {
         let run = find_run(name)?;
         let (control, plan) = open_control(&run).with_context(|| format!("cannot read run {run}"))?;
@@ -70,9 +65,6 @@ impl ActiveRunHandle {
     }
 
     /// Returns the operators' commands given so far, and the engine's answers.
-    ///
-    /// # Errors
-    /// The segments are gone or belong to another run.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
         let desk = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
         let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
@@ -81,10 +73,6 @@ impl ActiveRunHandle {
 
     /// Sends an operator command and waits until it is done or the timeout expires. Returns the
     /// entry and the answer.
-    ///
-    /// # Errors
-    /// No right to write the command channel, its lock is held, it is full, or the engine does not
-    /// answer.
     pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
         let name = self.plan.segment_name(COMMANDS_SEGMENT);
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
@@ -123,7 +111,7 @@ impl ActiveRunHandle {
                 match answer.status {
                     CommandStatus::Given => bail!(
                         "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
-                         the desk"
+                         on the desk"
                     ),
                     _ => return Ok((entry, answer)),
                 }
@@ -151,10 +139,6 @@ impl ActiveRunHandle {
 
 /// Returns the id of the active run that a name refers to. The run with that id, the only one whose
 /// id starts with the text, the run of a folder, or for `latest` the one that started last.
-///
-/// # Errors
-/// [`UsageError`]: no run matches, several do, or the run is over. Also a folder whose record
-/// cannot be read.
 pub fn find_run(name: &str) -> Result<String> {
     let folder = Path::new(name);
     let of_folder = match folder.join(RunRecord::FILE).exists() {
@@ -177,7 +161,7 @@ pub fn find_run(name: &str) -> Result<String> {
     let exact = found.iter().find(|run| run.as_str() == name);
     let why = match (exact, found.as_slice()) {
         (Some(run), _) | (None, [run]) => return Ok(run.clone()),
-        (None, []) if names(dead_runs())?.iter().any(|run| run.starts_with(name)) => {
+        (None, []) if names(runs(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
             format!("run {name} is over: its launcher has ended")
         }
         (None, []) if living.is_empty() => format!("no run {name}: no run is going on"),
@@ -189,7 +173,6 @@ pub fn find_run(name: &str) -> Result<String> {
     Err(UsageError(why).into())
 }
 
-/// Waits for the lock of the command channel.
 fn lock_channel(file: &File) -> Result<()> {
     let began = Instant::now();
     loop {

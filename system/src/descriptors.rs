@@ -3,11 +3,7 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Raises the limit of open files to `wanted`, as far as the hard limit allows. Returns the new
-/// limit.
-///
-/// # Errors
-/// An error of the system.
+/// Raises the limit of open files to `wanted`, or the hard limit. Returns the new limit.
 pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= wanted {

@@ -37,9 +37,6 @@ pub fn segv() -> ! {
 }
 
 /// Punches a hole into the file of a mapped region, which then reads as zeros in every process.
-///
-/// # Errors
-/// An error of the system.
 pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
     // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any
@@ -55,7 +52,7 @@ pub fn exit(code: i32) -> ! {
 }
 
 /// Idle child processes that hold memory, to exhaust the limits of a container in tests. They exit
-/// when this value is dropped, when the parent dies, and after
+/// when this value is dropped, when the parent dies, and after [`Self::MAX_LIFETIME`].
 #[derive(Debug)]
 pub struct ChildCrowd {
     /// The pipe on which they wait; only this process has its other end.
@@ -68,9 +65,6 @@ impl ChildCrowd {
     pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
     /// Creates a crowd without child processes.
-    ///
-    /// # Errors
-    /// No file descriptors are left.
     pub fn new() -> io::Result<Self> {
         let (wait, hold) = io::pipe()?;
         Ok(Self { wait, hold })

@@ -10,7 +10,7 @@ use nix::fcntl::{OFlag, open, openat, posix_fallocate, renameat};
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -23,6 +23,10 @@ pub const DRAFT_SUFFIX: &str = ".new";
 
 /// Maximum number of draft names tried; one is enough unless it is guessed.
 const MAX_NAMES: u32 = 16;
+
+/// Flags to open a file that may be of any kind: no link is followed, and nothing is waited for.
+const UNTRUSTED: OFlag =
+    OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
 
 /// The error that a file is a link, a pipe or a device instead of a regular file. It is the inner
 /// error of an [`io::Error`] ([`not_regular`] finds it).
@@ -56,14 +60,10 @@ pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
 /// # Errors
 /// [`NotRegular`] for every other kind of file; an error of the system.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    check_regular(open(path, flags, Mode::empty()))
+    check_regular(open(path, OFlag::O_RDONLY | UNTRUSTED, Mode::empty()))
 }
 
 /// Reads a whole regular file of at most `max` bytes.
-///
-/// # Errors
-/// As [`open_regular`]; a larger file.
 pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let (file, mut bytes) = (open_regular(path)?, Vec::new());
     let is_larger = file.metadata()?.len() > max;
@@ -74,24 +74,19 @@ pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Flags to open a file that is written in place, and created if it does not exist.
-const IN_PLACE_FLAGS: OFlag = OFlag::O_CREAT
-    .union(OFlag::O_NOFOLLOW)
-    .union(OFlag::O_NONBLOCK)
-    .union(OFlag::O_NOCTTY)
-    .union(OFlag::O_CLOEXEC);
-
 /// Opens a regular file with one hard link for appending, and creates it if it does not exist. A
 /// symbolic link as the last part of the path is not followed.
 ///
 /// # Errors
 /// [`NotRegular`]; an error of the system.
 pub fn append_regular(path: &Path) -> io::Result<File> {
-    check_single_link(open(path, IN_PLACE_FLAGS | OFlag::O_WRONLY | OFlag::O_APPEND, default_mode()))
+    let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | UNTRUSTED;
+    let file = check_regular(open(path, flags, default_mode()))?;
+    // A file that was removed after it was opened has 0.
+    if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
 }
 
-/// An open directory whose files are accessed through its file descriptor, even if its path
-/// changes.
+/// An open directory whose files are accessed through its descriptor, even if it is moved.
 #[derive(Debug)]
 pub struct OpenDir {
     descriptor: OwnedFd,
@@ -100,15 +95,12 @@ pub struct OpenDir {
 impl OpenDir {
     /// Opens a directory whose files are then accessed through its descriptor. A symbolic link as
     /// the last part of the path is not followed.
-    ///
-    /// # Errors
-    /// The directory does not exist, the path is not a directory, or another error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         match open(path, flags, Mode::empty()) {
             Ok(descriptor) => Ok(Self { descriptor }),
-            Err(Errno::ENOTDIR | Errno::ELOOP) if is_link(path) => Err(io::Error::new(
+            Err(Errno::ENOTDIR | Errno::ELOOP) if path.is_symlink() => Err(io::Error::new(
                 ErrorKind::NotADirectory,
                 "a symbolic link to a folder: name the folder itself",
             )),
@@ -117,9 +109,6 @@ impl OpenDir {
     }
 
     /// Creates an unfinished file under a random name; [`Draft::save`] renames it to `name`.
-    ///
-    /// # Errors
-    /// A name with a path; a full disk; a directory that cannot be written or was removed.
     pub fn draft(&self, name: impl AsRef<OsStr>) -> io::Result<Draft<'_>> {
         let name = file_name(name.as_ref())?.to_owned();
         for _ in 0..MAX_NAMES {
@@ -140,9 +129,6 @@ impl OpenDir {
     /// Writes a file of the directory atomically: completely or not at all. An existing file or
     /// link of that name is replaced, not written to. With `synced` the bytes are on disk before
     /// the file has its name.
-    ///
-    /// # Errors
-    /// As [`OpenDir::draft`] and [`Draft::save`].
     pub fn write_whole(&self, name: impl AsRef<OsStr>, bytes: &[u8], synced: bool) -> io::Result<()> {
         let mut draft = self.draft(name)?;
         draft.write_all(bytes)?;
@@ -154,9 +140,6 @@ impl OpenDir {
 
     /// Reserves `bytes` bytes of the disk in an unnamed file, so that they cannot be taken by
     /// others. They are free again when the file is dropped or its process dies.
-    ///
-    /// # Errors
-    /// Not enough disk space; a file system without unnamed files.
     pub fn reserve(&self, bytes: u64) -> io::Result<File> {
         let flags = OFlag::O_TMPFILE | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
         let file = openat(&self.descriptor, ".", flags, Mode::from_bits_truncate(0o600))?;
@@ -165,9 +148,6 @@ impl OpenDir {
     }
 
     /// Removes a file of the directory; of a link, the link itself. A missing file is not an error.
-    ///
-    /// # Errors
-    /// An error of the system.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match unlinkat(&self.descriptor, file_name(name.as_ref())?, UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => Ok(()),
@@ -240,16 +220,6 @@ fn check_regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(NotRegular::Kind.into()) }
 }
 
-fn check_single_link(opened: nix::Result<OwnedFd>) -> io::Result<File> {
-    let file = check_regular(opened)?;
-    // A file that was removed after it was opened has 0.
-    if file.metadata()?.nlink() > 1 { Err(NotRegular::Names.into()) } else { Ok(file) }
-}
-
-fn is_link(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_symlink())
-}
-
 /// Returns the name if it is a plain file name without a path.
 fn file_name(name: &OsStr) -> io::Result<&OsStr> {
     let mut parts = Path::new(name).components();
@@ -263,12 +233,12 @@ fn file_name(name: &OsStr) -> io::Result<&OsStr> {
 mod tests {
     use super::*;
     use nix::unistd::mkfifo;
+    use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
     use tempfile::TempDir;
 
-    /// Makes a directory with traps that another user can set, and a file outside that must not
-    /// change.
+    /// Makes a directory with traps of another user, and a file outside that must not change.
     fn trapped() -> (TempDir, PathBuf, PathBuf) {
         let outside = tempfile::tempdir().unwrap();
         let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));

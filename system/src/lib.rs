@@ -34,7 +34,6 @@ pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
-#[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]
 pub mod work;

@@ -7,42 +7,39 @@ use std::io;
 /// allocator's reserve use about half of it.
 pub const STRATEGY_MEMORY_BYTES: u64 = 256 << 20;
 
+fn soft_limit(resource: Resource) -> Option<u64> {
+    getrlimit(resource).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
+}
+
 /// Returns the memory limits of this process in bytes, by the letter of `ulimit`. `v` is all mapped
 /// memory, `d` private writable memory. Unknown limits are left out.
 pub fn limits() -> Vec<(char, u64)> {
-    [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)]
-        .into_iter()
-        .filter_map(|(letter, resource)| Some((letter, getrlimit(resource).ok()?.0)))
-        .filter(|(_, bytes)| *bytes != RLIM_INFINITY)
-        .collect()
+    let all = [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)];
+    all.into_iter().filter_map(|(letter, resource)| Some((letter, soft_limit(resource)?))).collect()
 }
 
-/// Returns the stack limit of this process's first thread in bytes; `None` if it is unlimited or
-/// unknown.
+/// Returns the stack limit of this process's first thread in bytes, if it is known.
 pub fn stack_limit() -> Option<u64> {
-    getrlimit(Resource::RLIMIT_STACK).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
+    soft_limit(Resource::RLIMIT_STACK)
 }
 
 /// Returns the file size limit of this process in bytes; `None` if it is unlimited or unknown.
 pub fn file_limit() -> Option<u64> {
-    getrlimit(Resource::RLIMIT_FSIZE).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
+    soft_limit(Resource::RLIMIT_FSIZE)
 }
 
 /// Limits this process to mapping `bytes` more bytes than now, within its hard limit. A larger
 /// allocation fails, and the process aborts. An ordinary user's process cannot raise the limit
 /// again.
-///
-/// # Errors
-/// If the mapped size is unknown, or the system refuses the limit.
 pub fn limit_growth(bytes: u64) -> io::Result<()> {
     let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
-    let bytes = mapped("self")?.saturating_add(bytes).min(most);
+    let bytes = mapped()?.saturating_add(bytes).min(most);
     Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
 }
 
-/// Returns the mapped memory of a process in bytes.
-fn mapped(process: &str) -> io::Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+/// Returns the mapped memory of this process in bytes.
+fn mapped() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix("kB"));
     let kib = size.and_then(|kib| kib.trim().parse::<u64>().ok());
     let kib = kib.ok_or_else(|| io::Error::other("/proc does not say how much is mapped"))?;

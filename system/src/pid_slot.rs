@@ -15,9 +15,6 @@ use std::process::Command;
 /// later start time is another process.
 ///
 /// The store is a Release, in memory that the starter and the child share.
-///
-/// # Panics
-/// If `word` is empty.
 pub fn publish_pid_before_exec(command: &mut Command, word: &AtomicWords) {
     // 100 on today's Linux; read here, where allocations and locks are harmless.
     let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().map_or(100, i64::from);

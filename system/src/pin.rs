@@ -30,9 +30,6 @@ pub fn allowed_cores() -> Vec<u32> {
 }
 
 /// Pins the calling thread to one core that it may run on, and reads its affinity back.
-///
-/// # Errors
-/// See [`PinError`].
 pub fn pin_to(core: u32) -> Result<(), PinError> {
     let allowed = allowed_cores();
     if !allowed.contains(&core) {
@@ -43,9 +40,6 @@ pub fn pin_to(core: u32) -> Result<(), PinError> {
 
 /// Pins the calling thread to a core even if its inherited affinity mask excludes the core. The
 /// parent may avoid the cores that it assigns. A cpuset still applies.
-///
-/// # Errors
-/// See [`PinError`].
 pub fn pin_beyond_mask(core: u32) -> Result<(), PinError> {
     let id = core as usize;
     // The crate aborts on ids past the size of a CPU set, and returns no reason for other failures.

@@ -50,9 +50,6 @@ pub fn own_fifo() -> Option<u8> {
 
 /// Checks that a thread of this process may have a `SCHED_FIFO` priority, by setting it on a
 /// short-lived one. Limits, capabilities and cgroups together cannot be checked reliably.
-///
-/// # Errors
-/// As [`set_fifo`]; or if no thread can be started.
 pub fn try_fifo(priority: u8) -> io::Result<()> {
     let trial = std::thread::Builder::new().spawn(move || set_fifo(priority))?;
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))

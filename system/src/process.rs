@@ -3,7 +3,7 @@
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigHandler, Signal, raise, signal};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::getppid;
 use shm::process::start_time;
@@ -15,9 +15,14 @@ use std::time::Duration;
 
 /// Returns `true` if the process with this id and start time still runs. A zombie does not run.
 pub fn is_running(pid: u32, start: u64) -> bool {
-    let state = |stat: String| Some(stat.rsplit_once(')')?.1.trim_start().starts_with(['Z', 'X']));
-    start_time(pid) == Some(start)
-        && std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(state) == Some(false)
+    let state = || state_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
+    start_time(pid) == Some(start) && state().is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Returns the state in the text of a `stat` file of a process or thread: `R` is runnable, `T`
+/// stopped, `Z` or `X` dead. The name before it may hold anything, also parentheses.
+pub fn state_in(stat: &str) -> Option<char> {
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// Sets the name of the calling thread, as `ps -L` and `top -H` show it. The first thread's name is
@@ -32,18 +37,12 @@ pub fn set_thread_name(name: &str) {
 
 /// Makes the kernel kill this process when its parent dies, and checks that the parent is still
 /// `parent`. It may have died before the request.
-///
-/// # Errors
-/// If the parent is another process now, or the kernel refuses.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     set_parent_death_signal(parent, Signal::SIGKILL)
 }
 
 /// Makes the kernel send SIGCONT to this process when its parent dies. So a stopped process wakes
 /// up and can notice it ([`pidfd_open`]).
-///
-/// # Errors
-/// As [`die_with_parent`].
 pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     set_parent_death_signal(parent, Signal::SIGCONT)
 }
@@ -103,9 +102,6 @@ pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Sends SIGSTOP to the process of a pidfd.
-///
-/// # Errors
-/// As [`kill`].
 pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGSTOP)
 }
@@ -118,39 +114,22 @@ fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Makes writes beyond the file size limit (`RLIMIT_FSIZE`) fail with EFBIG, instead of killing the
-/// process with SIGXFSZ.
-///
-/// # Errors
-/// An error of the system.
-pub(crate) fn ignore_file_limit() -> io::Result<()> {
+/// Ignores a signal. SIGXFSZ: writes beyond the file size limit (`RLIMIT_FSIZE`) fail with EFBIG,
+/// instead of killing the process. SIGCHLD: the kernel reaps the children of this process.
+pub(crate) fn ignore_signal(ignored: Signal) -> io::Result<()> {
     // SAFETY: the signal is ignored: no handler of ours runs.
-    unsafe { nix::sys::signal::signal(Signal::SIGXFSZ, nix::sys::signal::SigHandler::SigIgn) }?;
-    Ok(())
-}
-
-/// Makes the kernel reap the children of this process when they end.
-///
-/// # Errors
-/// An error of the system.
-pub(crate) fn ignore_children() -> io::Result<()> {
-    // SAFETY: the signal is ignored: no handler of ours runs.
-    unsafe { nix::sys::signal::signal(Signal::SIGCHLD, nix::sys::signal::SigHandler::SigIgn) }?;
+    unsafe { signal(ignored, SigHandler::SigIgn) }?;
     Ok(())
 }
 
 /// Makes this process the parent of every descendant whose own parent has died (subreaper).
 /// Otherwise orphans go to process 1, which may never reap them: a PID namespace exists until all
 /// its processes were reaped.
-///
-/// # Errors
-/// An error of the system.
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Reaps the process of a pidfd if it is an ended child of this process, and does nothing
-/// otherwise.
+/// Reaps the process of a pidfd if it is an ended child of this process.
 pub fn reap(pidfd: BorrowedFd<'_>) {
     // ECHILD: another process is its parent, or it was reaped before.
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
@@ -168,14 +147,13 @@ pub fn reap_orphans(own: &[u32]) {
     }
 }
 
-/// Ends this process as another one has ended: with its code, or by its signal. Leaves no core
-/// file.
+/// Ends this process by another one's code or signal. Leaves no core file.
 pub fn exit_like(status: ExitStatus) -> ! {
-    if let Some(signal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
+    if let Some(fatal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
         // SAFETY: the signal gets its default action: no handler of ours runs.
-        let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
-        let _ = nix::sys::signal::raise(signal);
+        let _ = unsafe { signal(fatal, SigHandler::SigDfl) };
+        let _ = raise(fatal);
     }
     std::process::exit(status.code().unwrap_or(1))
 }
@@ -199,9 +177,6 @@ pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
 }
 
 /// Opens a file descriptor that becomes readable when a process ends.
-///
-/// # Errors
-/// If the process does not exist.
 pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers and returns a new descriptor or -1.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -212,11 +187,7 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until one of the descriptors is readable or the timeout is over. A process ended, or a
-/// signal arrived. Returns whether each is readable.
-///
-/// # Errors
-/// An error of the system; an interrupted wait is not an error.
+/// Waits until a descriptor is readable or the timeout is over. Returns whether each is readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
@@ -249,11 +220,13 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         assert_eq!(wait_readable(&[fd.as_fd()], Duration::ZERO).unwrap(), [false]);
+        // Also when it is stopped.
+        stop(fd.as_fd()).unwrap();
         kill(fd.as_fd()).unwrap();
         assert_eq!(wait_readable(&[fd.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
         let start = start_time(child.id()).unwrap();
         assert!(!is_running(child.id(), start), "a zombie does not run");
-        child.wait().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         for send in [kill, stop] {
             let refused = send(fd.as_fd()).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::ESRCH), "whoever has the id now gets nothing");
@@ -284,17 +257,5 @@ mod tests {
             reap(pidfd.as_fd());
             assert_eq!(start_time(orphan), None);
         }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn stopped_process_can_be_killed() {
-        let _guard = crate::only_one_has_children();
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let fd = pidfd_open(child.id()).unwrap();
-        stop(fd.as_fd()).unwrap();
-        kill(fd.as_fd()).unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
     }
 }

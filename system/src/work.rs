@@ -162,8 +162,7 @@ mod tests {
         }
     }
 
-    /// Returns the mean time of an order by that clock, in ticks without interruptions, and the
-    /// time that the work reports.
+    /// Returns the mean time of an order in ticks without interruptions, and that reported.
     fn took(wanted_ns: u64, clock: &AdvancingClock) -> (f64, f64) {
         let mut work = TimedWork::new(wanted_ns);
         let mut sum = 0;

@@ -7,7 +7,7 @@ use crate::host::Machine;
 use crate::output::{self, complain};
 use crate::planner::{self, Resolved};
 use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::prepare::prepare;
+use crate::runtime::prepare::{Prepared, prepare};
 use crate::runtime::run::{self, FinishedRun, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::shelf;
@@ -90,9 +90,9 @@ fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: 
 
 /// `run --dry-run`: prepares the run without starting it.
 fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Result<ExitCode> {
-    let prepared = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
-    let resolved = resolved.spanning(prepared.schedule.window_ns());
-    let plan = planner::show(&prepared.plan, &resolved, machine, &prepared.warnings);
+    let Prepared { schedule, record, .. } = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
+    let resolved = resolved.spanning(schedule.window_ns());
+    let plan = planner::show(&record.plan, &resolved, machine, &record.warnings);
     writeln!(output::stdout(), "{plan}\nNothing was started (--dry-run).")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,30 +6,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The root of a machine's `proc` and `sys` directories, real or of a test.
-#[derive(Clone, Copy, Debug)]
-pub struct HostRoot<'a> {
-    /// The directory with `proc` and `sys`.
-    pub root: &'a Path,
-    /// Removes a cgroup's directory; the kernel ignores the files in it.
-    pub remove: fn(&Path) -> io::Result<()>,
-}
-
-impl HostRoot<'static> {
-    /// Returns the root of this machine's `proc` and `sys`.
-    pub fn real() -> Self {
-        fn remove(group: &Path) -> io::Result<()> {
-            fs::remove_dir(group)
-        }
-        Self { root: Path::new("/"), remove }
-    }
-}
-
 /// How long the last process in a cgroup may take to exit, before its removal fails.
 pub const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns the cgroups of this process: controllers and path, for each hierarchy. The controllers
-/// are empty in cgroup v2.
+/// Returns controllers and path of this process's cgroups. The former are empty in cgroup v2.
 pub(super) fn own_cgroups(root: &Path) -> Vec<(String, String)> {
     let line = |line: &str| {
         // Number, controllers, path.
@@ -57,7 +37,6 @@ pub fn partitions(root: &Path) -> Option<PathBuf> {
     mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
-/// A cgroup hierarchy in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupHierarchy {
     /// cgroup v2; otherwise v1.
@@ -65,14 +44,7 @@ pub struct CgroupHierarchy {
     /// In v2 the parent of this process's own group; in v1 this process's own group.
     pub parent: PathBuf,
     /// Controllers available to groups below it.
-    controllers: Vec<String>,
-}
-
-impl CgroupHierarchy {
-    /// Returns `true` if a cgroup in this hierarchy can use that controller.
-    pub fn is_delegated(&self, controller: &str) -> bool {
-        self.controllers.iter().any(|other| other == controller)
-    }
+    pub controllers: Vec<String>,
 }
 
 /// Returns all cgroup hierarchies in which groups can be created, v2 first. A v2 group with
@@ -100,23 +72,11 @@ pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
     found
 }
 
-/// Moves the calling process, and processes that it starts from now on, into a cgroup.
-///
-/// # Errors
-/// The group does not exist, or this user may not write it.
-pub fn enter(group: &Path) -> io::Result<()> {
-    fs::write(group.join("cgroup.procs"), "0")
-}
-
-/// Removes a cgroup, waiting for its last process to exit. A group that is gone already is not an
-/// error.
-///
-/// # Errors
-/// A process stays in it for longer.
-pub fn remove(group: &Path, remove: fn(&Path) -> io::Result<()>, patience: Duration) -> io::Result<()> {
+/// Removes a cgroup once its last process has exited. A group that is gone is not an error.
+pub fn remove(group: &Path, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     loop {
-        match remove(group) {
+        match fs::remove_dir(group) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(10));

@@ -11,7 +11,6 @@ use std::path::Path;
 
 /// Hundredths of a second: what `/proc/stat` counts in on every Linux for x86-64 (`USER_HZ`).
 const HUNDREDTH_NS: u64 = 10_000_000;
-/// Number of interrupt kinds that are named.
 const MAX_NAMED: usize = 3;
 
 /// Counters of the kernel for the machine's cores at one time: steal time, interrupts, run delay.
@@ -28,12 +27,10 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads the kernel's counters of this machine's cores.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }
 
-    /// Reads the counts of the machine whose `proc` and `sys` are under `root`.
     fn at(root: &Path) -> Self {
         let text = |path: &str| text(root, path);
         let group = cgroups::own_cgroups(root).into_iter().find(|(controllers, _)| controllers.is_empty());

@@ -11,8 +11,17 @@ pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
-pub use read::{FsSpace, machine, machine_at};
+pub use read::{FsSpace, machine};
 pub use realtime::RealTime;
-pub use system::{Limits, Mount, System};
+pub use system::System;
+#[cfg(test)]
+pub(crate) use system::{Limits, Mount};
 
 pub use analysis::machine::Machine;
+
+use std::path::Path;
+
+/// Returns the directory with this machine's `proc` and `sys`.
+pub fn root() -> &'static Path {
+    Path::new("/")
+}

@@ -12,14 +12,12 @@ use std::path::Path;
 /// Size and free space of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsSpace {
-    /// Size of the file system.
     pub total_bytes: u64,
     /// Space that this user can still allocate.
     pub free_bytes: u64,
 }
 
 impl FsSpace {
-    /// Reads size and free space of the file system at a path.
     pub fn at(path: &Path) -> FsSpace {
         nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |room| {
             // The field's types differ between platforms.
@@ -30,7 +28,6 @@ impl FsSpace {
     }
 }
 
-/// Reads CPUs, caches and memory of the machine that this process runs on.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));
@@ -40,8 +37,7 @@ pub fn machine() -> Machine {
     machine
 }
 
-/// Environment variable that overrides the host name, for containers that get another name at every
-/// start.
+/// Overrides the host name, for containers that get another one at every start.
 const HOST: &str = "BULKHEAD_HOST";
 
 /// Reads CPUs, caches and memory of the machine described by the `proc` and `sys` under `root`.
@@ -152,7 +148,6 @@ fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32
     groups
 }
 
-/// Returns the cores that share a core's last-level cache.
 fn last_level_cache(root: &Path, core: u32) -> Option<Vec<u32>> {
     (0..8)
         .filter_map(|index| {
@@ -186,8 +181,7 @@ fn governor(root: &Path, allowed: &[u32]) -> Option<String> {
     if names.is_empty() { None } else { Some(names.join(", ")) }
 }
 
-/// Returns the hypervisor's name from the firmware or Xen, or `unknown` if only the CPU flag shows
-/// one.
+/// Returns the hypervisor's name, or `unknown` if only the CPU flag shows one.
 fn hypervisor(root: &Path, cpuinfo: &str) -> Option<String> {
     let xen = text(root, "sys/hypervisor/type");
     if !xen.is_empty() {

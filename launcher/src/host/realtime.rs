@@ -5,7 +5,6 @@ use super::cgroups;
 use super::read::{field, limit, text};
 use std::path::Path;
 
-/// The bit of `CAP_SYS_NICE` in a set of capabilities.
 const SYS_NICE: u32 = 23;
 
 /// The kernel's settings for `SCHED_FIFO` threads; `None` for those that it does not show.
@@ -13,7 +12,6 @@ const SYS_NICE: u32 = 23;
 pub struct RealTime {
     /// Time that such threads may run in each period, in microseconds; negative if unlimited.
     pub runtime_us: Option<i64>,
-    /// The period, in microseconds.
     pub period_us: Option<i64>,
     /// Budget of this process's cgroup in each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in
     /// microseconds.
@@ -25,12 +23,10 @@ pub struct RealTime {
 }
 
 impl RealTime {
-    /// Reads this machine's settings for `SCHED_FIFO`.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    /// Reads the settings for `SCHED_FIFO` from the `proc` and `sys` below a root.
     pub fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
@@ -57,7 +53,6 @@ impl RealTime {
         Some((taken, period))
     }
 
-    /// Describes the CPU time that the kernel withholds from real-time threads.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;
@@ -65,8 +60,7 @@ impl RealTime {
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Returns why a thread of this process may not have a `SCHED_FIFO` priority, and the remedy;
-    /// `None` if it may.
+    /// Returns why a thread may not have a `SCHED_FIFO` priority, and the remedy; `None` if it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((

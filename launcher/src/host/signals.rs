@@ -14,8 +14,7 @@ type SignalFlag = std::sync::atomic::AtomicUsize;
 /// The last termination signal; 0 if none. Signals are per process, so there is one.
 static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// Returns the exit code after an interruption, as shells have it: 128 plus the signal, SIGINT if
-/// unknown.
+/// Returns the exit code after an interruption: 128 plus the signal, SIGINT if unknown.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which announces it, is ordered by the kernel.
     let signal = match REQUESTED.load(Ordering::Relaxed) {
@@ -39,9 +38,6 @@ pub struct Signals {
 impl Signals {
     /// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that was ignored before stays
     /// ignored: that is how `nohup` keeps a run without its terminal.
-    ///
-    /// # Errors
-    /// The system refuses a pipe or a handler.
     pub fn catch() -> io::Result<Self> {
         let (stream, write) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -61,9 +57,6 @@ impl Signals {
 }
 
 /// Turns a write beyond the file-size limit (`ulimit -f`) from a fatal signal into an error.
-///
-/// # Errors
-/// The system refuses a pipe or a handler.
 pub fn survive_file_limit() -> io::Result<()> {
     signal_hook::flag::register_usize(SIGXFSZ, Arc::default(), 1).map(drop)
 }

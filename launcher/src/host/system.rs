@@ -4,31 +4,25 @@ use super::read::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// The machine's system settings that affect latency, such as swap, quotas and mounts; `None` if
-/// unknown.
+/// System settings that affect latency; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// The size of all swap areas, in bytes.
     pub swap_bytes: u64,
     /// CPU quota of the cgroup in CPUs, for example 2.5.
     pub cpu_quota: Option<f64>,
-    /// Load average over the last minute.
     pub load: Option<f64>,
-    /// Resource limits of this process.
     pub limits: Limits,
     /// The mount at `/dev/shm`; `None`: there is none.
     pub shm_mount: Option<Mount>,
-    /// Facts about real-time priority.
     pub real_time: RealTime,
     /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
     /// The reason why strategies cannot be contained, and the remedy; `None` if they can. No file
     /// shows it: the caller has to try.
     pub no_container: Option<String>,
-    /// The limits that a container would not enforce on this machine; the caller has to try them
-    /// too.
+    /// The limits that a container would not enforce here; the caller has to try them, too.
     pub unlimited: Option<String>,
     /// The tracers that tracefs lists; `None`: tracefs is not mounted, or may not be read.
     pub tracers: Option<Vec<String>>,
@@ -39,28 +33,22 @@ pub struct System {
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.
     pub files: Option<u64>,
-    /// Processes and threads of this user.
     pub processes: Option<u64>,
-    /// Locked memory, in bytes.
     pub locked_bytes: Option<u64>,
 }
 
-/// A mounted file system, as `/proc/self/mounts` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The kind of file system.
     pub kind: String,
     /// Options of the mount, without sizes.
     pub flags: Vec<String>,
 }
 
 impl System {
-    /// Reads the settings of the system that this process runs on.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }
 
-    /// Reads the system described by the `proc` and `sys` under `root`.
     pub fn read_at(root: &Path) -> System {
         let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

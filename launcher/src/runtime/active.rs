@@ -30,7 +30,6 @@ pub enum RunLife {
 }
 
 impl RunLife {
-    /// Determines from its control segment whether a run is active or dead.
     pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
@@ -46,8 +45,7 @@ impl RunLife {
     }
 }
 
-/// Returns the runs that have a control segment and are in that state, ordered by start time.
-fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
+pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     let id = |name: String| {
         RunId::from_segment_name(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run)
     };
@@ -57,14 +55,8 @@ fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     Ok(runs)
 }
 
-/// Returns the active runs, ordered by start time.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Active)
-}
-
-/// Returns the dead runs whose segments were not removed, ordered by start time.
-pub fn dead_runs() -> io::Result<Vec<RunId>> {
-    runs(RunLife::Dead)
 }
 
 /// A run whose processes are running, with the cores that it holds.
@@ -89,7 +81,6 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
-    /// Returns the cores of this run that are among the given ones.
     pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }
@@ -103,48 +94,17 @@ impl ActiveRun {
 
 /// Returns a note for each other active run that has threads on this plan's cores.
 pub fn conflicting_runs(plan: &Plan) -> Vec<String> {
-    conflict_notes(plan, &ActiveRun::all())
-}
-
-fn conflict_notes(plan: &Plan, active: &[ActiveRun]) -> Vec<String> {
     let mine = cores(plan);
-    let others = active.iter().filter(|other| other.run != plan.run);
-    let shared =
-        others.map(|other| (other, other.shared_cores(&mine))).filter(|(_, shared)| !shared.is_empty());
-    let words = |(other, shared): (&ActiveRun, Vec<u32>)| {
-        format!(
-            "{} as well: wait for its end, or give one of the two other --cores",
-            other.describe_cores(&shared)
-        )
-    };
-    shared.map(words).collect()
+    let all = ActiveRun::all().into_iter().filter(|other| other.run != plan.run);
+    all.map(|other| (other.shared_cores(&mine), other))
+        .filter(|(shared, _)| !shared.is_empty())
+        .map(|(shared, other)| {
+            let held = other.describe_cores(&shared);
+            format!("{held} as well: wait for its end, or give one of the two other --cores")
+        })
+        .collect()
 }
 
 fn cores(plan: &Plan) -> BTreeSet<u32> {
     plan.threads.iter().filter_map(|thread| thread.core).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned_with;
-
-    #[test]
-    fn only_another_run_on_the_same_cores_is_said() {
-        let (plan, _) = planned_with("orders=10", "", &fake::two_core_vm().machine()).unwrap();
-        let other = |run: &str, cores: &[u32]| ActiveRun {
-            run: run.into(),
-            pid: 7,
-            cores: cores.iter().copied().collect(),
-        };
-        let said = conflict_notes(
-            &plan,
-            &[other("a", &[1, 2]), other("b", &[2, 3]), other("c", &[]), other(&plan.run, &[0, 1])],
-        );
-        assert_eq!(
-            said,
-            ["run a (pid 7) holds core 1 as well: wait for its end, or give one of the two other --cores"]
-        );
-    }
 }

@@ -9,7 +9,7 @@
 //! of a foreign transport with the files next to it. Nothing blocks, whatever kind of file has such
 //! a name.
 
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::active::RunLife;
 use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
@@ -19,17 +19,16 @@ use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
 use std::collections::HashMap;
-use std::fs::{OpenOptions, symlink_metadata};
+use std::fs::{Metadata, OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
-/// The selection of what to remove of dead runs.
+/// What to remove of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
     /// All but stamp logs that could not be saved: at every start.
     KeepLogs,
-    /// Everything: `launcher clean`.
     Everything,
     /// Lists what `Everything` would remove: `launcher clean --dry-run`.
     Nothing,
@@ -37,7 +36,6 @@ pub enum CleanScope {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Segments that were removed, or would be.
     pub removed: Vec<String>,
     /// Files with the name of a segment that belong to another user.
     pub others: usize,
@@ -47,14 +45,17 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-/// Removes the segments and cgroups of dead runs.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();
     for name in list_segments()? {
         let Some((run, what)) = RunId::from_segment_name(&name) else { continue };
-        cleaned.others += usize::from(is_other_users(&name));
-        if !is_ours(&name, what) {
+        let Ok(facts) = symlink_metadata(directory::path(&name)) else { continue };
+        if facts.uid() != nix::unistd::geteuid().as_raw() {
+            cleaned.others += 1;
+            continue;
+        }
+        if !is_segment(&name, what, &facts) {
             continue;
         }
         let life = *lives.entry(run).or_insert_with(|| RunLife::for_run(run));
@@ -71,20 +72,19 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
     }
-    for (run, group) in cgroups::list(HostRoot::real()) {
+    for (run, group) in cgroups::list(host::root()) {
         if RunLife::for_run(run) == RunLife::Active {
             continue;
         }
         cleaned.removed.push(group.display().to_string());
         if scope != CleanScope::Nothing {
             // Every start runs this and must not wait for the processes of another run.
-            cleaned.failed.extend(cgroups::remove_all(HostRoot::real(), &run.to_string(), Duration::ZERO));
+            cleaned.failed.extend(cgroups::remove_all(host::root(), &run.to_string(), Duration::ZERO));
         }
     }
     Ok(cleaned)
 }
 
-/// Removes the files of queues whose creators are dead, or names them.
 fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()> {
     for name in queue::dead()? {
         let found = if scope == CleanScope::Nothing { queue::leftovers(&name) } else { queue::remove(&name) };
@@ -108,23 +108,16 @@ fn is_needed(life: RunLife, what: &str, scope: CleanScope) -> bool {
     life == RunLife::Active || (life == RunLife::NoControl && is_log && scope == CleanScope::KeepLogs)
 }
 
-/// Returns `true` if a file with the name of a segment is one, and belongs to this user.
-fn is_ours(name: &str, what: &str) -> bool {
-    let Ok(facts) = symlink_metadata(format!("{SHM_DIR}/{name}")) else { return false };
+/// Returns `true` if a file with the name of a segment is one.
+fn is_segment(name: &str, what: &str, facts: &Metadata) -> bool {
     let kind = facts.file_type();
-    let is_segment = match kind.is_file() {
+    match kind.is_file() {
         true => {
-            is_segment(name)
+            has_magic(name)
                 || (has_known_stem(what) && (facts.mode() & 0o777 == 0o600 || is_in_transport_folder(name)))
         }
         false => kind.is_fifo() || kind.is_socket() || (kind.is_dir() && has_known_stem(what)),
-    };
-    is_segment && facts.uid() == nix::unistd::geteuid().as_raw()
-}
-
-fn is_other_users(name: &str) -> bool {
-    let facts = symlink_metadata(format!("{SHM_DIR}/{name}"));
-    facts.is_ok_and(|facts| facts.uid() != nix::unistd::geteuid().as_raw())
+    }
 }
 
 /// First components of segment names, up to the first `-` or `.`.
@@ -147,8 +140,7 @@ const STEMS: [&str; 16] = [
     BRIDGE,
 ];
 
-/// Returns `true` if the name's first component is that of a segment. Needed where a process has
-/// overwritten the segment, so that its header is useless.
+/// Needed where a process has overwritten the segment, so that its header is useless.
 fn has_known_stem(what: &str) -> bool {
     what.split(['-', '.']).next().is_some_and(|stem| STEMS.contains(&stem))
 }
@@ -163,7 +155,7 @@ fn is_in_transport_folder(name: &str) -> bool {
 }
 
 /// Returns `true` if the file starts with the segment magic, or with 0, as during creation.
-fn is_segment(name: &str) -> bool {
+fn has_magic(name: &str) -> bool {
     let Ok(mut file) = open_safely(name, OpenOptions::new().read(true)) else { return false };
     let mut magic = [0; 8];
     match file.read_exact(&mut magic) {
@@ -182,7 +174,7 @@ mod tests {
     use shm::ring::spsc_mux::SpscMux;
     use std::path::PathBuf;
     use std::sync::{Mutex, MutexGuard, PoisonError};
-    use std::time::{SystemTime, UNIX_EPOCH};
+    use std::time::UNIX_EPOCH;
     use techniques::named::seqpacket;
 
     /// A pid that no process has.
@@ -258,38 +250,48 @@ mod tests {
     }
 
     #[test]
-    fn unsaved_log_is_removed_only_by_clean() {
-        let kept = |life: RunLife, what| {
-            [CleanScope::KeepLogs, CleanScope::Everything].map(|scope| is_needed(life, what, scope))
-        };
-        assert_eq!(kept(RunLife::NoControl, "thread-engine"), [true, false]);
-        assert_eq!(kept(RunLife::NoControl, "submit"), [false, false]);
-        assert_eq!(kept(RunLife::Dead, "thread-engine"), [false, false]);
-        assert_eq!(kept(RunLife::Active, "submit"), [true, true]);
+    fn segments_of_dead_run_go_and_foreign_files_stay() {
+        let _alone = alone();
+        let run = id(NOBODY, 5, 7);
+        let path = |what: &str| directory::path(&format!("bulkhead.{run}.{what}"));
+        fifo::create(&format!("bulkhead.{run}.control")).unwrap();
+        drop(seqpacket::listen(&format!("bulkhead.{run}.socket")).unwrap());
+        for folder in ["submit", "bridge-venue-0", "database-0"] {
+            std::fs::create_dir(path(folder)).unwrap();
+        }
+        for file in ["submit/node", "submit.1.data", "database", "mydb"] {
+            std::fs::write(path(file), "whatever").unwrap();
+        }
+        for what in ["thread-strategy-0", "return-0.head"] {
+            segment(run, what);
+            std::fs::write(path(what), [0xFF; 512]).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/zero", path("inbox-0")).unwrap();
+        clean(CleanScope::Everything).unwrap();
+        let names = list_segments().unwrap().into_iter().filter_map(|name| {
+            RunId::from_segment_name(&name)
+                .filter(|(other, _)| *other == run)
+                .map(|(_, what)| what.to_owned())
+        });
+        let mut left: Vec<String> = names.collect();
+        left.sort();
+        for what in &left {
+            unlink(&format!("bulkhead.{run}.{what}")).unwrap();
+        }
+        assert_eq!(left, ["database", "database-0", "inbox-0", "mydb"]);
     }
 
     #[test]
-    fn foreign_files_stay_and_never_block_cleanup() {
-        let _alone = alone();
-        let run = id(NOBODY, 5, 7);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
-        let mydb = format!("bulkhead.mydb-{now}");
-        let other = format!("bulkhead.{run}.database");
-        for name in [&mydb, &other] {
-            std::fs::write(format!("{SHM_DIR}/{name}"), "an unrelated file").unwrap();
+    fn every_segment_has_a_known_stem() {
+        let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
+        for words in
+            ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
+        {
+            let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
+            let all = protocol::topology::segments(&plan);
+            let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
+            assert!(unknown.is_empty(), "{unknown:?}");
         }
-        let strange = format!("bulkhead.x-{now}.control");
-        fifo::create(&strange).unwrap();
-        // A FIFO where the control segment should be: of a dead run, so it goes; and it is not
-        // waited for.
-        let control = format!("bulkhead.{run}.control");
-        fifo::create(&control).unwrap();
-        let socket = format!("bulkhead.{run}.socket");
-        drop(seqpacket::listen(&socket).unwrap());
-        let cleaned = clean(CleanScope::Everything).unwrap();
-        assert!(is_there(&mydb) && is_there(&other) && is_there(&strange), "{cleaned:?}");
-        assert!(!is_there(&control) && !is_there(&socket), "{cleaned:?}");
-        [mydb, other, strange].iter().for_each(|name| unlink(name).unwrap());
     }
 
     #[test]
@@ -310,51 +312,5 @@ mod tests {
         assert!(cleaned.removed.len() >= dead && !is_there(&file("dead")), "{cleaned:?}");
         assert!(is_there(&file("living")));
         drop(living);
-    }
-
-    #[test]
-    fn overwritten_segments_are_removed_too() {
-        let _alone = alone();
-        let run = id(NOBODY, 5, 9);
-        let names = [segment(run, "thread-strategy-0"), segment(run, "return-0.head")];
-        for name in &names {
-            std::fs::write(format!("{SHM_DIR}/{name}"), [0xFF; 512]).unwrap();
-        }
-        clean(CleanScope::Everything).unwrap();
-        assert!(!names.iter().any(|name| is_there(name)));
-        let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
-        for words in
-            ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
-        {
-            let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
-            let all = protocol::topology::segments(&plan);
-            let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
-            assert!(unknown.is_empty(), "{unknown:?}");
-        }
-    }
-
-    #[test]
-    fn transport_folder_is_removed_with_its_files() {
-        let _alone = alone();
-        let run = id(NOBODY, 5, 11);
-        let [ours, beside, bridge, stranger] = ["submit", "submit.1.data", "bridge-venue-0", "database"]
-            .map(|what| format!("bulkhead.{run}.{what}"));
-        [&ours, &bridge, &stranger].iter().for_each(|name| directory::create(name).unwrap());
-        std::fs::write(directory::path(&ours).join("node"), "a node").unwrap();
-        std::fs::write(directory::path(&beside), [0xFF; 64]).unwrap();
-        clean(CleanScope::Everything).unwrap();
-        assert!(!is_there(&ours) && !is_there(&beside) && !is_there(&bridge) && is_there(&stranger));
-        unlink(&stranger).unwrap();
-    }
-
-    #[test]
-    fn a_link_is_not_followed() {
-        let _alone = alone();
-        let run = id(NOBODY, 5, 8);
-        let link = format!("bulkhead.{run}.control");
-        std::os::unix::fs::symlink("/dev/zero", format!("{SHM_DIR}/{link}")).unwrap();
-        clean(CleanScope::Everything).unwrap();
-        assert!(is_there(&link), "a link is no segment");
-        unlink(&link).unwrap();
     }
 }

@@ -22,8 +22,7 @@ pub fn recreate(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
         format!("the run's folder {name} was removed while the run went on and cannot be made again: its results are lost")
     })?;
     Ok(Some(format!(
-        "the folder {name} was removed while the run went on, and made again: what processes had printed there is lost, and of logs that \
-         were moved to disk all that was moved"
+        "the folder {name} was removed while the run went on, and made again: what processes had printed there is lost"
     )))
 }
 
@@ -59,7 +58,6 @@ impl RunFolder {
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
-    /// Keeps the run's folder permanently, so that it is not removed on drop.
     pub const fn keep(&mut self) {
         self.keep = true;
     }

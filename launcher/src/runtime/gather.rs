@@ -26,7 +26,6 @@ pub struct UnsavedLogs {
     pub segments: Vec<String>,
     /// Threads whose logs are not in `/dev/shm` either: only the part in the file is left.
     pub lost: Vec<String>,
-    /// Error of the first log that could not be saved.
     pub why: String,
     pub folder: String,
 }
@@ -60,9 +59,6 @@ impl fmt::Display for UnsavedLogs {
 /// Saves each thread's stamp log in the run's folder. `logs` are those of the plan's threads in
 /// order; `None`: the segment cannot be mapped. A log that cannot be saved stays in `/dev/shm`, or
 /// is copied there if its segment has no name.
-///
-/// # Errors
-/// [`Unsaved`]: a folder that cannot be written, a full disk. All other logs are saved.
 pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Result<(), UnsavedLogs> {
     let place = OpenDir::open(folder);
     let mut unsaved: Option<UnsavedLogs> = None;
@@ -71,10 +67,10 @@ pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Res
         let file = file_name(&thread.name);
         let header = thread_header(plan, index);
         let saved = match &place {
-            Err(error) => Err(FailedSave::new(io::Error::new(error.kind(), error.to_string()))),
+            Err(error) => Err((io::Error::new(error.kind(), error.to_string()), None)),
             Ok(place) => save(place, &file, &header, segment),
         };
-        let Err(FailedSave { error, draft }) = saved else { continue };
+        let Err((error, draft)) = saved else { continue };
         let unsaved = unsaved.get_or_insert_with(|| UnsavedLogs {
             segments: Vec::new(),
             lost: Vec::new(),
@@ -87,16 +83,17 @@ pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Res
         });
         let name = plan.segment_name(&thread_segment(&thread.name));
         let there = Path::new(SHM_DIR).join(&name);
-        if there.exists()
-            || create_private(&there).and_then(|mut file| write(&header, segment, &mut file)).is_ok()
-        {
+        let create = || File::options().write(true).create_new(true).mode(0o600).open(&there);
+        if there.exists() || create().and_then(|mut file| write(&header, segment, &mut file)).is_ok() {
             // The segment has all of it, so the draft goes.
             unsaved.segments.push(name);
         } else {
             let _ = fs::remove_file(&there);
             unsaved.lost.push(thread.name.clone());
             if let Some(draft) = draft {
-                cut_to_records(draft.file());
+                // After the last complete record.
+                let bytes = draft.file().metadata().map_or(0, |facts| facts.len());
+                let _ = draft.file().set_len(bytes - bytes % RECORD_BYTES as u64);
                 let _ = draft.save();
             }
         }
@@ -106,9 +103,6 @@ pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Res
 
 /// Saves the stamp logs of a dead run that stayed in `/dev/shm`, and removes them there. Returns
 /// their number.
-///
-/// # Errors
-/// A log that cannot be read, or still cannot be saved: it stays.
 pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     let mut rescued = 0;
     // While there is a control segment, the run is active or its reaper is about to save the logs.
@@ -124,7 +118,7 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
         let log = Region::open_read_only(&name)?;
         if log.len() >= LOG_OFFSET {
             let file = file_name(&thread.name);
-            let saved = save(&place, &file, &thread_header(plan, index), &log).map_err(|half| half.error);
+            let saved = save(&place, &file, &thread_header(plan, index), &log).map_err(|(error, _)| error);
             let path = folder.join(file);
             saved.with_context(|| format!("cannot save the log of {} as {}", thread.name, path.display()))?;
             rescued += 1;
@@ -134,37 +128,16 @@ pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     Ok(rescued)
 }
 
-/// A log that was not saved: the error, and the draft with what was written.
-struct FailedSave<'a> {
-    error: io::Error,
-    draft: Option<Draft<'a>>,
-}
-
-impl FailedSave<'_> {
-    const fn new(error: io::Error) -> Self {
-        Self { error, draft: None }
-    }
-}
-
+/// Saves a log. An error comes with the draft of what was written, if there is one.
 fn save<'a>(
     place: &'a OpenDir,
     name: &str,
     header: &[u64],
     log: &ReadOnlyWords,
-) -> Result<(), FailedSave<'a>> {
-    let mut draft = place.draft(name).map_err(FailedSave::new)?;
+) -> Result<(), (io::Error, Option<Draft<'a>>)> {
+    let mut draft = place.draft(name).map_err(|error| (error, None))?;
     match write(header, log, &mut draft) {
-        Ok(()) => draft.save().map_err(FailedSave::new),
-        Err(error) => Err(FailedSave { error, draft: Some(draft) }),
+        Ok(()) => draft.save().map_err(|error| (error, None)),
+        Err(error) => Err((error, Some(draft))),
     }
-}
-
-fn create_private(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// Truncates a log after its last complete record.
-fn cut_to_records(file: &File) {
-    let Ok(bytes) = file.metadata().map(|facts| facts.len()) else { return };
-    let _ = file.set_len(bytes - bytes % RECORD_BYTES as u64);
 }

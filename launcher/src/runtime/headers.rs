@@ -32,8 +32,7 @@ impl GuardedHeader {
     }
 }
 
-/// The original headers of all segments that strategies can write, to detect and repair
-/// overwriting.
+/// The original headers of all segments that strategies can write.
 #[derive(Default)]
 pub struct SegmentHeaders(Vec<GuardedHeader>);
 
@@ -50,8 +49,7 @@ impl SegmentHeaders {
         }
     }
 
-    /// Describes the header that a strategy has overwritten, if no other strategy can have done it.
-    /// Returns `None` if it has overwritten none.
+    /// Describes the header that a strategy has overwritten and no other strategy can have.
     pub fn forged_by(&self, strategy: u16) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;

@@ -17,7 +17,6 @@ use std::os::unix::process::ExitStatusExt;
 
 /// SIGBUS, the same number on all supported architectures.
 const SIGBUS: i32 = 7;
-/// The failure of a run that lost memory.
 const GONE: &str = "memory of the run was taken away";
 
 /// Returns the segments of which memory was lost during the run, each with a description.
@@ -34,10 +33,9 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
     };
     let mut all: Vec<(String, String)> =
         named.map(|segment| (segment.spec.name, segment.spec.words as u64 * 8)).filter_map(cut).collect();
-    let mapped =
-        segments.mapped.iter().map(|(what, view)| (what.as_str(), view)).chain([(CONTROL, &control)]);
-    for (what, _) in mapped.filter(|(_, view)| view.is_lost()) {
-        if all.iter().all(|(other, _)| other != what) {
+    let kept = segments.kept.iter().map(|(segment, words)| (segment.spec.name.as_str(), words.is_lost()));
+    for (what, is_lost) in kept.chain([(CONTROL, control.is_lost())]) {
+        if is_lost && all.iter().all(|(other, _)| other != what) {
             all.push((what.to_owned(), "there was no memory for its pages".into()));
         }
     }

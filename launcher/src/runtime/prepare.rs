@@ -4,14 +4,13 @@
 use crate::config::input::UserFile;
 use crate::config::value::SettingValue;
 use crate::config::{UsageError, program};
-use crate::host::cgroups::HostRoot;
-use crate::host::{FsSpace, Machine, RealTime};
+use crate::host::{self, FsSpace, Machine, RealTime};
 use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container::{self, cgroups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
-use analysis::record;
+use analysis::record::{ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
@@ -31,40 +30,24 @@ const CALIBRATION: Duration = Duration::from_millis(100);
 
 /// The display and the limits of a run, in addition to its settings.
 pub struct Presentation<'a> {
-    /// Print nothing but errors.
     pub quiet: bool,
     /// A kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
     /// Maximum time for the processes to become ready.
     pub start_timeout: Duration,
-    /// Termination signals.
     pub signals: &'a Signals,
 }
 
-/// A prepared run: plan, schedule, clock and warnings, ready to start.
 pub struct Prepared {
-    /// All orders of the run.
     pub schedule: Schedule,
-    /// The plan, without the folder.
-    pub plan: Plan,
-    /// Warnings for the user.
-    pub warnings: Vec<String>,
-    /// The source of the run's clock.
-    pub source: ClockSource,
     /// The clock at the end of calibration.
     pub start_pair: ClockPair,
-    /// Cost of one clock read, in nanoseconds.
-    pub read_ns: f64,
-    /// Resolution of the clock, in nanoseconds.
-    pub step_ns: f64,
-    /// Core-to-core round trip before the run, in nanoseconds.
-    pub floor_ns: Option<f64>,
+    /// The record with the plan, which has no folder yet. The outcome is that of a launcher that is
+    /// killed.
+    pub record: RunRecord,
 }
 
 /// Prepares a run: draws the schedule, lays out and checks the plan, and measures the machine.
-///
-/// # Errors
-/// [`UsageError`] for invalid or unavailable settings, otherwise the error that occurred.
 pub fn prepare(
     resolved: &Resolved,
     machine: &Machine,
@@ -74,9 +57,15 @@ pub fn prepare(
     check_programs(resolved)?;
     let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     let (calibrated_since, first_pair) = (Instant::now(), ClockPair::read(&source));
-    check_shm_space_early(resolved, machine)?;
+    if let Input::Drawn { orders, .. } = resolved.input {
+        // What cannot fit is refused before its schedule is drawn, with evenly distributed orders.
+        let counts = OrderCounts::estimated(orders, resolved);
+        check_shm_space(&lay_out(resolved, machine, &counts, source, began)?.0, machine)?;
+    }
     let schedule = make_schedule(resolved)?;
-    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
+    let opening_orders = count_opening_orders(resolved)?;
+    let counts = OrderCounts { opening_orders, ..OrderCounts::from_schedule(&schedule) };
+    let (mut plan, mut warnings) = lay_out(resolved, machine, &counts, source, began)?;
     if plan.isolation == Isolation::Sandbox {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
@@ -86,18 +75,46 @@ pub fn prepare(
         if let Some(why) = container::missing(weaker_sandbox) {
             return Err(UsageError(why).into());
         }
-        warnings.extend(cgroups::unlimited_text(HostRoot::real()));
+        warnings.extend(cgroups::unlimited_text(host::root()));
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
     check_shm_space(&plan, machine)?;
-    let floor_ns = measure_floor(&plan)?;
+    let cores = floor_cores(&plan);
+    let before_ns = cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)).transpose()?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION.saturating_sub(calibrated_since.elapsed()));
     let start_pair = ClockPair::read(&source);
     plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
     let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
     plan.validate()?;
-    Ok(Prepared { schedule, plan, warnings, source, start_pair, read_ns, step_ns, floor_ns })
+    let what = "died before the run had ended".into();
+    let record = RunRecord {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: humantime::format_rfc3339_seconds(began).to_string(),
+        machine: machine.clone(),
+        input: describe_input(resolved, &schedule),
+        clock: ClockCalibration {
+            ns_per_tick: plan.ns_per_tick,
+            read_ns,
+            step_ns,
+            ..ClockCalibration::default()
+        },
+        core_to_core_rtt: CoreToCoreRtt { cores, before_ns, ..CoreToCoreRtt::default() },
+        outcome: RunOutcome::Failed { process: "launcher".into(), pid: plan.launcher_pid, what },
+        exits: Vec::new(),
+        startup_ns: 0,
+        open_orders: None,
+        warnings,
+        pss_bytes: None,
+        kernel: None,
+        incidents: Vec::new(),
+        role_restarts: Vec::new(),
+        outages: Vec::new(),
+        commands: Vec::new(),
+        strikes: Vec::new(),
+        plan,
+    };
+    Ok(Prepared { schedule, start_pair, record })
 }
 
 /// Checks that strategies that are programs can be started, before anything of the run exists.
@@ -123,9 +140,6 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
 }
 
 /// Draws the schedule of a run's orders, or reads it from a recorded flow.
-///
-/// # Errors
-/// [`UsageError`] for invalid settings, or a flow that cannot be read.
 pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
     let Trading { strategies, venues, .. } = *resolved.plan.trading();
     let (delay, seed) = (resolved.settings.delay(), resolved.settings.seed().0);
@@ -144,7 +158,6 @@ pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
         }
         Input::Recorded { path, speed, .. } => {
             let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
-
             let name = path.display().to_string();
             let read = UserFile::open(path)
                 .map_err(|source| ReplayError::Read { file: name.clone(), source })
@@ -156,34 +169,9 @@ pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
 
 const MAX_OPENING_ORDERS: usize = 1 << 20;
 
-/// Refuses a run that cannot fit before its schedule is drawn, assuming evenly distributed orders.
-fn check_shm_space_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
-    let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = OrderCounts::estimated(orders, resolved);
-    let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
-    check_shm_space(&plan, machine)
-}
-
 fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<()> {
     planner::check_shm_space(plan, machine).map_err(|error| anyhow!(error.0))?;
     planner::allow_descriptors(plan)
-}
-
-fn make_plan(
-    resolved: &Resolved,
-    machine: &Machine,
-    schedule: &Schedule,
-    source: ClockSource,
-    began: SystemTime,
-) -> Result<(Plan, Vec<String>)> {
-    let house_orders = count_opening_orders(resolved)?;
-    lay_out(
-        resolved,
-        machine,
-        &OrderCounts { opening_orders: house_orders, ..OrderCounts::from_schedule(schedule) },
-        source,
-        began,
-    )
 }
 
 /// Returns the number of orders in the opening book, which is validated here.
@@ -212,14 +200,14 @@ fn lay_out(
 }
 
 /// Describes the source of the orders for the run's record.
-pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::InputRecord {
+fn describe_input(resolved: &Resolved, schedule: &Schedule) -> InputRecord {
     let (arrivals, file) = match &resolved.input {
         Input::Drawn { arrivals, .. } => (arrivals.name().to_owned(), None),
         Input::Recorded { path, .. } => ("file".to_owned(), Some(path.display().to_string())),
     };
     let settings = &resolved.settings;
     let is_own = !resolved.is_on_schedule();
-    record::InputRecord {
+    InputRecord {
         arrivals: if is_own { settings.strategy().text() } else { arrivals },
         file,
         seed: settings.seed().0,
@@ -231,24 +219,11 @@ pub fn describe_input(resolved: &Resolved, schedule: &Schedule) -> record::Input
     }
 }
 
-/// Returns the cores between which the core-to-core round trip is measured: those of strategy and
-/// engine. `None` if they are equal.
-pub fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
+/// Returns the cores of strategy and engine; `None` if they are equal.
+fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
     let core = |role| plan.threads[plan.thread_of(role)?].core;
     let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
     (strategy != engine).then_some((strategy, engine))
-}
-
-/// Measures the core-to-core round trip between strategy and engine, in nanoseconds.
-pub fn measure_floor(plan: &Plan) -> Result<Option<f64>> {
-    let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
-    Ok(Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?.median_ns))
-}
-
-/// Measures that round trip for messages at arbitrary times, as orders arrive, in nanoseconds.
-pub fn measure_out_of_step(plan: &Plan) -> Result<Option<f64>> {
-    let Some((a, b)) = floor_cores(plan) else { return Ok(None) };
-    Ok(Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?.median_ns))
 }
 
 /// Returns an error if the logs of a run would not fit on the disk: they would be lost at its end.

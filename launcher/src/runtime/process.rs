@@ -1,7 +1,7 @@
 //! The handle of a started process: its pidfd, output and exit status. A process executes this
 //! executable or a program, and is killed and reaped through the handle.
 
-use crate::runtime::container::{self, ContainerFailure, ContainerHandle};
+use crate::runtime::container::{self, ContainerHandle};
 use crate::runtime::usage::ProcessAccount;
 use analysis::numbers::duration;
 use anyhow::{Context, Result};
@@ -27,8 +27,7 @@ const REAP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a process's stderr is searched for its last message, in bytes.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// Opens the file for a process's stderr. Append mode: a restarted strategy keeps its predecessors'
-/// messages.
+/// Opens the file for stderr. A restarted strategy keeps its predecessors' messages.
 fn open_output(path: &Path) -> Result<File> {
     append_regular(path).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -52,7 +51,6 @@ fn is_frame(line: &str) -> bool {
     is_numbered || ["at ", "note: ", "stack backtrace:"].iter().any(|front| line.starts_with(front))
 }
 
-/// Maximum number of bytes shown of a line that is not text.
 const MAX_HEX_BYTES: usize = 48;
 
 /// Returns a line that a process wrote: text as it is, else in quotes, as `"\x1b[2J\xff"`.
@@ -70,10 +68,8 @@ pub struct Process {
     pidfd: OwnedFd,
     /// The process inside the container, if the child is a container shim.
     container: Option<ContainerHandle>,
-    /// Why its container could not be created.
     container_failure: Option<String>,
     killed: Cell<Option<Instant>>,
-    /// Exit status, once the process has exited.
     pub status: Option<ExitStatus>,
     stderr: PathBuf,
     /// Kernel accounts of the process and of its predecessors.
@@ -97,15 +93,8 @@ impl Process {
         inherited: &[&File],
         stdin: Stdio,
     ) -> Result<Self> {
-        // /proc/self/exe is this executable even if its file was replaced since: every process has
-        // one layout.
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0(format!("bulkhead {name}"))
-            .args(["role", name, address])
-            .stdin(stdin)
-            .stdout(Stdio::null())
-            .stderr(open_output(stderr)?);
+        let mut command = container::role_command(name);
+        command.args([name, address]).stdin(stdin).stdout(Stdio::null()).stderr(open_output(stderr)?);
         Self::spawn(name, command, stderr, inherited)
     }
 
@@ -144,29 +133,21 @@ impl Process {
         let stderr = folder.join(format!("{name}.stderr"));
         let log = open_output(&stderr)?;
         let said_before = log.metadata().map_or(0, |file| file.len());
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .arg0(format!("bulkhead {name}"))
-            .args(["role", container::FLAG, name, address])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(log);
+        let mut command = container::role_command(name);
+        command.args([container::FLAG, name, address]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut process = Self::spawn(name, command, &stderr, inherited)?;
-        match ContainerHandle::from_shim(&mut process.child) {
-            Ok(inside) => process.container = Some(inside),
-            Err(unmade) => {
-                let ContainerFailure { why, handle: inside } = *unmade;
-                process.container = inside;
-                let says_why = std::fs::metadata(&stderr).is_ok_and(|file| file.len() > said_before);
-                let said = if says_why { process.stderr_tail() } else { format!("{why:#}") };
-                process.container_failure = Some(said);
-                process.end();
-            }
+        let (inside, made) = ContainerHandle::from_shim(&mut process.child);
+        process.container = inside;
+        if let Err(why) = made {
+            let says_why = std::fs::metadata(&stderr).is_ok_and(|file| file.len() > said_before);
+            let said = if says_why { process.stderr_tail() } else { format!("{why:#}") };
+            process.container_failure = Some(said);
+            process.end();
         }
         Ok(process)
     }
 
-    /// Returns why the process's container could not be created.
     pub fn container_failure(&self) -> Option<&str> {
         self.container_failure.as_deref()
     }
@@ -181,8 +162,7 @@ impl Process {
         Ok(Self { account, ..process })
     }
 
-    /// Watches a child that has just been started. A child that cannot be watched is killed: its
-    /// exit would not be noticed.
+    /// Watches a new child. One that cannot be watched is killed: its exit would not be noticed.
     fn watch(
         name: &str,
         mut child: Child,
@@ -220,7 +200,6 @@ impl Process {
         self.send(process::kill, self.container.as_ref().map(ContainerHandle::init));
     }
 
-    /// Stops the process (SIGSTOP) unless it has exited.
     pub fn stop(&self) {
         self.send(process::stop, self.container.as_ref().map(ContainerHandle::main));
     }
@@ -232,8 +211,7 @@ impl Process {
         }
     }
 
-    /// Returns proof that the process has exited, if it has. Of a container, the shim may have
-    /// exited before the processes inside.
+    /// Returns proof of death. The shim of a container may have exited before the processes inside.
     pub fn proof_of_death(&self) -> io::Result<Option<ProofOfDeath>> {
         let inside = self.container.as_ref().map(|inside| ProofOfDeath::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
@@ -252,7 +230,6 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits for the process to exit, at most `at_most`.
     pub fn wait_for_exit(&mut self, at_most: Duration) -> io::Result<()> {
         if self.status.is_none() {
             process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
@@ -272,12 +249,10 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
-    /// Returns the process's pidfd, which becomes readable when it exits.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Updates the stored exit status if the process has exited.
     pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.read_account(Duration::ZERO);
@@ -290,8 +265,7 @@ impl Process {
         Ok(())
     }
 
-    /// Reads the kernel's account once the process has exited, within `at_most`: reaping it
-    /// discards the account.
+    /// Reads the kernel's account if the process exits within `at_most`. Reaping discards it.
     fn read_account(&mut self, at_most: Duration) {
         if process::wait_readable(&[self.pidfd.as_fd()], at_most).is_ok_and(|ended| ended.contains(&true)) {
             self.account.record_exit(self.pid());
@@ -308,7 +282,6 @@ impl Process {
         }
     }
 
-    /// Adds the resource usage of the process that this one replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
@@ -361,16 +334,14 @@ impl Process {
         if let Some(after) = self.overdue {
             return format!("killed {} after it was asked to exit", duration(after.as_nanos() as u64));
         }
-        match self.status {
-            None => "still running".into(),
-            Some(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => format!("exit {code}"),
-                (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
-                    Some(name) => format!("signal {signal} ({name})"),
-                    None => format!("signal {signal}"),
-                },
-                (None, None) => "unknown".into(),
+        let Some(status) = self.status else { return "still running".into() };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(signal)) => match signal_hook::low_level::signal_name(signal) {
+                Some(name) => format!("signal {signal} ({name})"),
+                None => format!("signal {signal}"),
             },
+            (None, None) => "unknown".into(),
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 pub use crate::output::complain;
 
-/// A progress line on stderr that shows the phases of a run one after the other.
 pub struct Progress {
     bar: ProgressBar,
 }
@@ -40,18 +39,19 @@ impl Progress {
         }
     }
 
-    /// Sets position and total of the current phase.
     pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
-    /// Sets the position of the current phase.
+    pub fn set_message(&self, what: String) {
+        self.bar.set_message(what);
+    }
+
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }
 
-    /// Removes the progress line.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

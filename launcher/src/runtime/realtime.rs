@@ -18,14 +18,12 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The system calls that really request real-time priority.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
     /// System calls that only check whether real-time priority is available, and change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// Returns the reasons against quoting latencies with real-time priority on this machine. Empty
-/// without a priority.
+/// Returns the reasons against quoting latencies with real-time priority, if the plan has one.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

@@ -7,7 +7,7 @@
 //! control segment, so that a start at this moment does not remove the logs that it is about to
 //! save ([`crate::runtime::clean`]).
 
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::container::cgroups;
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::{progress, setup};
@@ -42,11 +42,14 @@ pub fn run(run: &str) -> Result<()> {
         }
     }
     // A record in a log is saved even if its process does not exit.
-    let left_behind = save_logs(&plan).unwrap_or_else(|error| {
-        progress::complain(&format!("reaper: {error:#}"));
-        error.downcast::<UnsavedLogs>().map(|unsaved| unsaved.segments).unwrap_or_default()
-    });
-    for left in cgroups::remove_all(HostRoot::real(), &plan.run, crate::host::cgroups::EMPTY_TIMEOUT) {
+    let left_behind = save_logs(&plan).map_or_else(
+        |unsaved| {
+            progress::complain(&format!("reaper: {unsaved}"));
+            unsaved.segments
+        },
+        |()| Vec::new(),
+    );
+    for left in cgroups::remove_all(host::root(), &plan.run, host::cgroups::EMPTY_TIMEOUT) {
         progress::complain(&format!("reaper: not removed: {left}"));
     }
     end_processes(&control, &plan);
@@ -107,19 +110,18 @@ fn wait_for_roles(logs: &[Option<ReadOnlyWords>]) {
     }
 }
 
-/// Saves the logs. Returns the segments to leave behind: none.
-fn save_logs(plan: &Plan) -> Result<Vec<String>> {
+fn save_logs(plan: &Plan) -> Result<(), UnsavedLogs> {
     let folder = Path::new(&plan.folder);
-    if folder.is_dir() {
-        let logs = map_logs(plan);
-        wait_for_roles(&logs);
-        let saved = gather::gather(plan, &logs, folder);
-        for (thread, log) in plan.threads.iter().zip(&logs) {
-            if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
-                progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
-            }
-        }
-        saved?;
+    if !folder.is_dir() {
+        return Ok(());
     }
-    Ok(Vec::new())
+    let logs = map_logs(plan);
+    wait_for_roles(&logs);
+    let saved = gather::gather(plan, &logs, folder);
+    for (thread, log) in plan.threads.iter().zip(&logs) {
+        if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
+            progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
+        }
+    }
+    saved
 }

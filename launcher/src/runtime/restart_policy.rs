@@ -28,8 +28,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Control over the processes of a run by their index in the plan. Implemented by real processes
-/// and by the simulation.
+/// Control over the processes of a run by their index in the plan: real ones or simulated ones.
 pub trait ProcessControl {
     /// Returns whether a process exited normally; `None` while it runs.
     fn exited_normally(&self, process: usize) -> Option<bool>;
@@ -37,13 +36,9 @@ pub trait ProcessControl {
     fn exit_text(&self, process: usize) -> String;
     fn pid(&self, process: usize) -> u32;
     fn kill(&mut self, process: usize);
-    /// Returns proof that a process has exited, if it has.
     fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
     /// Returns proof that a process has exited which was killed `waited_ns` ago; `None` if it has
     /// not exited yet.
-    ///
-    /// # Errors
-    /// A failed system call, or a process that does not exit.
     fn proof_of_exit(&mut self, process: usize, name: &str, waited_ns: u64) -> Result<Option<ProofOfDeath>> {
         if self.exited_normally(process).is_some()
             && let Some(death) = self.proof_of_death(process).context("cannot watch a process")?
@@ -58,9 +53,6 @@ pub trait ProcessControl {
         Ok(None)
     }
     /// Restarts a process that has exited.
-    ///
-    /// # Errors
-    /// The process cannot be started; nothing of the attempt runs.
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
     /// Keeps a hot standby ready for a process, if the implementation has standbys.
     fn keep_standby(&mut self, segments: &Segments, process: usize) {
@@ -68,24 +60,12 @@ pub trait ProcessControl {
     }
 }
 
-/// How a process ended, as far as its restart depends on that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {
     /// A fault of the plan killed or stopped the process.
     pub is_planned: bool,
-    /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
-    /// Time for which the incarnation ran duty cycles.
     pub ran: Duration,
-}
-
-/// The decision after a process's death: restart it, after a pause, or leave it down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestartDecision {
-    /// The process is restarted after that pause, which may be zero.
-    RestartAfter(Duration),
-    /// The process stays down after this number of restarts in a row without progress.
-    StayDown(u32),
 }
 
 /// Exponential backoff of restarts: no pause before the first, then twice as long with each early
@@ -113,7 +93,6 @@ impl Backoff {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
 
-    /// Returns `true` if the pause before the next restart is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
@@ -128,18 +107,16 @@ pub struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Counts the death of a process and decides whether and when it is restarted.
-    pub fn charge_death(&mut self, end: IncarnationEnd) -> RestartDecision {
+    /// Counts the death of a process. Returns the pause before its restart, which may be zero;
+    /// `None`: it stays down after [`MAX_RESTARTS`] restarts in a row without progress.
+    pub fn charge_death(&mut self, end: IncarnationEnd) -> Option<Duration> {
         if end.is_planned {
-            return RestartDecision::RestartAfter(Duration::ZERO);
+            return Some(Duration::ZERO);
         }
         let pause = self.backoff.charge(end.ran);
         let has_progressed = end.ran >= STEADY || end.has_traded;
         self.futile = if has_progressed { 0 } else { self.futile + 1 };
-        match self.futile > MAX_RESTARTS {
-            true => RestartDecision::StayDown(MAX_RESTARTS),
-            false => RestartDecision::RestartAfter(pause),
-        }
+        (self.futile <= MAX_RESTARTS).then_some(pause)
     }
 }
 
@@ -150,10 +127,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
     const FUTILE: IncarnationEnd = IncarnationEnd { is_planned: false, has_traded: false, ran: MS };
-    const AT_ONCE: RestartDecision = RestartDecision::RestartAfter(Duration::ZERO);
+    const AT_ONCE: Option<Duration> = Some(Duration::ZERO);
 
-    /// Returns the decisions on these deaths in order.
-    fn decisions(ends: impl IntoIterator<Item = IncarnationEnd>) -> Vec<RestartDecision> {
+    fn pauses(ends: impl IntoIterator<Item = IncarnationEnd>) -> Vec<Option<Duration>> {
         let mut policy = RestartPolicy::default();
         ends.into_iter().map(|end| policy.charge_death(end)).collect()
     }
@@ -161,30 +137,29 @@ mod tests {
     #[test]
     fn planned_deaths_are_never_charged() {
         let planned = IncarnationEnd { is_planned: true, ..FUTILE };
-        assert_eq!(decisions([planned; 2000]), [AT_ONCE; 2000]);
-        let between = decisions([FUTILE, FUTILE, planned, FUTILE]);
-        assert_eq!(between[3], RestartDecision::RestartAfter(20 * MS), "nor do they give anything back");
+        assert_eq!(pauses([planned; 2000]), [AT_ONCE; 2000]);
+        let between = pauses([FUTILE, FUTILE, planned, FUTILE]);
+        assert_eq!(between[3], Some(20 * MS), "nor do they give anything back");
     }
 
     #[test]
     fn trading_strategy_that_dies_is_always_restarted() {
-        let found = decisions([IncarnationEnd { has_traded: true, ..FUTILE }; 2000]);
-        assert_eq!(found[1], RestartDecision::RestartAfter(10 * MS));
-        assert!(found[8..].iter().all(|one| *one == RestartDecision::RestartAfter(MAX_PAUSE)));
+        let found = pauses([IncarnationEnd { has_traded: true, ..FUTILE }; 2000]);
+        assert_eq!(found[1], Some(10 * MS));
+        assert!(found[8..].iter().all(|one| *one == Some(MAX_PAUSE)));
     }
 
     #[test]
     fn one_that_runs_well_earns_its_budget_back() {
         let well = IncarnationEnd { ran: STEADY, ..FUTILE };
         let all = [[FUTILE; 8].as_slice(), &[well], &[FUTILE; 9]].concat();
-        let found = decisions(all);
+        let found = pauses(all);
         assert_eq!(found[8..10], [AT_ONCE; 2]);
-        assert!(found[..17].iter().all(|one| matches!(one, RestartDecision::RestartAfter(_))));
-        assert_eq!(found[17], RestartDecision::StayDown(MAX_RESTARTS));
+        assert!(found[..17].iter().all(Option::is_some));
+        assert_eq!(found[17], None);
     }
 
-    /// Returns the number of starts in five simulated minutes, if each process exits after `life`,
-    /// and the longest time without one.
+    /// Returns the number of starts in five minutes, and the longest time without one.
     fn starts(
         mut lost: impl FnMut(Instant, Instant),
         mut is_over: impl FnMut(Instant) -> bool,

@@ -52,8 +52,7 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// Splits a segment's name into the run's id and the name within the run. `None` if the name is
-    /// not that of a run's segment.
+    /// Splits the name of a run's segment into the run's id and the name within the run.
     pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =
@@ -85,12 +84,8 @@ mod tests {
             RunId::from_segment_name("bulkhead.20251120-142421023-4711-815.submit-0.head"),
             Some((id, "submit-0.head"))
         );
-    }
-
-    #[test]
-    fn the_longest_id_is_one_that_a_plan_takes() {
-        let id = RunId::new(UNIX_EPOCH, u32::MAX, u64::MAX).to_string();
-        assert!(id.len() <= Plan::MAX_RUN_ID, "{id}");
+        let longest = RunId::new(UNIX_EPOCH, u32::MAX, u64::MAX).to_string();
+        assert!(longest.len() <= Plan::MAX_RUN_ID, "{longest}");
     }
 
     #[test]

@@ -5,36 +5,33 @@ use analysis::record;
 use anyhow::{Context, Result};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
+use protocol::labels::Counter;
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{GAPS, LOG_OFFSET};
+use protocol::status::{self, GAPS, LOG_OFFSET};
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
 use shm::memory::{AtomicWords, ReadOnlyWords, Region, SHM_DIR, list_segments, sigbus, unlink};
-use shm::sync::Ordering;
+use shm::sync::{AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use strategy::schedule::Schedule;
 use system::process;
 
-/// The shared-memory segments of a run, as the launcher holds them. Dropping it removes their
-/// names.
+/// The shared-memory segments of a run. Dropping it removes their names.
 pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
     pub plan: Plan,
-    /// The control segment.
     pub control: ControlWriter,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<ReadOnlyWords>,
-    /// Each strategy's schedule.
     pub schedules: Vec<ReadOnlyWords>,
     /// The trade tape of each exchange, with its venue.
     pub tapes: Vec<(u16, ReadOnlyWords)>,
@@ -42,61 +39,44 @@ pub struct Segments {
     pub repairs: Option<AtomicWords>,
     /// The doorbell of the orchestrator's thread: rung after a fence, which must wake the engine.
     pub engine_bell: Option<AtomicWords>,
-    /// The headers that strategies can overwrite.
     pub headers: SegmentHeaders,
-    /// The commands of operators.
     command_channel: Option<ReadOnlyWords>,
-    /// Memory of each strategy and of each gateway that may die, to reset when it is restarted.
-    resettable: Vec<(RunSegment, AtomicWords)>,
-    /// Writable views of `threads`, to reset status blocks.
-    statuses: Vec<AtomicWords>,
+    /// All segments that stay mapped here: those above, and the memory of each strategy and of each
+    /// gateway that may die, to reset when it is restarted.
+    pub(super) kept: Vec<(RunSegment, AtomicWords)>,
     /// Segments that are passed as descriptors; empty where segments have names.
     shared: Vec<(RunSegment, Shared)>,
-    /// Segments created as descriptors and not yet registered here, by name within the run.
-    sealed: HashMap<String, AtomicWords>,
-    /// All segments that stay mapped here, by name within the run.
-    pub(super) mapped: Vec<(String, ReadOnlyWords)>,
     /// Lost pages of this process before the run: see [`shm::memory::sigbus`].
     pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
-    /// The launcher's own pidfd, by which contained processes see its exit: see [`open_own_pidfd`].
+    /// A pidfd of the launcher itself, by which contained processes see its exit. They can do
+    /// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and
+    /// signal a false exit.)
     own_pidfd: Option<File>,
-    /// The segments themselves, where they are on the heap of this process.
-    heap: Option<Vec<(RunSegment, Arc<Region>)>>,
+    /// The segments themselves, where they are on the heap of this process; empty otherwise.
+    heap: Vec<(RunSegment, Arc<Region>)>,
 }
 
 impl Segments {
-    /// Creates the control segment with the plan in it. From now on the run can be found and
-    /// cleaned up.
-    ///
-    /// # Errors
-    /// No space, no permission, or a plan that does not fit; nothing is left behind.
+    /// Creates the control segment with the plan. From now on the run can be found and cleaned up.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
-        let end = match plan.isolation {
-            Isolation::Container => Some(open_own_pidfd().context("cannot open a pidfd of the launcher")?),
-            _ => None,
-        };
+        let own_pidfd =
+            || process::pidfd_open(std::process::id()).context("cannot open a pidfd of the launcher");
+        let end = (plan.isolation == Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
         let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         plan.handles = end.iter().map(handle).collect();
-        let plan = &plan;
-        let control = segments::create_control(plan, &topology::segments(plan));
+        let control = segments::create_control(&plan, &topology::segments(&plan));
         let remove = |_: &_| drop(unlink(&plan.segment_name(CONTROL)));
         let control = control.inspect_err(remove).context("cannot start the run")?;
-        let mut segments = Self::with_control(plan, control, None);
-        segments.own_pidfd = end;
-        Ok(segments)
+        Ok(Self::with_control(plan, control, end))
     }
 
     /// Creates the state with only the control segment present.
-    fn with_control(
-        plan: &Plan,
-        control: ControlWriter,
-        heap: Option<Vec<(RunSegment, Arc<Region>)>>,
-    ) -> Self {
+    fn with_control(plan: Plan, control: ControlWriter, own_pidfd: Option<File>) -> Self {
         Self {
-            plan: plan.clone(),
+            plan,
             control,
             threads: Vec::new(),
             schedules: Vec::new(),
@@ -105,43 +85,34 @@ impl Segments {
             engine_bell: None,
             headers: SegmentHeaders::default(),
             command_channel: None,
-            resettable: Vec::new(),
-            statuses: Vec::new(),
+            kept: Vec::new(),
             shared: Vec::new(),
-            sealed: HashMap::new(),
-            mapped: Vec::new(),
             faults_before: sigbus::faults(),
             left_behind: Vec::new(),
-            own_pidfd: None,
-            heap,
+            own_pidfd,
+            heap: Vec::new(),
         }
     }
 
     /// Creates the segments of a simulated run on the heap of this process, without names. The plan
     /// is not in the control segment; [`Segments::attached`] gives each process of the plan its
     /// segments.
-    ///
-    /// # Panics
-    /// If the technique is not memory.
     pub fn on_heap(plan: &Plan, schedule: &Schedule) -> Self {
         let control = ControlWriter::new(Region::heap(control::PLAN + 1).words());
-        let mut segments = Self::with_control(plan, control, None);
-        let mut heap = Vec::new();
+        let mut segments = Self::with_control(plan.clone(), control, None);
         for segment in topology::segments(plan) {
             let region = segments::heap_segment(plan, &segment.spec);
             fill(&segment, &region.words(), schedule);
-            segments.keep(&segment, region.words());
-            heap.push((segment, region));
+            segments.keep(segment.clone(), region.words());
+            segments.heap.push((segment, region));
         }
-        segments.heap = Some(heap);
         segments
     }
 
-    /// Returns the heap segments that a process of a simulated run may access, with its access
-    /// rights.
+    /// Returns the heap segments of a simulated process, with its access rights.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
-        for (segment, region) in self.heap.iter().flatten() {
+        for (segment, region) in &self.heap {
             let what = &segment.spec.name;
             match segment.access(self.plan.roles_of(process)) {
                 Some(Access::Write) => attached.adopt(what, Arc::clone(region)),
@@ -152,29 +123,40 @@ impl Segments {
         attached
     }
 
-    /// Returns the operators' end of the command channel, if the segments are on this process's
-    /// heap.
+    /// Returns the operators' end of the command channel of a simulated run.
     pub fn operator(&self) -> Option<CommandWriter> {
-        let mut all = self.heap.iter().flatten();
-        let (_, region) = all.find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
+        let (_, region) = self.heap.iter().find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
         Some(CommandWriter::new(&region.words()))
     }
 
     /// Creates the run's segments without names, and writes their descriptors into the plan. At
     /// `sandbox` no other can be opened by its name, so those that have one are created and handed
-    /// over as well.
-    pub fn create_sealed(&mut self) -> Result<()> {
+    /// over as well. Returns what was created, by name within the run.
+    pub fn create_sealed(&mut self) -> Result<HashMap<String, AtomicWords>> {
+        let mut created = HashMap::new();
+        let is_sandbox = self.plan.isolation == Isolation::Sandbox;
+        let path = |what: &str| format!("{SHM_DIR}/{}", self.plan.segment_name(what));
         for segment in topology::segments(&self.plan) {
-            if segment.is_sealed(&self.plan) {
+            let what = segment.spec.name.clone();
+            let shared = if segment.is_sealed(&self.plan) {
                 let (shared, words) = segments::create_shared(&self.plan, &segment)?;
-                self.sealed.insert(segment.spec.name.clone(), words);
-                self.shared.push((segment, shared));
-            }
+                created.insert(what, words);
+                shared
+            } else if is_sandbox && segment.purpose == SegmentPurpose::Commands {
+                // Operators find it by name at every level.
+                let words = segments::create(&self.plan, &segment.spec)?;
+                let shared =
+                    Shared::named(&what, &path(&what)).with_context(|| format!("cannot open {what}"))?;
+                created.extend(words.map(|words| (what, words)));
+                shared
+            } else {
+                continue;
+            };
+            self.shared.push((segment, shared));
         }
-        if self.plan.isolation == Isolation::Sandbox {
-            self.create_command_channel()?;
-            let path = format!("{SHM_DIR}/{}", self.plan.segment_name(CONTROL));
-            let control = Shared::read_only(CONTROL, &path).context("cannot open the control segment")?;
+        if is_sandbox {
+            let control =
+                Shared::read_only(CONTROL, &path(CONTROL)).context("cannot open the control segment")?;
             self.shared.push((topology::control(0), control));
         }
         if !self.shared.is_empty() {
@@ -182,77 +164,47 @@ impl Segments {
             self.plan.handles.extend(self.shared.iter().flat_map(|(_, shared)| shared.handles()));
             self.control.write_plan(&self.plan)?;
         }
-        Ok(())
+        Ok(created)
     }
 
-    /// Creates the command channel where it is passed as a descriptor: operators find it by name at
-    /// every level.
-    fn create_command_channel(&mut self) -> Result<()> {
+    /// Creates the run's segments with names. `created`: by [`Segments::create_sealed`].
+    pub fn create_named(
+        &mut self,
+        mut created: HashMap<String, AtomicWords>,
+        schedule: &Schedule,
+    ) -> Result<()> {
         for segment in topology::segments(&self.plan) {
-            if segment.purpose != SegmentPurpose::Commands {
-                continue;
-            }
-            let what = &segment.spec.name;
-            let words = segments::create(&self.plan, &segment.spec)?;
-            let path = format!("{SHM_DIR}/{}", self.plan.segment_name(what));
-            let shared = Shared::named(what, &path).with_context(|| format!("cannot open {what}"))?;
-            self.sealed.extend(words.map(|words| (what.clone(), words)));
-            self.shared.push((segment, shared));
-        }
-        Ok(())
-    }
-
-    /// Creates the run's segments with names, and copies the schedule into its own.
-    pub fn create_named(&mut self, schedule: &Schedule) -> Result<()> {
-        for segment in topology::segments(&self.plan) {
-            let words = match self.sealed.remove(&segment.spec.name) {
+            let words = match created.remove(&segment.spec.name) {
                 Some(words) => Some(words),
                 None => segments::create(&self.plan, &segment.spec)?,
             };
             let Some(words) = words else { continue };
             fill(&segment, &words, schedule);
-            self.keep(&segment, words);
+            self.keep(segment, words);
         }
         Ok(())
     }
 
-    /// Registers a segment that the launcher reads or resets during the run.
-    fn keep(&mut self, segment: &RunSegment, words: AtomicWords) {
-        self.headers.guard(&self.plan, segment, &words);
-        let view = ReadOnlyWords::from(words.clone());
-        if self.try_register(segment, words) && self.heap.is_none() {
-            self.mapped.push((segment.spec.name.clone(), view));
+    /// Keeps a segment that the launcher reads or resets during the run.
+    fn keep(&mut self, segment: RunSegment, words: AtomicWords) {
+        self.headers.guard(&self.plan, &segment, &words);
+        let view = || ReadOnlyWords::from(words.clone());
+        match (segment.reset_with_role, segment.purpose) {
+            (Some(Role::Gateway(_)), _) if !self.plan.can_lose_gateways() => return,
+            (Some(_), _) => {}
+            (_, SegmentPurpose::Thread(_)) => self.threads.push(view()),
+            (_, SegmentPurpose::Schedule(_)) => self.schedules.push(view()),
+            (_, SegmentPurpose::Tape(venue)) => self.tapes.push((venue, view())),
+            (_, SegmentPurpose::Repairs) => self.repairs = Some(words.clone()),
+            (_, SegmentPurpose::Commands) if segment.spec.name == COMMANDS_SEGMENT => {
+                self.command_channel = Some(view());
+            }
+            (_, SegmentPurpose::Bell(thread)) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
+                self.engine_bell = Some(words.clone());
+            }
+            _ => return,
         }
-    }
-
-    /// Registers a segment in the field for its purpose. Returns `false` if the launcher does not
-    /// use it.
-    fn try_register(&mut self, segment: &RunSegment, words: AtomicWords) -> bool {
-        if segment.reset_with_role.is_some() {
-            let is_lasting =
-                matches!(segment.reset_with_role, Some(Role::Gateway(_))) && !self.plan.can_lose_gateways();
-            if !is_lasting {
-                self.resettable.push((segment.clone(), words));
-            }
-            return !is_lasting;
-        }
-        match segment.purpose {
-            SegmentPurpose::Thread(_) => {
-                self.statuses.push(words.clone());
-                self.threads.push(words.into());
-            }
-            SegmentPurpose::Schedule(_) => self.schedules.push(words.into()),
-            SegmentPurpose::Tape(venue) => self.tapes.push((venue, words.into())),
-            SegmentPurpose::Repairs => self.repairs = Some(words),
-            SegmentPurpose::Commands if segment.spec.name == COMMANDS_SEGMENT => {
-                self.command_channel = Some(words.into())
-            }
-            SegmentPurpose::Bell(thread) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
-                self.engine_bell = Some(words);
-            }
-            _ => return false,
-        }
-        true
+        self.kept.push((segment, words));
     }
 
     /// Resets a dead strategy's memory to its initial state, except its stamp log. Only after the
@@ -264,23 +216,17 @@ impl Segments {
         }
     }
 
-    /// Resets a dead gateway's memory: its part of the completion hand-off, and its inbox unless
-    /// its successor continues with it. Only after the engine has reported that it no longer uses
-    /// it.
-    pub fn reset_gateway(&self, gateway: u16) {
-        self.reset_segments_of(Role::Gateway(gateway));
-    }
-
-    fn reset_segments_of(&self, role: Role) {
-        for (segment, words) in
-            self.resettable.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
+    /// Resets the memory of a dead role. Only after the engine has reported that it no longer uses
+    /// it. Of a gateway it is its part of the completion hand-off, and its inbox unless its
+    /// successor continues with it.
+    pub fn reset_segments_of(&self, role: Role) {
+        for (segment, words) in self.kept.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
         {
             segments::reset(&self.plan, &segment.spec, words);
         }
     }
 
-    /// Resets the status block of a dead thread that is restarted. Counters of its gaps and its
-    /// stamp log stay.
+    /// Resets the status block of a dead thread, except its counters of gaps and its stamp log.
     pub fn reset_thread(&self, thread: usize) {
         self.reset_status(thread, GAPS);
     }
@@ -290,16 +236,17 @@ impl Segments {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
         // Relaxed: published by the Release store of the next incarnation.
-        for (place, (word, value)) in
-            self.statuses[thread].iter().zip(header.into_iter().chain(rest)).enumerate()
-        {
+        let purpose = SegmentPurpose::Thread(thread);
+        let Some((_, status)) = self.kept.iter().find(|(segment, _)| segment.purpose == purpose) else {
+            return;
+        };
+        for (place, (word, value)) in status.iter().zip(header.into_iter().chain(rest)).enumerate() {
             if !stays.contains(&place) {
                 word.store(value, Ordering::Relaxed);
             }
         }
     }
 
-    /// Returns the commands that operators gave, for the run's record.
     pub fn commands(&self) -> Vec<record::OperatorCommand> {
         let of = |entry: CommandEntry| record::OperatorCommand {
             number: entry.number,
@@ -310,7 +257,6 @@ impl Segments {
         self.command_channel.iter().flat_map(commands::entries).map(of).collect()
     }
 
-    /// Returns the descriptors that a process of the plan inherits.
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
         let right = |segment: &RunSegment| segment.access(self.plan.roles_of(process));
@@ -318,8 +264,7 @@ impl Segments {
         end.into_iter().chain(shared).collect()
     }
 
-    /// Returns the descriptors that the reaper inherits, for reading: all logs and the control
-    /// segment.
+    /// Returns the descriptors of all logs and the control segment, for reading.
     pub(super) fn inherited_by_reaper(&self) -> Vec<&File> {
         let is_read = |segment: &RunSegment| {
             matches!(segment.purpose, SegmentPurpose::Control | SegmentPurpose::Thread(_))
@@ -328,18 +273,19 @@ impl Segments {
         shared.map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
-    /// Returns the address by which a child finds the control segment. It is the run's id, or an
-    /// inherited descriptor, `fd:N`.
+    /// Returns the address of the control segment: the run's id, or an inherited descriptor,
+    /// `fd:N`.
     pub fn address(&self) -> String {
         segments::address(&self.plan)
     }
 }
 
-/// Opens a pidfd of the launcher itself. A process that holds it sees the launcher exit and can do
-/// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and signal a
-/// false exit.)
-fn open_own_pidfd() -> io::Result<File> {
-    Ok(process::pidfd_open(std::process::id())?.into())
+/// Returns a counter of a role, from memory that its process writes; 0 if the plan has no such
+/// role.
+pub fn count(plan: &Plan, threads: &[ReadOnlyWords], role: Role, counter: impl Counter) -> u64 {
+    plan.thread_of(role).map_or(0, |thread| {
+        status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
+    })
 }
 
 /// Opens the control segment at an address that a child received: see [`Segments::address`].
@@ -347,31 +293,26 @@ pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }
 
-/// Copies a strategy's schedule into its segment, if this is one.
+/// Copies a strategy's schedule, or the sequence of a replay, into its segment.
 fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
-    if let SegmentPurpose::Schedule(strategy) = segment.purpose {
-        fill_schedule(words, schedule, strategy);
-    }
-    if segment.purpose == SegmentPurpose::ReplaySequence {
-        for (word, turn) in words[HEADER_WORDS..].iter().zip(schedule.replay_order()) {
-            // Relaxed: published with the start of the processes.
-            word.store(turn.word(), Ordering::Relaxed);
+    // Relaxed: the children start afterwards.
+    let put = |(word, value): (&AtomicU64, u64)| word.store(value, Ordering::Relaxed);
+    match segment.purpose {
+        SegmentPurpose::Schedule(strategy) => {
+            let entries = schedule.words(strategy);
+            debug_assert_eq!(entries.len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
+            words[HEADER_WORDS..].iter().zip(entries.iter().flatten().copied()).for_each(put);
         }
+        SegmentPurpose::ReplaySequence => {
+            words[HEADER_WORDS..].iter().zip(schedule.replay_order().map(|turn| turn.word())).for_each(put);
+        }
+        _ => {}
     }
-}
-
-fn fill_schedule(words: &AtomicWords, schedule: &Schedule, strategy: u16) {
-    let entries = schedule.words(strategy).iter().flatten();
-    for (word, value) in words[HEADER_WORDS..].iter().zip(entries) {
-        // Relaxed: the children start afterwards.
-        word.store(*value, Ordering::Relaxed);
-    }
-    debug_assert_eq!(schedule.words(strategy).len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
 }
 
 impl Drop for Segments {
     fn drop(&mut self) {
-        if self.heap.is_none() {
+        if self.heap.is_empty() {
             remove_all(&self.plan, &self.left_behind);
         }
     }
@@ -381,13 +322,6 @@ impl Drop for Segments {
 /// are not segments of the plan, but removed with the run.
 pub const BRIDGE: &str = "bridge";
 
-/// Returns the names of the folders that a run's bridges use.
-pub fn bridges(plan: &Plan) -> Vec<String> {
-    let stem = plan.segment_name(&format!("{BRIDGE}-"));
-    let names = list_segments().unwrap_or_default();
-    names.into_iter().filter(|name| name.starts_with(&stem)).collect()
-}
-
 /// Removes every segment of a run except those in `left_behind`. The control segment goes last, so
 /// that the run can be found while any of it exists. Opens no descriptor, so that it works when
 /// none are left.
@@ -396,8 +330,9 @@ pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     for name in names.filter(|name| !left_behind.contains(name)) {
         let _ = unlink(&name);
     }
-    for name in bridges(plan) {
-        let _ = unlink(&name);
+    let bridge = plan.segment_name(&format!("{BRIDGE}-"));
+    for name in list_segments().unwrap_or_default().iter().filter(|name| name.starts_with(&bridge)) {
+        let _ = unlink(name);
     }
     let _ = unlink(&plan.segment_name(CONTROL));
 }

@@ -3,8 +3,8 @@
 
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
-use crate::runtime::reaper_process::ReaperProcess;
-use crate::runtime::restart_policy::ProcessControl;
+use crate::runtime::reaper;
+use crate::runtime::restart_policy::{Backoff, ProcessControl};
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::ShutdownTimeout;
@@ -23,7 +23,10 @@ use system::process;
 pub struct Processes {
     /// Processes in the order of the plan.
     pub all: Vec<Process>,
-    reaper: ReaperProcess,
+    /// Removes everything that a killed launcher leaves.
+    reaper: Process,
+    reaper_started: Instant,
+    reaper_backoff: Backoff,
     standbys: Standbys,
 }
 
@@ -43,6 +46,12 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
     }
 }
 
+/// Starts the reaper, which inherits the logs and the control segment, for reading.
+fn start_reaper(segments: &Segments) -> Result<Process> {
+    let folder = Path::new(&segments.plan.folder);
+    Process::start(reaper::NAME, &segments.address(), folder, &segments.inherited_by_reaper())
+}
+
 impl Processes {
     /// Starts the reaper, before any other process: a launcher that is killed from now on leaves
     /// nothing. This process becomes the subreaper of the run's orphans: process 1 may be one that
@@ -51,16 +60,37 @@ impl Processes {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
-        let reaper = ReaperProcess::start(segments)?;
-        Ok(Self { all: Vec::new(), reaper, standbys: Standbys::default() })
+        Ok(Self {
+            all: Vec::new(),
+            reaper: start_reaper(segments)?,
+            reaper_started: Instant::now(),
+            reaper_backoff: Backoff::default(),
+            standbys: Standbys::default(),
+        })
     }
 
     /// Restarts the reaper if it has exited.
     pub fn watch_reaper(&mut self, segments: &Segments) {
-        self.reaper.watch(segments);
+        let now = Instant::now();
+        if self.reaper.status.is_none() {
+            if self.reaper.poll().is_err() || self.reaper.status.is_none() {
+                return;
+            }
+            self.reaper_backoff.charge_loss(self.reaper_started, now);
+            let (pid, how) = (self.reaper.pid(), self.reaper.exit_text());
+            complain(&format!("note: the reaper (pid {pid}) exited ({how}) and is restarted"));
+        }
+        if self.reaper_backoff.is_over(now) {
+            match start_reaper(segments) {
+                Ok(process) => (self.reaper, self.reaper_started) = (process, now),
+                Err(error) => {
+                    complain(&format!("note: the reaper cannot be started again: {error:#}"));
+                    self.reaper_backoff.charge_loss(now, now);
+                }
+            }
+        }
     }
 
-    /// Starts the processes of the plan.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for index in 0..segments.plan.processes.len() {
             let started = start(segments, index)?;
@@ -73,12 +103,12 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a process exits, `other` becomes readable, or the time is over. Then updates
-    /// all exit statuses.
+    /// Sleeps until a process exits, `other` is readable, or the time is over. Updates exit
+    /// statuses.
     pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
         // A caller that passes signals also watches the reaper; any other would be woken by its
         // exit repeatedly.
-        let reaper = other.is_some().then(|| self.reaper.process());
+        let reaper = other.is_some().then_some(&self.reaper);
         let running = self.all.iter().chain(reaper).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
@@ -93,7 +123,7 @@ impl Processes {
 
     /// Reaps the orphans of processes of the run: no other process can.
     fn reap_orphans(&self) {
-        let own = self.all.iter().chain([self.reaper.process()]).map(Process::child_pid);
+        let own = self.all.iter().chain([&self.reaper]).map(Process::child_pid);
         let own: Vec<u32> = own.chain(self.standbys.pids()).collect();
         process::reap_orphans(&own);
     }
@@ -116,7 +146,6 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Ends the reaper, once nothing is left to clean up.
     pub fn end_reaper(&mut self) {
         self.reaper.end();
     }

@@ -37,18 +37,11 @@ impl Standby {
     }
 }
 
-/// A promoted standby that has not answered yet.
-struct PromotedStandby {
-    of: usize,
-    socket: UnixStream,
-    at: Instant,
-}
-
-/// The hot standbys of a run's engine and exchanges.
 #[derive(Default)]
 pub struct Standbys {
     all: Vec<Standby>,
-    promoted: Vec<PromotedStandby>,
+    /// Promoted standbys that have not answered: of which process, the socket, and since when.
+    promoted: Vec<(usize, UnixStream, Instant)>,
     /// Number of promotions. Standbys lost between two promotions share a stderr file.
     promotions: u32,
     /// Backoff of each process's standby, by index in the plan.
@@ -95,14 +88,13 @@ impl Standbys {
         Some((process, ours))
     }
 
-    /// Promotes the hot standby of a dead process to take its place. Returns `None` if there is
-    /// none that runs.
+    /// Promotes the hot standby of a dead process, if there is one that runs.
     pub fn promote(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
         if spare.is_alive() && spare.socket.write_all(&[1]).is_ok() {
             self.promotions += 1;
-            self.promoted.push(PromotedStandby { of, socket: spare.socket, at: Instant::now() });
+            self.promoted.push((of, spare.socket, Instant::now()));
             return Some(spare.process);
         }
         spare.process.end();
@@ -112,17 +104,15 @@ impl Standbys {
     /// Returns the processes whose promoted standbys have not taken over in time, each once.
     pub fn take_unresponsive(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
-        self.promoted.retain_mut(|told| {
-            let waits = told.socket.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-            if waits && told.at.elapsed() > ANSWER_TIMEOUT {
-                silent.push(told.of);
-            }
-            waits && told.at.elapsed() <= ANSWER_TIMEOUT
+        self.promoted.retain_mut(|(of, socket, since)| {
+            let waits = socket.read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+            let is_late = waits && since.elapsed() > ANSWER_TIMEOUT;
+            silent.extend(is_late.then_some(*of));
+            waits && !is_late
         });
         silent
     }
 
-    /// Updates the exit status of each hot standby.
     pub fn poll(&mut self) {
         for spare in &mut self.all {
             // An error shows when the standby is needed.
@@ -130,12 +120,10 @@ impl Standbys {
         }
     }
 
-    /// Returns the process ids of the hot standbys.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
-    /// Ends all hot standbys.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }

@@ -12,7 +12,7 @@ mod waits;
 
 pub use waits::have_all_arrived;
 
-use crate::faults::schedule::{FaultSchedule, is_by_signal};
+use crate::faults::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
 use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
@@ -31,7 +31,8 @@ use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
 use anyhow::Result;
 use command_lock::CommandLockWatch;
-use protocol::control::{ControlWriter, RunState};
+use progress_check::DrainWait;
+use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
@@ -50,20 +51,9 @@ const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// addition to its longest delay.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
-/// Why a phase ended.
-enum PhaseEnd {
-    Completed,
-    Interrupted,
-    Failed(RunOutcome),
-}
-
 struct Supervisor<'a> {
     plan: &'a Plan,
-    control: &'a ControlWriter,
-    threads: &'a [ReadOnlyWords],
-    schedules: &'a [ReadOnlyWords],
-    /// The exchanges' tapes, each with its venue.
-    tapes: &'a [(u16, ReadOnlyWords)],
+    segments: &'a Segments,
     /// Contained deaths, once the barrier has opened.
     containment: Containment<'a>,
     liveness: Liveness,
@@ -71,89 +61,67 @@ struct Supervisor<'a> {
     strikes: Vec<Option<u64>>,
     command_lock: CommandLockWatch,
     processes: Processes,
-    segments: &'a Segments,
     signals: &'a Signals,
     progress: &'a Progress,
     record: &'a mut RunRecord,
-    /// Tick of time zero; 0 until the barrier opens.
-    start_ticks: u64,
-    samples: Option<OpenOrderSamples>,
     wake_ups: Option<WakeUps>,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
 }
 
 /// Runs the plan's processes from start to end, and records how each ended. `processes` holds the
-/// reaper already, which alone still runs when they are returned. `faults` are the faults that the
-/// launcher injects by signal.
+/// reaper already, which alone still runs when they are returned.
 ///
 /// When the barrier has opened the record has its start ticks and `folder` is kept, with the record
 /// in it: a launcher that is killed from then on leaves a run that can be merged.
-///
-/// # Errors
-/// A process cannot be started or watched before the barrier opens. What goes wrong afterwards, and
-/// a process that fails, is not an error here but a [`RunOutcome`].
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
     how: &Presentation<'_>,
     progress: &Progress,
-    faults: FaultSchedule,
     record: &mut RunRecord,
     folder: &mut RunFolder,
 ) -> Result<Processes> {
     let spawned = Instant::now();
     processes.start(segments)?;
-    let Segments { plan, control, threads, schedules, tapes, .. } = segments;
+    let plan = &segments.plan;
     let mut supervisor = Supervisor {
         plan,
-        control,
-        threads,
-        schedules,
-        tapes,
+        segments,
         containment: Containment::inactive(segments),
         liveness: Liveness::new(plan, plan.clock.now()),
-        faults,
+        faults: FaultSchedule::new(plan, record.input.seed),
         strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
         command_lock: CommandLockWatch::new(plan),
         processes,
-        segments,
         signals: how.signals,
         progress,
         record,
-        start_ticks: 0,
-        samples: None,
         wake_ups: None,
         victims: 0,
     };
     progress.phase("starting", 0);
     let mut counts_before = KernelCounts::default();
-    let mut phase = supervisor.wait_until_ready(how.start_timeout)?;
-    if matches!(phase, PhaseEnd::Completed) {
+    let mut outcome = supervisor.wait_until_ready(how.start_timeout)?;
+    if outcome == RunOutcome::Complete {
         supervisor.open(spawned);
         // From here on the run is kept: any error is how it ended.
         folder.keep();
         counts_before = KernelCounts::now();
         let saved = supervisor.record.save(&folder.path).map_err(anyhow::Error::from);
-        phase = saved.and_then(|()| supervisor.play()).unwrap_or_else(|error| {
-            PhaseEnd::Failed(failure("launcher", plan.launcher_pid, format!("{error:#}")))
-        });
+        outcome = saved
+            .and_then(|()| supervisor.play())
+            .unwrap_or_else(|error| failure("launcher", plan.launcher_pid, format!("{error:#}")));
     }
-    let outcome = match phase {
-        PhaseEnd::Completed => RunOutcome::Complete,
-        PhaseEnd::Interrupted => RunOutcome::Interrupted,
-        PhaseEnd::Failed(outcome) => outcome,
-    };
-    control.set_state(RunState::Stop);
+    segments.control.set_state(RunState::Stop);
     supervisor.processes.end_roles(SHUTDOWN_GRACE);
     supervisor.containment.record_end(&supervisor.processes, &plan.clock);
     let outcome = supervisor.check_exits(outcome);
-    let Supervisor { processes, containment: contained, record, strikes, samples, wake_ups, .. } = supervisor;
+    let Supervisor { processes, containment, record, strikes, wake_ups, .. } = supervisor;
     record.outcome = outcome;
     record.exits = processes.exits();
-    record.open_orders = samples.as_ref().map(OpenOrderSamples::totals);
     record.strikes = strikes;
-    contained.write_into(record);
+    (record.incidents, record.role_restarts, record.outages) = containment.into_lists();
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let since = KernelCounts::now().since(&counts_before, &cores);
     record.kernel = Some(KernelAccount { launcher: wake_ups, ..since });
@@ -165,36 +133,33 @@ impl Supervisor<'_> {
     fn open(&mut self, spawned: Instant) {
         // Slightly in the future, so that every thread has left the barrier at time zero.
         let lead_ns = 2_000_000 + 200_000 * self.plan.threads.len() as u64;
-        self.start_ticks = self.plan.clock.now() + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
+        let start_ticks = self.plan.clock.now() + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
         self.record.startup_ns = spawned.elapsed().as_nanos() as u64;
-        self.record.clock.start_ticks = self.start_ticks;
-        self.containment = Containment::new(self.segments, self.start_ticks);
-        self.samples = Some(OpenOrderSamples::new(self.start_ticks));
+        self.record.clock.start_ticks = start_ticks;
+        self.containment = Containment::new(self.segments, start_ticks);
         // Each thread has published its id; what it writes from now on is not trusted.
         self.observe_threads();
         self.liveness.open(self.plan.clock.now());
-        self.control.go(self.start_ticks);
+        self.segments.control.go(start_ticks);
     }
 
     fn status(&self, thread: usize) -> ThreadStatus {
-        status::read(&self.threads[thread])
+        status::read(&self.segments.threads[thread])
     }
 
     fn state(&self, thread: usize) -> ThreadState {
-        status::state(&self.threads[thread])
+        status::state(&self.segments.threads[thread])
     }
 
-    /// Records the pulse of every thread.
     fn observe_threads(&mut self) {
-        for thread in 0..self.threads.len() {
-            let pulse = status::sample_liveness(&self.threads[thread]);
+        for (thread, words) in self.segments.threads.iter().enumerate() {
+            let pulse = status::sample_liveness(words);
             // Read the clock after the pulse: the pulse cannot be later.
             self.liveness.observe(thread, pulse, self.plan.clock.now());
         }
     }
 
-    /// Sleeps for `longest` at most, then checks for failures: a process that exited early, a
-    /// thread that failed.
+    /// Sleeps for `longest` at most, then checks for failures.
     fn poll_within(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
         let found = self.poll(longest)?;
         let taken = self.check_memory();
@@ -202,8 +167,7 @@ impl Supervisor<'_> {
         Ok(if lost_memory::was_hit(self.segments) { taken.or(found) } else { found.or(taken) })
     }
 
-    /// Returns the run's failure if its memory is gone: the launcher has accessed it, or a process
-    /// died of it.
+    /// Returns the run's failure if the launcher or a process has accessed lost memory.
     fn check_memory(&mut self) -> Option<RunOutcome> {
         let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
@@ -240,24 +204,25 @@ impl Supervisor<'_> {
     }
 
     fn engine(&self) -> Option<AgentCounters> {
-        orchestrator(self.plan, self.threads)
+        orchestrator(self.plan, &self.segments.threads)
     }
 
     /// Runs trading until every strategy has all its reports.
-    fn play(&mut self) -> Result<PhaseEnd> {
+    fn play(&mut self) -> Result<RunOutcome> {
         let total = self.plan.trading().total_orders();
         let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
         let (mut drain, mut draining, mut memory_sampled) = (None, false, false);
         let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
-        let mut closing = self.watch_for_close();
+        // With exchanges, resting orders expire at the end of trading.
+        let mut closing = self.plan.trading().books().next().map(|_| StallWatch::with_limit(waits::QUIET));
         let last_due = self.last_due();
         self.progress.phase("firing", total);
         let sleeps = self.count_sleeps();
+        let mut samples = OpenOrderSamples::new(self.record.clock.start_ticks);
         loop {
             let (sent, open) = self.containment.sent_and_open();
-            if let Some(samples) = &mut self.samples {
-                samples.record(self.plan.clock.now(), open);
-            }
+            samples.record(self.plan.clock.now(), open);
+            self.record.open_orders = Some(samples.totals());
             if !memory_sampled && sent >= total / 2 {
                 // Once: the kernel walks the page tables for it.
                 memory_sampled = true;
@@ -271,9 +236,9 @@ impl Supervisor<'_> {
             if self.awaited().next().is_none() && !self.containment.is_role_restarting() {
                 self.sample_memory();
                 if let Some(outcome) = self.wait_for_orderly_end()? {
-                    return Ok(PhaseEnd::Failed(outcome));
+                    return Ok(outcome);
                 }
-                return Ok(if drain.is_some() { PhaseEnd::Interrupted } else { PhaseEnd::Completed });
+                return Ok(if drain.is_some() { RunOutcome::Interrupted } else { RunOutcome::Complete });
             }
             if sent < total && drain.is_none() {
                 self.progress.at(sent);
@@ -287,29 +252,33 @@ impl Supervisor<'_> {
             match self.signals.take_requests() {
                 0 => {}
                 1 if drain.is_none() => {
-                    self.control.set_state(RunState::Drain);
-                    drain = Some(self.begin_drain(max_delay + SHUTDOWN_GRACE));
+                    self.segments.control.set_state(RunState::Drain);
+                    let deadline = self.deadline(max_delay + SHUTDOWN_GRACE);
+                    drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
                 }
-                _ => return Ok(PhaseEnd::Interrupted),
+                _ => return Ok(RunOutcome::Interrupted),
             }
             if let Some(quiet) = &mut closing
                 && self.is_trading_over(quiet, sent)
             {
-                self.control.set_state(RunState::Drain);
+                self.segments.control.set_state(RunState::Drain);
                 closing = None;
             }
             if drain.as_mut().is_some_and(|drain| self.is_drain_over(drain)) {
-                return Ok(PhaseEnd::Interrupted);
+                return Ok(RunOutcome::Interrupted);
             }
             if drain.is_none()
                 && let Some(what) = self.check_stall(&mut stall)
             {
                 let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
-                return Ok(PhaseEnd::Failed(self.failure_of(engine, what)));
+                return Ok(self.failure_of(engine, what));
             }
-            let pause = if draining { POLL_INTERVAL } else { self.firing_pause(last_due) };
+            let pause = match draining {
+                true => POLL_INTERVAL,
+                false => poll_interval::pause(Duration::from_nanos(self.now_ns()), last_due),
+            };
             if let Some(outcome) = self.poll_within(pause)? {
-                return Ok(PhaseEnd::Failed(outcome));
+                return Ok(outcome);
             }
         }
     }
@@ -319,14 +288,12 @@ impl Supervisor<'_> {
     }
 }
 
-/// Returns the orchestrator's counters, read from its thread's segment.
 pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCounters> {
     let thread = plan.thread_of(Role::Orchestrator)?;
     Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
 }
 
-/// Returns a number that grows with everything the orchestrator does with orders. It includes
-/// reports of orders that have more to come.
+/// Returns a number that grows with everything that the orchestrator does with orders.
 pub fn progress_count(engine: &AgentCounters) -> u64 {
     use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
     // Includes returned reports: a strategy with little CPU time drains its reports slowly.

@@ -8,9 +8,6 @@ use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;
 use system::folder::{Draft, OpenDir};
 
-/// The bit of an id that marks an order of the opening book.
-const RESTING: u64 = venue::RESTING;
-
 /// Saves the exchanges' trades and last books as `trades-V.csv` and `book-V.csv` for each venue V.
 /// Returns notes for the user.
 pub fn save(
@@ -72,5 +69,9 @@ fn save_draft(file: BufWriter<Draft<'_>>) -> std::io::Result<()> {
 
 /// Formats an order's id; `book:N` for order N of the opening book.
 fn name_of(id: u64) -> String {
-    if id & RESTING != 0 { format!("book:{}", id & !RESTING) } else { OrderId::from_word(id).to_string() }
+    if id & venue::RESTING != 0 {
+        format!("book:{}", id & !venue::RESTING)
+    } else {
+        OrderId::from_word(id).to_string()
+    }
 }

@@ -85,34 +85,6 @@ fn cpu_time(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
-
-    #[test]
-    fn exited_process_keeps_account_until_reaped() {
-        let mut account = ProcessAccount::begin();
-        let mut child = Command::new("sh")
-            .args(["-c", "read go; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"])
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let pid = child.id();
-        assert!(!account.is_ready());
-        account.record_ready(pid);
-        assert!(account.is_ready() && account.usage().peak_bytes > Some(0), "{account:?}");
-        drop(child.stdin.take());
-        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-        while !state().contains(") Z ") {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        account.sample_memory(pid);
-        assert!(account.usage().peak_bytes.is_some(), "what was seen stays");
-        account.record_exit(pid);
-        let usage = account.usage();
-        assert!(usage.cpu_ns > usage.startup_cpu_ns, "{usage:?}");
-        child.wait().unwrap();
-        account.record_exit(pid);
-        assert_eq!(account.usage(), usage, "nobody is asked about what is gone");
-    }
 
     #[test]
     fn shared_peak_survives_unmapping() {

@@ -33,7 +33,6 @@ pub struct DeleteFlags {
     pub dry_run: bool,
 }
 
-/// Prints the runs and experiments in a folder.
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if !flags.folder.is_dir() {
         return Err(

@@ -50,7 +50,6 @@ pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
     Ok(folders.iter().filter_map(|folder| entry(folder, &living)).collect())
 }
 
-/// Returns `true` if that run is one of these.
 fn is_among(living: &[RunId], run: &str) -> bool {
     RunId::parse(run).is_some_and(|run| living.contains(&run))
 }
@@ -127,12 +126,10 @@ fn verdict(record: &RunRecord, summary: Option<&Summary>) -> String {
     }
 }
 
-/// Characters of a reason that the table shows.
 const REASON_LEN: usize = 48;
 
 impl ResultEntry {
-    /// Returns the table's text on fitness: `fit`, or `not fit` with the first reason, without the
-    /// remedy.
+    /// Returns `fit`, or `not fit` with the first reason, without the remedy.
     fn fitness_in_short(&self) -> String {
         let reason = match (self.fit_for_latency, self.reasons.first()) {
             (None, _) => return String::new(),
@@ -172,7 +169,6 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Returns the kind of a folder of results by its documents, not by its name.
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let kinds = [
         (FolderKind::Run, seen::<RunRecord>(folder)),

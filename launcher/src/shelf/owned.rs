@@ -72,7 +72,6 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "sweep_ray.py",
 ];
 
-/// File names of a survey's folder.
 const SURVEY_FILES: [&str; 3] = [Survey::FILE, "card.txt", "card.svg"];
 
 /// Tables of experiments and their documents, without extension.
@@ -223,34 +222,5 @@ mod tests {
         for name in ["notes.md", "data.csv", "case-.csv", "engine.stamps", "rt_venue.csv"] {
             assert!(!is_owned(FolderKind::Experiment, name), "{name}");
         }
-    }
-
-    #[test]
-    fn foreign_files_and_links_are_kept() {
-        let outside = tempfile::tempdir().unwrap();
-        let folder = outside.path().join("run");
-        fs::create_dir_all(folder.join("journal-engine")).unwrap();
-        fs::create_dir(folder.join("mine")).unwrap();
-        fs::write(outside.path().join("run.json"), "victim").unwrap();
-        for name in ["run.json", "engine.stamps", "thesis.md", "journal-engine/log-00000001", "mine/run.json"]
-        {
-            fs::write(folder.join(name), "x").unwrap();
-        }
-        std::os::unix::fs::symlink(outside.path().join("run.json"), folder.join("summary.json")).unwrap();
-        std::os::unix::fs::symlink(outside.path(), folder.join("journal-venue-0")).unwrap();
-        let mut dry = delete(FolderKind::Run, &folder, true).unwrap();
-        let mut stays = delete(FolderKind::Run, &folder, false).unwrap();
-        dry.sort();
-        stays.sort();
-        let names = ["journal-venue-0", "mine", "summary.json", "thesis.md"];
-        assert_eq!(stays, names.map(|name| folder.join(name).display().to_string()));
-        assert_eq!(dry, stays);
-        assert!(folder.join("mine/run.json").exists() && !folder.join("journal-engine").exists());
-        assert_eq!(fs::read(outside.path().join("run.json")).unwrap(), b"victim");
-        for name in ["journal-venue-0", "summary.json", "thesis.md"] {
-            fs::remove_file(folder.join(name)).unwrap();
-        }
-        fs::remove_dir_all(folder.join("mine")).unwrap();
-        assert!(delete(FolderKind::Run, &folder, false).unwrap().is_empty() && !folder.exists());
     }
 }

@@ -4,7 +4,7 @@
 use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
-use crate::faults::schedule::{DueFault, FaultSchedule, Presence};
+use crate::faults::{DueFault, FaultSchedule, Presence};
 use crate::runtime::containment::Containment;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
@@ -206,12 +206,7 @@ impl<'a> SimulatedLauncher<'a> {
                 if is_there { Presence::Running } else { Presence::Gone }
             })
             .collect();
-        let mut all_due = Vec::new();
-        while let Some(fault) =
-            self.faults.pop_due(now.saturating_sub(START_TICKS), |index| presences[usize::from(index)])
-        {
-            all_due.push(fault);
-        }
+        let all_due = self.faults.take_due(now.saturating_sub(START_TICKS), &presences);
         for DueFault { kind, target, .. } in all_due {
             let Some(role) = target else { continue };
             let Some(process) = self.plan.process_of(role) else { continue };

@@ -29,7 +29,6 @@ pub struct WatchFlags {
     pub json: bool,
 }
 
-/// Examples in the help of `launcher watch`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher watch                        the newest active run, each second
@@ -39,7 +38,6 @@ Examples:
 
 It only reads. Ctrl-C ends it.";
 
-/// Time between two polls.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// With `--once`, the time over which rates are counted.
 const RATE_WINDOW: Duration = Duration::from_millis(250);

@@ -6,7 +6,6 @@
 
 mod command;
 mod model;
-mod rows;
 mod sampler;
 mod source;
 mod switches;

@@ -3,29 +3,59 @@
 //! A poll writes nothing. The amount read never depends on what is read: sizes come from the plan
 //! and from the files, indices are bounded, and all sums saturate.
 
-use super::model::{ErrorRow, ObservedState, RoleRow, Snapshot};
+use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
 use super::source::{ActiveRunView, SegmentFile};
 use super::switches::KillSwitchTracker;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
-use protocol::plan::{Plan, Role};
+use protocol::counters::AgentCounters;
+use protocol::kill::Scope;
+use protocol::plan::{Plan, Role, ThreadPlan};
+use protocol::role::RoleKind;
 use protocol::segments::thread_segment;
-use protocol::status::{self, LOG_OFFSET, StatusField, ThreadState};
-use protocol::supervision::{self, REPAIRS};
+use protocol::status::{self, LOG_OFFSET, StatusField, ThreadState, ThreadStatus};
+use protocol::supervision::{self, REPAIRS, REPAIRS_WORDS, Repairs};
 use protocol::topology::{self, SegmentPurpose};
-use shm::ring::{SegmentSpec, array_queue, spsc};
+use shm::ring::{SegmentSpec, array_queue, occupancy, spsc};
 use std::collections::HashMap;
 use system::clock::Clock;
+use system::process;
+
+/// How far a heartbeat may be ahead of our clock: the skew of two cores, in nanoseconds.
+const AHEAD_NS: u64 = 1_000_000;
+
+/// Counters that indicate an error if nonzero, with their description.
+const WRONG: [(&str, &str); 5] = [
+    ("protocol-errors", "invalid messages"),
+    ("venue-errors", "invalid messages from the venue"),
+    ("stuck", "orders closed: the venue said nothing"),
+    ("disconnects", "sessions went down"),
+    ("ticks-missed", "versions of touches missed"),
+];
+
+/// Returns a role's counters of orders and of reports, and those of orders no longer in flight.
+const fn flow(kind: RoleKind) -> (&'static str, &'static str, &'static [&'static str]) {
+    match kind {
+        RoleKind::Strategy => ("sent", "returned", &["returned", "rejected"]),
+        RoleKind::Orchestrator => ("dispatched", "returned", &["settled"]),
+        RoleKind::Gateway | RoleKind::Exchange => ("received", "completed", &[]),
+    }
+}
+
+/// Returns the kernel's state of a thread; `None` if it does not exist.
+fn kernel_state(pid: u32, tid: u64) -> Option<char> {
+    let tid = process::host_thread_id(pid, tid)?;
+    process::state_in(&std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?)
+}
 
 /// The segments of a ring: the slots, and the consumer's head if that is separate.
 type RingParts = (SegmentFile, Option<SegmentFile>);
 
 /// The segments of an active run that a poll reads; `None` for one that cannot be opened.
-pub struct RunSegments {
-    /// The segments of the plan's threads, in its order.
+struct RunSegments {
     threads: Vec<Option<SegmentFile>>,
-    pub(super) rings: Vec<(SegmentSpec, Option<RingParts>)>,
-    pub(super) repairs: Option<SegmentFile>,
+    rings: Vec<(SegmentSpec, Option<RingParts>)>,
+    repairs: Option<SegmentFile>,
 }
 
 impl RunSegments {
@@ -56,9 +86,9 @@ pub struct Sampler {
     run: ActiveRunView,
     /// Opened by the first poll after the setup.
     segments: Option<RunSegments>,
-    pub(super) switches: KillSwitchTracker,
+    switches: KillSwitchTracker,
     /// Ticks, and orders so far, of each role at the last poll.
-    pub(super) before: HashMap<Role, (u64, u64)>,
+    before: HashMap<Role, (u64, u64)>,
     last: Option<Snapshot>,
 }
 
@@ -68,19 +98,15 @@ impl Sampler {
         Self { run, segments: None, switches, before, last: None }
     }
 
-    pub(super) const fn plan(&self) -> &Plan {
+    const fn plan(&self) -> &Plan {
         &self.run.plan
     }
 
-    pub(super) fn ns(&self, ticks: u64) -> u64 {
+    fn ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.plan().ns_per_tick) as u64
     }
 
-    /// Takes a snapshot of the run. After the end of the run the last figures stay with the final
-    /// state.
-    ///
-    /// # Errors
-    /// The control segment cannot be read, or holds no plan.
+    /// Takes a snapshot of the run. After the end of the run the last figures stay.
     pub fn poll(&mut self) -> Result<Snapshot> {
         let control = self.run.control()?;
         let state = match control.state() {
@@ -175,5 +201,112 @@ impl Sampler {
         (snapshot.settled, snapshot.rejected) =
             (sum("orchestrator", "settled"), sum("orchestrator", "rejected"));
         snapshot.rate = snapshot.roles.iter().find(|row| row.role == "orchestrator").and_then(|row| row.rate);
+    }
+
+    fn role(
+        &mut self,
+        thread: &ThreadPlan,
+        status: &ThreadStatus,
+        counters: &AgentCounters,
+        pid: Option<u32>,
+    ) -> RoleRow {
+        let role = counters.role();
+        let count = |name: &str| counters.get_by_name(name).unwrap_or(0);
+        let (orders, reports, closed) = flow(role.kind());
+        let orders = count(orders);
+        let closed = closed.iter().map(|name| count(name)).reduce(u64::saturating_add);
+        let now = self.plan().clock.now();
+        let before = self.before.insert(role, (now, orders));
+        let rate = before.and_then(|(ticks, before)| {
+            let seconds = self.ns(now.saturating_sub(ticks)) as f64 / 1e9;
+            (seconds > 0.0).then(|| orders.saturating_sub(before) as f64 / seconds)
+        });
+        let own = status.state();
+        let state = match pid.and_then(|pid| kernel_state(pid, status.get(StatusField::Tid))) {
+            _ if matches!(own, ThreadState::Done | ThreadState::Failed) => own.name(),
+            None | Some('Z' | 'X') => "gone",
+            Some('T' | 't') => "stopped",
+            Some(_) => own.name(),
+        };
+        let beat = status.get(StatusField::HeartbeatTicks);
+        let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;
+        RoleRow {
+            role: role.to_string(),
+            thread: thread.name.clone(),
+            pid,
+            state,
+            core: thread.core,
+            orders,
+            rate,
+            reports: count(reports),
+            in_flight: closed.map(|closed| orders.saturating_sub(closed)),
+            full: count("full"),
+            longest_gap_ns: self.ns(status.get(StatusField::LongestGapTicks)),
+            heartbeat_age_ns: (beat != 0 && !is_claim).then(|| self.ns(now.saturating_sub(beat))),
+            counters: counters.labeled().map(|(label, value)| (label.name, value)).collect(),
+        }
+    }
+
+    fn rings(&self, segments: &RunSegments, snapshot: &mut Snapshot) {
+        for (spec, parts) in &segments.rings {
+            let fill = parts.as_ref().and_then(|(ring, head)| match head {
+                Some(head) => occupancy::spsc(spec.capacity, head.word(spsc::HEAD)?, |at| ring.word(at)),
+                None if spec.kind == array_queue::KIND => {
+                    occupancy::array_queue(spec.capacity, |at| ring.word(at))
+                }
+                None => None,
+            });
+            snapshot.rings.push(RingRow { ring: spec.name.clone(), fill, capacity: spec.capacity });
+        }
+    }
+
+    fn strategies(&self, segments: &RunSegments, control: &Control, snapshot: &mut Snapshot) {
+        let repairs = segments.repairs.as_ref().and_then(|segment| segment.copy(REPAIRS_WORDS).ok());
+        let repairs = repairs.map(Repairs::new);
+        for strategy in 0..self.plan().trading().strategies {
+            let life = control.incarnation(strategy);
+            let repair =
+                repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
+            let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
+            let killed = self.switches.switches().filter(|(scope, _)| is_mine(*scope));
+            snapshot.strategies.push(StrategyRow {
+                strategy,
+                incarnation: life.epoch,
+                is_fenced: life.fenced,
+                incidents: u64::from(life.epoch) + u64::from(life.fenced),
+                quarantined: repair.quarantined.map(|(_, why)| why.to_string()),
+                refused: repair.refused,
+                orphaned: repair.orphaned,
+                killed: killed.map(|(_, text)| text).collect(),
+            });
+        }
+        let others = self.switches.switches().filter(|(scope, _)| !matches!(scope, Scope::Strategy(_)));
+        snapshot.switches = others.map(|(_, text)| text).collect();
+        if let Some(what) = repairs.and_then(|repairs| repairs.damage()) {
+            snapshot.errors.push(ErrorRow { who: "engine".into(), what: what.to_string(), count: 1 });
+        }
+    }
+
+    fn errors(snapshot: &mut Snapshot) {
+        for row in &snapshot.roles {
+            for (counter, what) in WRONG {
+                let count = row.counters.get(counter).copied().unwrap_or(0);
+                if count > 0 {
+                    snapshot.errors.push(ErrorRow { who: row.role.clone(), what: what.into(), count });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_knows_our_own_thread() {
+        assert_eq!(kernel_state(std::process::id(), process::thread_id().into()), Some('R'));
+        assert_eq!(kernel_state(std::process::id(), u64::MAX), None);
+        assert_eq!(kernel_state(u32::MAX, 1), None);
     }
 }

@@ -7,7 +7,6 @@ use protocol::status::LOG_OFFSET;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Number of records read at once.
 const BATCH: usize = 4_096;
 
 /// The kill switches of a run that are on, and how far the engine's log was read.

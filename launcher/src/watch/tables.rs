@@ -72,7 +72,6 @@ fn errors(snapshot: &Snapshot) -> Grid {
     Grid::from_rows("", "", 2, &columns, &snapshot.errors)
 }
 
-/// Returns the table of rings, the fullest first.
 fn rings(snapshot: &Snapshot) -> Grid {
     let share = |row: &RingRow| row.fill.map(|fill| fill as f64 / row.capacity.max(1) as f64);
     let mut sorted: Vec<_> = snapshot.rings.iter().collect();

@@ -1,7 +1,7 @@
 //! The system calls that a container refuses: those that namespaces do not confine. All others stay
 //! allowed, since a runtime may need them; this is a deny list.
 
-use crate::sandbox::{ArgCondition, SandboxError, SyscallRule, refuse_calls};
+use crate::sandbox::{ArgCondition, SyscallRule, call};
 
 /// The number is the same on all architectures; the crate does not have it for all.
 const FCHMODAT2: i64 = 452;
@@ -14,7 +14,8 @@ const fn fallocate_ioctl(number: i32) -> ArgCondition {
 }
 
 /// The calls that fail with EPERM.
-const REFUSED: &[SyscallRule] = &[
+pub(super) const REFUSED: &[SyscallRule] = &[
+    // The hypervisor (AF_VSOCK), and whatever else a namespace does not separate.
     SyscallRule {
         number: libc::SYS_socket,
         when: &[&[
@@ -23,14 +24,11 @@ const REFUSED: &[SyscallRule] = &[
             ArgCondition::Not(0, libc::AF_INET6),
             ArgCondition::Not(0, libc::AF_NETLINK),
         ]],
-        why: "the hypervisor (AF_VSOCK) and what else is no network of a namespace",
     },
-    SyscallRule {
-        number: libc::SYS_madvise,
-        when: &[&[ArgCondition::Is(2, libc::MADV_REMOVE)]],
-        why: "holes in memory that others have mapped as well",
-    },
-    refused(libc::SYS_process_madvise, "the same, of its own memory (Linux 6.13)"),
+    // Holes in memory that others have mapped as well.
+    SyscallRule { number: libc::SYS_madvise, when: &[&[ArgCondition::Is(2, libc::MADV_REMOVE)]] },
+    call(libc::SYS_process_madvise), // The same, of its own memory (Linux 6.13).
+    // The same by a descriptor: reserve, unreserve, zero a range.
     SyscallRule {
         number: libc::SYS_ioctl,
         when: &[
@@ -40,51 +38,33 @@ const REFUSED: &[SyscallRule] = &[
             &[fallocate_ioctl(43)],
             &[fallocate_ioctl(57)],
         ],
-        why: "the same by a descriptor: reserve, unreserve, zero a range",
     },
-    refused(libc::SYS_io_uring_setup, "calls that no filter sees, sockets among them"),
-    refused(libc::SYS_keyctl, "keys of whoever started the launcher"),
-    refused(libc::SYS_add_key, "the same"),
-    refused(libc::SYS_request_key, "the same"),
-    refused(libc::SYS_perf_event_open, "what others do on a core"),
-    refused(libc::SYS_bpf, "the kernel"),
+    call(libc::SYS_io_uring_setup), // Calls that no filter sees, sockets among them.
+    call(libc::SYS_keyctl),         // Keys of the launcher's user.
+    call(libc::SYS_add_key),        // The same.
+    call(libc::SYS_request_key),    // The same.
+    call(libc::SYS_perf_event_open), // What others do on a core.
+    call(libc::SYS_bpf),            // The kernel.
     // Its stderr is a file of the host, which it may write.
-    refuse_setuid(libc::SYS_fchmod, 1),
-    refuse_setuid(libc::SYS_fchmodat, 2),
-    refuse_setuid(FCHMODAT2, 2),
+    refuse_setuid::<1>(libc::SYS_fchmod),
+    refuse_setuid::<2>(libc::SYS_fchmodat),
+    refuse_setuid::<2>(FCHMODAT2),
     #[cfg(target_arch = "x86_64")]
-    refuse_setuid(libc::SYS_chmod, 1),
+    refuse_setuid::<1>(libc::SYS_chmod),
 ];
 
 /// The calls that fail with EOPNOTSUPP, after which a C library reserves space for a file itself.
-const UNSUPPORTED: &[SyscallRule] =
-    &[refused(libc::SYS_fallocate, "holes in memory that others have mapped as well")];
-
-const fn refused(number: i64, why: &'static str) -> SyscallRule {
-    SyscallRule { number, when: &[], why }
-}
+/// Holes in memory that others have mapped as well.
+pub(super) const UNSUPPORTED: &[SyscallRule] = &[call(libc::SYS_fallocate)];
 
 /// Refuses a call that sets the mode of a file, in that argument, if it sets the set-user-id or
 /// set-group-id bit.
-const fn refuse_setuid(number: i64, arg: u8) -> SyscallRule {
-    const FIRST: &[&[ArgCondition]] = &[
-        &[ArgCondition::Bits { arg: 1, mask: SET_USER_ID, are: SET_USER_ID }],
-        &[ArgCondition::Bits { arg: 1, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
-    ];
-    const SECOND: &[&[ArgCondition]] = &[
-        &[ArgCondition::Bits { arg: 2, mask: SET_USER_ID, are: SET_USER_ID }],
-        &[ArgCondition::Bits { arg: 2, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
-    ];
+const fn refuse_setuid<const ARG: u8>(number: i64) -> SyscallRule {
     SyscallRule {
         number,
-        when: if arg == 1 { FIRST } else { SECOND },
-        why: "a file that makes others this user",
+        when: &[
+            &[ArgCondition::Bits { arg: ARG, mask: SET_USER_ID, are: SET_USER_ID }],
+            &[ArgCondition::Bits { arg: ARG, mask: SET_GROUP_ID, are: SET_GROUP_ID }],
+        ],
     }
-}
-
-/// Refuses the system calls that namespaces do not confine, for the calling thread and its
-/// descendants.
-pub(super) fn refuse_listed() -> Result<(), SandboxError> {
-    refuse_calls(REFUSED.iter(), libc::EPERM)?;
-    refuse_calls(UNSUPPORTED.iter(), libc::EOPNOTSUPP)
 }

@@ -36,9 +36,6 @@ pub fn namespaces() -> Vec<(String, String)> {
 }
 
 /// Returns how the container differs from the expected one; nothing if it is correct.
-///
-/// # Errors
-/// An error of the system while checking.
 pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     let own = namespaces();
@@ -118,8 +115,7 @@ fn entry_names(folder: &str) -> io::Result<BTreeSet<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Returns the writable mount points in `/proc/self/mounts`, without those that another mount
-/// covers.
+/// Returns the writable mount points, without those that another mount covers.
 fn writable_mounts(mounts: &str) -> Vec<String> {
     let mut writable: Vec<String> = Vec::new();
     for line in mounts.lines() {

@@ -31,12 +31,12 @@ pub mod check;
 mod mounts;
 
 use crate::memory::STRATEGY_MEMORY_BYTES;
-use crate::process;
-use crate::sandbox::{SandboxError, landlock_lengths, limits};
+use crate::named_enum;
+use crate::sandbox::{ResourceLimits, SandboxError, landlock_lengths, limits, refuse_calls};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::Resource;
+use nix::sys::signal::Signal;
 use nix::unistd::{getegid, geteuid};
-use shm::attached::Access;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -60,70 +60,31 @@ pub const MEMORY_BYTES: u64 = 2 * STRATEGY_MEMORY_BYTES;
 /// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
 pub const TMP_BYTES: u64 = 64 << 20;
 
-/// A part of a container's isolation, such as its own processes or network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContainerPart {
-    /// A PID namespace with its own `/proc`.
-    Processes,
-    /// A network namespace without networks.
-    Network,
-    /// An IPC namespace.
-    Ipc,
-    /// Read-only file systems and a private `/tmp`.
-    Root,
-    /// A private `/dev` and `/dev/shm`.
-    Memory,
-    /// Refused system calls that namespaces do not confine.
-    Calls,
-    /// No capabilities, no further namespaces, resource limits.
-    Rights,
-}
-
-impl ContainerPart {
-    /// All parts of a container's isolation, in the order of their setup.
-    pub const ALL: [ContainerPart; 7] = [
-        ContainerPart::Processes,
-        ContainerPart::Network,
-        ContainerPart::Ipc,
-        ContainerPart::Root,
-        ContainerPart::Memory,
-        ContainerPart::Calls,
-        ContainerPart::Rights,
-    ];
-
-    /// Returns the name of this part of the isolation.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ContainerPart::Processes => "processes",
-            ContainerPart::Network => "network",
-            ContainerPart::Ipc => "ipc",
-            ContainerPart::Root => "root",
-            ContainerPart::Memory => "memory",
-            ContainerPart::Calls => "calls",
-            ContainerPart::Rights => "rights",
-        }
+named_enum! {
+    /// A part of a container's isolation. Parts are set up in the order of their definition.
+    ContainerPart {
+        /// A PID namespace with its own `/proc`.
+        Processes = "processes",
+        /// A network namespace without networks.
+        Network = "network",
+        /// An IPC namespace.
+        Ipc = "ipc",
+        /// Read-only file systems and a private `/tmp`.
+        Root = "root",
+        /// A private `/dev` and `/dev/shm`.
+        Memory = "memory",
+        /// Refused system calls that namespaces do not confine.
+        Calls = "calls",
+        /// No capabilities, no further namespaces, resource limits.
+        Rights = "rights",
     }
-
-    /// Returns the part of the isolation with that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|part| part.name() == name)
-    }
-}
-
-/// A file in `/dev/shm` that the container may use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HandedFile {
-    /// The name of the file.
-    pub name: String,
-    /// The access of the program.
-    pub access: Access,
 }
 
 /// The files and directories that a container may use.
 #[derive(Clone, Debug, Default)]
 pub struct ContainerContents {
-    /// The files of `/dev/shm`.
-    pub memory: Vec<HandedFile>,
+    /// The files of `/dev/shm`, and whether each is writable.
+    pub memory: Vec<(String, bool)>,
     /// Directories below hidden ones ([`HIDDEN`]) that stay visible, read-only.
     pub folders: Vec<PathBuf>,
 }
@@ -132,23 +93,11 @@ pub struct ContainerContents {
 #[derive(Debug, Error)]
 pub enum ContainerError {
     /// The kernel refuses a namespace.
-    #[error("{what}: {source}")]
-    Namespace {
-        /// The operation that was requested.
-        what: &'static str,
-        /// The error of the kernel.
-        source: io::Error,
-    },
+    #[error("{0}: {1}")]
+    Namespace(&'static str, #[source] io::Error),
     /// A mount fails.
-    #[error("{what} {path}: {source}", path = path.display())]
-    Mount {
-        /// The failed operation.
-        what: &'static str,
-        /// The path of the operation.
-        path: PathBuf,
-        /// The error of the kernel.
-        source: io::Error,
-    },
+    #[error("{0} {path}: {2}", path = .1.display())]
+    Mount(&'static str, PathBuf, #[source] io::Error),
     /// Init cannot be started, most often because it may not mount `/proc`.
     #[error(
         "start its first process, with a /proc of its own: {0} (a container that hides parts of /proc allows no second one)"
@@ -188,25 +137,23 @@ pub fn enter_namespaces(contents: &ContainerContents, parts: &[ContainerPart]) -
     mounts::arrange(contents, parts)?;
     // Sets `no_new_privs`, so the process must already have dropped its own privileges.
     if parts.contains(&ContainerPart::Calls) && parts.contains(&ContainerPart::Rights) {
-        calls::refuse_listed()?;
+        refuse_calls(calls::REFUSED.iter(), libc::EPERM)?;
+        refuse_calls(calls::UNSUPPORTED.iter(), libc::EOPNOTSUPP)?;
     }
     Ok(())
 }
 
 fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
-    move |source| ContainerError::Namespace { what, source }
+    move |error| ContainerError::Namespace(what, error)
 }
 
 /// Starts the container's process 1 after [`enter_namespaces`], with its own `/proc` and without
 /// rights. It is killed when the calling thread dies.
-///
-/// # Errors
-/// `/proc` cannot be mounted; the program cannot be started.
 pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Child, ContainerError> {
     let (has_proc, has_rights) =
         (parts.contains(&ContainerPart::Processes), !parts.contains(&ContainerPart::Rights));
     let ask = move || -> io::Result<()> {
-        nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         if has_proc {
             mounts::proc()?;
         }
@@ -222,9 +169,6 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
 /// Drops the rights that a contained program must not have, for this process and its descendants.
 /// `priority` is the highest real-time priority of its threads, 0 for none. With `weaker_is_fine`,
 /// a kernel is accepted that cannot refuse the truncation of shared files.
-///
-/// # Errors
-/// [`ContainerError::Rights`].
 pub fn drop_rights(
     parts: &[ContainerPart],
     priority: u8,
@@ -235,46 +179,26 @@ pub fn drop_rights(
     }
     landlock_lengths(&[Path::new(TMP)], weaker_is_fine)?;
     limits::set(LIMITS).map_err(SandboxError::Limits)?;
-    let priority = limits::ResourceLimit {
-        resource: Resource::RLIMIT_RTPRIO,
-        value: priority.into(),
-        why: "a thread with a higher one than the engine's would have the core for ever",
-    };
-    limits::set(&[priority]).map_err(SandboxError::Limits)?;
+    // A thread with a higher priority than the engine's would have the core for ever.
+    limits::set(&[(Resource::RLIMIT_RTPRIO, priority.into())]).map_err(SandboxError::Limits)?;
     Ok(())
 }
 
 /// Resource limits of the program and the processes that it starts, per process except the first.
-const LIMITS: &[limits::ResourceLimit] = &[
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_NPROC,
-        value: PROCESSES,
-        why: "processes and threads of the user in this user namespace (Linux 5.14); it does not bind root, whom a control group does",
-    },
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_NOFILE,
-        value: DESCRIPTORS,
-        why: "what most systems allow an ordinary process",
-    },
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_FSIZE,
-        value: TMP_BYTES,
-        why: "what it says on stderr goes to a file of the host",
-    },
-    limits::ResourceLimit {
-        resource: Resource::RLIMIT_CORE,
-        value: 0,
-        why: "a core file is as large as its memory",
-    },
+const LIMITS: ResourceLimits = &[
+    // Processes and threads of the user in this user namespace (Linux 5.14). It does not bind root,
+    // whom a cgroup binds.
+    (Resource::RLIMIT_NPROC, PROCESSES),
+    (Resource::RLIMIT_NOFILE, DESCRIPTORS),
+    // Its stderr goes to a file of the host.
+    (Resource::RLIMIT_FSIZE, TMP_BYTES),
+    (Resource::RLIMIT_CORE, 0),
 ];
 
 /// Runs as the container's process 1 until its outer process closes the pipe. Orphans are reaped by
 /// the kernel.
-///
-/// # Errors
-/// What the system refused.
 pub fn run_init() -> io::Result<()> {
-    process::ignore_children()?;
+    crate::process::ignore_signal(Signal::SIGCHLD)?;
     // Until the outer process is gone, or kills this process.
     while io::Read::read(&mut io::stdin(), &mut [0; 64])? > 0 {}
     Ok(())

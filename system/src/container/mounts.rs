@@ -4,7 +4,6 @@ use super::{ContainerContents, ContainerError, ContainerPart};
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MsFlags, mount};
 use nix::sys::stat::Mode;
-use shm::attached::Access;
 use shm::memory::SHM_DIR;
 use std::ffi::CString;
 use std::fs;
@@ -40,7 +39,7 @@ const NO_DEV: u64 = 4;
 
 fn failed(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> ContainerError {
     let path = path.into();
-    move |source| ContainerError::Mount { what, path, source }
+    move |error| ContainerError::Mount(what, path, error)
 }
 
 /// Sets and clears attributes of the mount at a path, and with `all` of those below it.
@@ -140,7 +139,7 @@ fn cover_hidden(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
 }
 
 /// Makes a new `/dev` with a few devices and the files of `/dev/shm` that are handed over.
-fn devices(handed: &[super::HandedFile]) -> Result<(), ContainerError> {
+fn devices(handed: &[(String, bool)]) -> Result<(), ContainerError> {
     let stage = Path::new(STAGE);
     fs::create_dir(stage).map_err(failed("make", stage))?;
     mount_tmpfs(stage, "size=64k,nr_inodes=8k,mode=755")?;
@@ -156,14 +155,11 @@ fn devices(handed: &[super::HandedFile]) -> Result<(), ContainerError> {
     }
     let memory_stage = stage.join("shm");
     fs::create_dir(&memory_stage).map_err(failed("make", &memory_stage))?;
-    for file in handed {
-        let (from, to) = (Path::new(SHM_DIR).join(&file.name), memory_stage.join(&file.name));
+    for (name, is_writable) in handed {
+        let (from, to) = (Path::new(SHM_DIR).join(name), memory_stage.join(name));
         fs::write(&to, "").map_err(failed("make", &to))?;
         bind(&from, &to, false).map_err(failed("hand over", &from))?;
-        let (set, clear) = match file.access {
-            Access::Read => (READ_ONLY, 0),
-            Access::Write => (0, READ_ONLY),
-        };
+        let (set, clear) = if *is_writable { (0, READ_ONLY) } else { (READ_ONLY, 0) };
         set_attributes(&to, set, clear, false).map_err(failed("give the rights to", &from))?;
     }
     let dev = Path::new(DEV);

@@ -35,12 +35,11 @@ pub struct SyscallRule {
     pub number: i64,
     /// Alternatives of argument conditions; empty: any arguments.
     pub when: &'static [&'static [ArgCondition]],
-    /// The reason why the system call is listed.
-    pub why: &'static str,
 }
 
-const fn call(number: i64, why: &'static str) -> SyscallRule {
-    SyscallRule { number, when: &[], why }
+/// Lists a call with any arguments.
+pub(crate) const fn call(number: i64) -> SyscallRule {
+    SyscallRule { number, when: &[] }
 }
 
 /// Optional flags of a new mapping, which must be private and anonymous.
@@ -66,18 +65,19 @@ mod processor {
 
 /// System calls to wait, to trade through memory, to report an error, and to exit.
 pub(super) const TRADING: &[SyscallRule] = &[
-    call(libc::SYS_futex, "wait for a bell, the barrier, a thread"),
-    call(libc::SYS_sched_yield, "idle"),
-    call(libc::SYS_nanosleep, "idle"),
-    call(libc::SYS_clock_nanosleep, "idle"),
-    call(libc::SYS_restart_syscall, "go on waiting after a stop"),
-    call(processor::POLL, "see the launcher's end, on a descriptor that is open for that"),
-    call(libc::SYS_clock_gettime, "the time, where the vDSO asks the kernel"),
-    call(libc::SYS_getpid, "abort"),
-    call(libc::SYS_gettid, "abort"),
-    call(libc::SYS_getrusage, "the thread's own figures"),
-    call(libc::SYS_brk, "memory"),
-    call(libc::SYS_munmap, "memory"),
+    call(libc::SYS_futex),           // Wait for a bell, the barrier, a thread.
+    call(libc::SYS_sched_yield),     // Idle.
+    call(libc::SYS_nanosleep),       // Idle.
+    call(libc::SYS_clock_nanosleep), // Idle.
+    call(libc::SYS_restart_syscall), // Go on waiting after a stop.
+    call(processor::POLL),           // See the launcher's end, on a descriptor that is open for that.
+    call(libc::SYS_clock_gettime),   // The time, where the vDSO asks the kernel.
+    call(libc::SYS_getpid),          // Abort.
+    call(libc::SYS_gettid),          // Abort.
+    call(libc::SYS_getrusage),       // The thread's own figures.
+    call(libc::SYS_brk),             // Memory.
+    call(libc::SYS_munmap),          // Memory.
+    // Memory.
     SyscallRule {
         number: libc::SYS_mmap,
         when: &[&[
@@ -85,77 +85,67 @@ pub(super) const TRADING: &[SyscallRule] = &[
             ArgCondition::Bits { arg: 3, mask: !MAP_FLAGS, are: libc::MAP_PRIVATE | libc::MAP_ANONYMOUS },
             ArgCondition::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
         ]],
-        why: "memory",
     },
+    // Give memory back.
     SyscallRule {
         number: libc::SYS_madvise,
         // Not MADV_REMOVE, which removes the pages of all processes, even if the memory is sealed.
         when: &[&[ArgCondition::Is(2, libc::MADV_DONTNEED)], &[ArgCondition::Is(2, libc::MADV_FREE)]],
-        why: "give memory back",
     },
-    call(libc::SYS_rt_sigprocmask, "abort, the end of a thread"),
-    call(libc::SYS_rt_sigreturn, "the end of a signal handler"),
-    call(libc::SYS_sigaltstack, "the end of a thread"),
+    call(libc::SYS_rt_sigprocmask), // Abort, the end of a thread.
+    call(libc::SYS_rt_sigreturn),   // The end of a signal handler.
+    call(libc::SYS_sigaltstack),    // The end of a thread.
+    // A fault's handler gives the signal back its default, so that the fault ends the process: else
+    // it would come for ever.
     SyscallRule {
         number: libc::SYS_rt_sigaction,
         when: &[&[ArgCondition::Is(0, libc::SIGSEGV)], &[ArgCondition::Is(0, libc::SIGBUS)]],
-        why: "a fault's handler gives the signal back its default, so that the fault ends the process: else it would come for ever",
     },
-    SyscallRule {
-        number: libc::SYS_tgkill,
-        when: &[&[ArgCondition::Own(0)]],
-        why: "abort signals its own thread",
-    },
-    SyscallRule {
-        number: libc::SYS_write,
-        when: &[&[ArgCondition::Is(0, 2)]],
-        why: "say on stderr why one dies",
-    },
-    call(libc::SYS_exit, "end"),
-    call(libc::SYS_exit_group, "end"),
+    // Abort signals its own thread.
+    SyscallRule { number: libc::SYS_tgkill, when: &[&[ArgCondition::Own(0)]] },
+    // Say on stderr why one dies.
+    SyscallRule { number: libc::SYS_write, when: &[&[ArgCondition::Is(0, 2)]] },
+    call(libc::SYS_exit),       // End.
+    call(libc::SYS_exit_group), // End.
 ];
 
 /// System calls to sleep until one of several senders rings; a strategy has only one sender.
-pub(super) const WAITING: &[SyscallRule] =
-    &[call(libc::SYS_futex_waitv, "wait for the bells of several senders")];
+pub(super) const WAITING: &[SyscallRule] = &[call(libc::SYS_futex_waitv)];
 
 /// System calls to send messages through an open pipe or socket. Not file descriptors, which need
 /// `sendmsg`.
 pub(super) const SENDING: &[SyscallRule] = &[
-    call(
-        libc::SYS_write,
-        "send through what is open: the link; stderr; the launcher's pidfd, which takes nothing",
-    ),
+    // Send through what is open: the link; stderr; the launcher's pidfd, which takes nothing.
+    call(libc::SYS_write),
+    // Send through a socket, to the one that it is connected to: what the standard library's
+    // `write` does.
     SyscallRule {
         number: libc::SYS_sendto,
         when: &[&[ArgCondition::Is(3, libc::MSG_NOSIGNAL), ArgCondition::Is(5, 0)]],
-        why: "send through a socket, to the one that it is connected to: what the standard library's `write` does",
     },
 ];
 
 /// System calls to write files, in the directory that landlock allows.
 pub(super) const JOURNALING: &[SyscallRule] = &[
-    call(libc::SYS_openat, "the next segment, the folder: landlock says where"),
-    call(libc::SYS_close, "a segment that is done with"),
-    call(libc::SYS_newfstatat, "how long a file is: what the C library makes of `fstat`"),
-    call(libc::SYS_fstat, "the same"),
-    call(libc::SYS_statx, "the same by the standard library"),
+    call(libc::SYS_openat),     // The next segment, the folder: landlock says where.
+    call(libc::SYS_close),      // A segment that is done with.
+    call(libc::SYS_newfstatat), // How long a file is: what the C library makes of `fstat`.
+    call(libc::SYS_fstat),      // The same.
+    call(libc::SYS_statx),      // The same by the standard library.
     // No other mode: one of them punches holes.
-    SyscallRule {
-        number: libc::SYS_fallocate,
-        when: &[&[ArgCondition::Is(1, 0)]],
-        why: "reserve a segment's room",
-    },
-    call(libc::SYS_fstatfs, "the same, where a file system cannot and the C library does it"),
-    call(libc::SYS_pread64, "the same"),
-    call(libc::SYS_pwrite64, "the same"),
-    SyscallRule { number: libc::SYS_fcntl, when: &[&[ArgCondition::Is(1, libc::F_GETFL)]], why: "the same" },
-    call(libc::SYS_write, "a segment's header; stderr"),
-    call(libc::SYS_fdatasync, "put records on the disk"),
-    call(libc::SYS_fsync, "put the folder on the disk"),
-    call(processor::RENAME, "a file that is whole gets its name"),
-    call(processor::UNLINK, "a segment that was prepared for nothing"),
-    call(libc::SYS_flock, "give the folder back"),
+    // Reserve a segment's room.
+    SyscallRule { number: libc::SYS_fallocate, when: &[&[ArgCondition::Is(1, 0)]] },
+    call(libc::SYS_fstatfs), // The same, where a file system cannot and the C library does it.
+    call(libc::SYS_pread64), // The same.
+    call(libc::SYS_pwrite64), // The same.
+    SyscallRule { number: libc::SYS_fcntl, when: &[&[ArgCondition::Is(1, libc::F_GETFL)]] }, // The same.
+    call(libc::SYS_write),   // A segment's header; stderr.
+    call(libc::SYS_fdatasync), // Put records on the disk.
+    call(libc::SYS_fsync),   // Put the folder on the disk.
+    call(processor::RENAME), // A file that is whole gets its name.
+    call(processor::UNLINK), // A segment that was prepared for nothing.
+    call(libc::SYS_flock),   // Give the folder back.
+    // A segment's memory.
     SyscallRule {
         number: libc::SYS_mmap,
         when: &[&[
@@ -163,13 +153,9 @@ pub(super) const JOURNALING: &[SyscallRule] = &[
             ArgCondition::Bits { arg: 3, mask: !0, are: libc::MAP_SHARED },
             ArgCondition::Bits { arg: 2, mask: libc::PROT_EXEC, are: 0 },
         ]],
-        why: "a segment's memory",
     },
-    SyscallRule {
-        number: libc::SYS_madvise,
-        when: &[&[ArgCondition::Is(2, libc::MADV_POPULATE_WRITE)]],
-        why: "touch a segment's pages ahead",
-    },
+    // Touch a segment's pages ahead.
+    SyscallRule { number: libc::SYS_madvise, when: &[&[ArgCondition::Is(2, libc::MADV_POPULATE_WRITE)]] },
 ];
 
 /// Installs a seccomp filter that allows only these system calls, for all threads of the process.

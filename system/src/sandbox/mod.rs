@@ -1,8 +1,8 @@
 //! Confines this process: limits, privileges, Landlock and seccomp, once it has attached to all its
 //! segments.
 //!
-//! A [`SandboxProfile`] describes as data the layers of a role, its allowed system calls with
-//! reasons, and its limits. No layer needs root, and each is independent of the others (defense in
+//! A [`SandboxProfile`] describes as data the layers of a role, its allowed system calls and its
+//! limits. No layer needs root, and each is independent of the others (defense in
 //! depth):
 //!
 //! | layer | when | refuses |
@@ -27,9 +27,9 @@ mod privileges;
 
 pub use calls::{ArgCondition, SyscallRule};
 pub use landlock::AllowedFiles;
-pub use limits::{ResourceLimit, STDERR_BYTES};
+pub use limits::{ResourceLimits, STDERR_BYTES};
 // Shared with containers.
-pub(crate) use calls::refuse as refuse_calls;
+pub(crate) use calls::{call, refuse as refuse_calls};
 pub(crate) use landlock::refuse_truncation as landlock_lengths;
 pub(crate) use privileges::drop_all as give_up_privileges;
 
@@ -63,10 +63,8 @@ pub struct SandboxProfile {
     pub layers: &'static [SandboxLayer],
     /// Lists of allowed system calls; a call is allowed if any list allows it.
     pub calls: &'static [&'static [SyscallRule]],
-    /// Calls that are also allowed if messages go through the kernel.
-    pub through_kernel: &'static [SyscallRule],
     /// The resource limits.
-    pub limits: &'static [ResourceLimit],
+    pub limits: ResourceLimits,
 }
 
 /// The sandbox of a strategy: it can wait, trade through memory, report an error, and exit.
@@ -74,12 +72,10 @@ pub const STRATEGY: SandboxProfile = SandboxProfile {
     name: "strategy",
     layers: &SandboxLayer::ALL,
     calls: &[calls::TRADING],
-    through_kernel: calls::SENDING,
     limits: limits::NO_MORE,
 };
 
-/// The sandbox of a gateway in its own process: as a strategy's, but it can wait for several
-/// senders.
+/// The sandbox of a gateway: as a strategy's, but it can wait for several senders.
 pub const GATEWAY: SandboxProfile =
     SandboxProfile { name: "gateway", calls: &[calls::TRADING, calls::WAITING], ..STRATEGY };
 
@@ -134,9 +130,6 @@ impl SandboxProfile {
 
     /// Confines this process as [`SandboxProfile::confine`] does, with access to some files. Also
     /// for threads that it starts later.
-    ///
-    /// # Errors
-    /// As [`SandboxProfile::confine`]; [`SandboxError::Path`].
     pub fn confine_to(&self, files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
         // While /proc can still be read.
         ensure_single_thread()?;
@@ -153,14 +146,11 @@ impl SandboxProfile {
 
     /// Makes system calls that the profile does not list fail with EPERM, for all threads: the last
     /// layer. `through_kernel` is `true` if messages of this process go through the kernel.
-    ///
-    /// # Errors
-    /// [`SandboxError::Calls`].
     pub fn restrict_calls(&self, through_kernel: bool) -> Result<(), SandboxError> {
         if !self.layers.contains(&SandboxLayer::Calls) {
             return Ok(());
         }
-        let extra = if through_kernel { self.through_kernel } else { &[] };
+        let extra = if through_kernel { calls::SENDING } else { &[] };
         calls::restrict(self.calls.iter().copied().flatten().chain(extra))
     }
 }

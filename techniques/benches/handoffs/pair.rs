@@ -7,7 +7,7 @@ use crate::trip::{self, Step};
 use shm::memory::{AtomicWords, Region};
 use std::ops::Range;
 use std::sync::mpsc;
-use system::floor::{self, FloorSample, PseudoRandomWork};
+use system::floor::{self, PseudoRandomWork};
 
 const BATCHES: u64 = 50;
 
@@ -86,9 +86,9 @@ impl Peer {
     /// Measures the floor between the two cores, in nanoseconds.
     pub fn floor(&self, rounds: u64) -> f64 {
         self.with(FLOOR, Job::Echo(Step::In), 0, || {
-            let sample = floor::measure(&self.line[0], rounds as u32);
+            let round_trip = floor::measure(&self.line[0], rounds as u32);
             floor::stop_answering(&self.line[0]);
-            sample.median_ns
+            round_trip
         })
     }
 
@@ -130,7 +130,7 @@ impl<P: Push, C: Pop> Contestant<P, C> {
             for first in (0..BATCHES).map(|number| number * batch) {
                 samples.push(ns_each(batch, || each(first..first + batch)));
             }
-            FloorSample::from_batches(samples).median_ns
+            floor::median(samples)
         });
         ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
     }

@@ -8,8 +8,7 @@ mod shared;
 
 use crate::cli::DoctorFlags;
 use crate::config::Settings;
-use crate::host::cgroups::HostRoot;
-use crate::host::{Machine, System};
+use crate::host::{self, Machine, System};
 use crate::output;
 use crate::planner::{self, Input, OrderCounts, RunIdentity};
 use crate::runtime::active::ActiveRun;
@@ -40,7 +39,7 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 
 /// Runs all checks on this machine.
 pub fn check_here() -> Vec<Check> {
-    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(HostRoot::real()));
+    let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(host::root()));
     let system = System { no_container, unlimited, ..System::read() };
     check(&crate::host::machine(), &system, &ActiveRun::all())
 }

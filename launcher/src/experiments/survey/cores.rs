@@ -32,8 +32,8 @@ impl SurveyRun {
             matrix.pairs.push(CorePair {
                 a,
                 b,
-                synchronized_ns: round_trip_ns(a, b, DEFAULT_ROUNDS)?.median_ns,
-                unsynchronized_ns: unsynchronized_ns(a, b, UNSYNCHRONIZED_ROUNDS)?.median_ns,
+                synchronized_ns: round_trip_ns(a, b, DEFAULT_ROUNDS)?,
+                unsynchronized_ns: unsynchronized_ns(a, b, UNSYNCHRONIZED_ROUNDS)?,
             });
         }
         let (made, all) = (matrix.pairs.len(), allowed.len());

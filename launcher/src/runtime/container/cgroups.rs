@@ -6,7 +6,6 @@
 //! strategies. A group's name identifies its run; no other state is stored, so that any later
 //! process can remove it by name.
 
-use crate::host::cgroups::HostRoot;
 use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
@@ -14,7 +13,6 @@ use nix::unistd::{AccessFlags, access, geteuid};
 use protocol::plan::Plan;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system::container::{MEMORY_BYTES, PROCESSES};
@@ -22,53 +20,35 @@ use system::container::{MEMORY_BYTES, PROCESSES};
 /// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 
-/// A resource limit set on a cgroup.
-struct CgroupLimit {
-    controller: &'static str,
-    /// The file and the value to write, for cgroup v2 and v1.
-    v2: (&'static str, String),
-    v1: (&'static str, String),
-}
-
-fn limits() -> [CgroupLimit; 3] {
+/// Limits of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
+fn limits() -> [(&'static str, [(&'static str, String); 2]); 3] {
     let us = 100_000;
+    let (processes, memory) = (PROCESSES.to_string(), MEMORY_BYTES.to_string());
     [
-        CgroupLimit {
-            controller: "pids",
-            v2: ("pids.max", PROCESSES.to_string()),
-            v1: ("pids.max", PROCESSES.to_string()),
-        },
-        CgroupLimit {
-            controller: "memory",
-            v2: ("memory.max", MEMORY_BYTES.to_string()),
-            v1: ("memory.limit_in_bytes", MEMORY_BYTES.to_string()),
-        },
-        CgroupLimit {
-            controller: "cpu",
-            v2: ("cpu.max", format!("{} {us}", CPUS * us)),
-            v1: ("cpu.cfs_quota_us", (CPUS * us).to_string()),
-        },
+        ("pids", [("pids.max", processes.clone()), ("pids.max", processes)]),
+        ("memory", [("memory.max", memory.clone()), ("memory.limit_in_bytes", memory)]),
+        ("cpu", [("cpu.max", format!("{} {us}", CPUS * us)), ("cpu.cfs_quota_us", (CPUS * us).to_string())]),
     ]
 }
 
 /// Returns the hierarchy in which a group with that controller can be created.
-fn parent(tree: HostRoot<'_>, controller: &str) -> Option<CgroupHierarchy> {
-    let hierarchies = cgroups::hierarchies(tree.root);
+fn parent(root: &Path, controller: &str) -> Option<CgroupHierarchy> {
+    let hierarchies = cgroups::hierarchies(root);
     let is_usable = |hierarchy: &&CgroupHierarchy| access(&hierarchy.parent, AccessFlags::W_OK).is_ok();
     let mut usable = hierarchies.iter().filter(is_usable);
-    usable.find(|hierarchy| hierarchy.is_delegated(controller)).cloned()
+    usable.find(|hierarchy| hierarchy.controllers.iter().any(|other| other == controller)).cloned()
 }
 
 /// Returns the cgroup controllers for containers that are not available on this machine.
-pub fn missing_controllers(tree: HostRoot<'_>) -> Vec<&'static str> {
-    let all = limits().into_iter().map(|limit| limit.controller);
-    all.filter(|controller| parent(tree, controller).is_none()).collect()
+pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
+    let all = limits().into_iter().map(|(controller, _)| controller);
+    all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
 /// Returns why containers cannot be limited at all on this machine; `None` if they can. Root's
 /// processes are only counted by cgroups.
-pub fn obstacle(tree: HostRoot<'_>) -> Option<String> {
-    (geteuid().is_root() && missing_controllers(tree).contains(&"pids")).then(|| {
+pub fn obstacle(root: &Path) -> Option<String> {
+    (geteuid().is_root() && missing_controllers(root).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
          Start as an ordinary user, or mount the cgroup tree for writing; or use --isolation process"
             .into()
@@ -76,8 +56,8 @@ pub fn obstacle(tree: HostRoot<'_>) -> Option<String> {
 }
 
 /// Describes which resources of containers are not limited on this machine; `None` if all are.
-pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
-    let absent = missing_controllers(tree);
+pub fn unlimited_text(root: &Path) -> Option<String> {
+    let absent = missing_controllers(root);
     let what = |controller: &&str| match *controller {
         "pids" => "the number of processes is limited by RLIMIT_NPROC alone",
         "memory" => "memory is limited for each process and not for all of a container together",
@@ -88,32 +68,25 @@ pub fn unlimited_text(tree: HostRoot<'_>) -> Option<String> {
         .then(|| format!("there is no writable cgroup for {}: {}", absent.join(", "), found.join("; ")))
 }
 
-/// Returns the name of a strategy's cgroup.
 fn name(run: &str, process: &str) -> String {
     format!("{}{run}.{process}", Plan::PREFIX)
 }
 
 /// The cgroups of a run's containers, removed on drop.
 pub struct ContainerCgroups<'a> {
-    tree: HostRoot<'a>,
+    root: &'a Path,
     run: String,
 }
 
 impl<'a> ContainerCgroups<'a> {
-    /// Creates a cgroup with its limits for each contained strategy.
-    pub fn begin(plan: &Plan, tree: HostRoot<'a>) -> Result<Self> {
-        let groups = Self { tree, run: plan.run.clone() };
+    pub fn begin(plan: &Plan, root: &'a Path) -> Result<Self> {
+        let groups = Self { root, run: plan.run.clone() };
         for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
-            for limit in limits() {
-                let Some(hierarchy) = parent(tree, limit.controller) else { continue };
+            for (controller, [v2, v1]) in limits() {
+                let Some(hierarchy) = parent(root, controller) else { continue };
                 let group = hierarchy.parent.join(name(&plan.run, &process.name));
-                match fs::create_dir(&group) {
-                    Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(error).with_context(|| format!("cannot make {}", group.display()));
-                    }
-                    _ => {}
-                }
-                let (file, value) = if hierarchy.is_v2 { limit.v2 } else { limit.v1 };
+                fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
+                let (file, value) = if hierarchy.is_v2 { v2 } else { v1 };
                 let file = group.join(file);
                 fs::write(&file, &value)
                     .with_context(|| format!("cannot write {value:?} to {}", file.display()))?;
@@ -125,46 +98,43 @@ impl<'a> ContainerCgroups<'a> {
 
 impl Drop for ContainerCgroups<'_> {
     fn drop(&mut self) {
-        remove_all(self.tree, &self.run, cgroups::EMPTY_TIMEOUT);
+        remove_all(self.root, &self.run, cgroups::EMPTY_TIMEOUT);
     }
 }
 
-/// Moves the calling process into the cgroups of a contained strategy, if there are any. Processes
-/// that it starts from now on follow.
-pub fn enter(tree: HostRoot<'_>, run: &str, process: &str) -> Result<()> {
-    let folders: BTreeSet<PathBuf> = cgroups::hierarchies(tree.root)
-        .into_iter()
-        .map(|hierarchy| hierarchy.parent.join(name(run, process)))
-        .collect();
-    for group in folders.iter().filter(|group| group.is_dir()) {
-        cgroups::enter(group).with_context(|| format!("cannot enter the cgroup {}", group.display()))?;
+/// Returns the folders in which groups can be.
+fn parents(root: &Path) -> BTreeSet<PathBuf> {
+    cgroups::hierarchies(root).into_iter().map(|hierarchy| hierarchy.parent).collect()
+}
+
+/// Moves the calling process, and those that it starts, into the cgroups of a contained strategy.
+pub fn enter(root: &Path, run: &str, process: &str) -> Result<()> {
+    let groups = parents(root).into_iter().map(|parent| parent.join(name(run, process)));
+    for group in groups.filter(|group| group.is_dir()) {
+        fs::write(group.join("cgroup.procs"), "0")
+            .with_context(|| format!("cannot enter the cgroup {}", group.display()))?;
     }
     Ok(())
 }
 
-/// Returns the existing cgroups of bulkhead's runs.
-pub fn list(tree: HostRoot<'_>) -> Vec<(RunId, PathBuf)> {
-    let parents: BTreeSet<PathBuf> =
-        cgroups::hierarchies(tree.root).into_iter().map(|hierarchy| hierarchy.parent).collect();
+pub fn list(root: &Path) -> Vec<(RunId, PathBuf)> {
     let in_folder = |parent: &PathBuf| fs::read_dir(parent).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         let (run, _) = RunId::from_segment_name(&name)?;
         entry.path().is_dir().then(|| (run, entry.path()))
     };
-    parents.iter().flat_map(in_folder).filter_map(of).collect()
+    parents(root).iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the cgroups of a run's containers. Returns those that could not be removed, with the
-/// error.
-pub fn remove_all(tree: HostRoot<'_>, run: &str, patience: Duration) -> Vec<String> {
-    let of_run = list(tree).into_iter().filter(|(other, _)| other.to_string() == run);
-    let failed = |group: &Path| {
-        cgroups::remove(group, tree.remove, patience)
-            .err()
-            .map(|error| format!("{}: {error}", group.display()))
+/// Removes the cgroups of a run's containers. Returns the errors of those that stay.
+pub fn remove_all(root: &Path, run: &str, patience: Duration) -> Vec<String> {
+    let of_run = list(root).into_iter().filter(|(other, _)| other.to_string() == run);
+    let failed = |(_, group): (RunId, PathBuf)| {
+        let error = cgroups::remove(&group, patience).err()?;
+        Some(format!("{}: {error}", group.display()))
     };
-    of_run.filter_map(|(_, group)| failed(&group)).collect()
+    of_run.filter_map(failed).collect()
 }
 
 #[cfg(test)]
@@ -172,16 +142,8 @@ mod tests {
     use super::*;
     use crate::host::fake;
     use crate::planner::tests::planned;
-    use std::io;
 
     const RUN: &str = "20261120-142421123-1-2147483632";
-
-    fn files(tree: &fake::FakeHost) -> HostRoot<'_> {
-        fn remove(group: &Path) -> io::Result<()> {
-            fs::remove_dir_all(group)
-        }
-        HostRoot { root: tree.root(), remove }
-    }
 
     fn plan() -> Plan {
         let machine = fake::plain(3).machine();
@@ -190,9 +152,8 @@ mod tests {
         plan
     }
 
-    /// Lists every existing group with its files.
     fn seen(tree: &fake::FakeHost) -> Vec<String> {
-        let mut found: Vec<String> = super::list(files(tree))
+        let mut found: Vec<String> = super::list(tree.root())
             .into_iter()
             .flat_map(|(_, group)| {
                 let entries = fs::read_dir(&group).unwrap().flatten();
@@ -209,6 +170,12 @@ mod tests {
         found
     }
 
+    /// Removes the files of all groups, which the kernel ignores when a group is removed.
+    fn remove_files(tree: &fake::FakeHost) {
+        let groups = super::list(tree.root()).into_iter().map(|(_, group)| fs::read_dir(group).unwrap());
+        groups.flatten().for_each(|file| fs::remove_file(file.unwrap().path()).unwrap());
+    }
+
     #[test]
     fn cgroup_v2_is_sibling_of_launchers_group() {
         let tree = fake::plain(3);
@@ -216,9 +183,9 @@ mod tests {
         tree.put("proc/self/cgroup", "0::/user/session\n");
         tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpuset cpu memory pids\n");
         tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpu memory pids\n");
-        assert_eq!(missing_controllers(files(&tree)), [""; 0]);
+        assert_eq!(missing_controllers(tree.root()), [""; 0]);
         let plan = plan();
-        let groups = ContainerCgroups::begin(&plan, files(&tree)).unwrap();
+        let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
         let of = |strategy: u32| {
             let front = format!("user/bulkhead.RUN.strategy-{strategy}");
             [
@@ -228,10 +195,11 @@ mod tests {
             ]
         };
         assert_eq!(seen(&tree), [of(0), of(1)].concat(), "the engine has none");
-        enter(files(&tree), RUN, "strategy-1").unwrap();
+        enter(tree.root(), RUN, "strategy-1").unwrap();
         assert!(seen(&tree).contains(&"user/bulkhead.RUN.strategy-1/cgroup.procs = 0".to_owned()));
+        remove_files(&tree);
         drop(groups);
-        assert_eq!(seen(&tree), [""; 0]);
+        assert!(super::list(tree.root()).is_empty());
     }
 
     #[test]
@@ -247,10 +215,10 @@ mod tests {
         tree.put("sys/fs/cgroup/cpu/tasks", "");
         tree.put("sys/fs/cgroup/unified/cgroup.subtree_control", "");
         tree.put("sys/fs/cgroup/unified/cgroup.controllers", "");
-        assert_eq!(missing_controllers(files(&tree)), ["memory"]);
-        let words = unlimited_text(files(&tree)).unwrap();
+        assert_eq!(missing_controllers(tree.root()), ["memory"]);
+        let words = unlimited_text(tree.root()).unwrap();
         assert!(words.contains("not for all of a container together"), "{words}");
-        let groups = ContainerCgroups::begin(&plan(), files(&tree)).unwrap();
+        let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
         let front = |strategy: u32, of: &str| format!("{of}/bulkhead.RUN.strategy-{strategy}");
         assert_eq!(
             seen(&tree),
@@ -263,18 +231,19 @@ mod tests {
         );
         // As after both the launcher and its reaper were killed.
         std::mem::forget(groups);
-        assert_eq!(remove_all(files(&tree), "20261120-142421123-1-1", Duration::ZERO), [""; 0]);
+        assert_eq!(remove_all(tree.root(), "20261120-142421123-1-1", Duration::ZERO), [""; 0]);
         assert_eq!(seen(&tree).len(), 4, "another run's stay");
-        assert_eq!(remove_all(files(&tree), RUN, Duration::ZERO), [""; 0]);
-        assert_eq!(seen(&tree), [""; 0]);
+        remove_files(&tree);
+        assert_eq!(remove_all(tree.root(), RUN, Duration::ZERO), [""; 0]);
+        assert!(super::list(tree.root()).is_empty());
     }
 
     #[test]
     fn without_control_groups_there_are_none() {
         let tree = fake::plain(3);
-        assert_eq!(missing_controllers(files(&tree)), ["pids", "memory", "cpu"]);
-        drop(ContainerCgroups::begin(&plan(), files(&tree)).unwrap());
-        assert!(enter(files(&tree), RUN, "strategy-0").is_ok());
-        assert_eq!(obstacle(files(&tree)).is_some(), geteuid().is_root(), "root is not counted otherwise");
+        assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu"]);
+        drop(ContainerCgroups::begin(&plan(), tree.root()).unwrap());
+        assert!(enter(tree.root(), RUN, "strategy-0").is_ok());
+        assert_eq!(obstacle(tree.root()).is_some(), geteuid().is_root(), "root is not counted otherwise");
     }
 }

@@ -16,33 +16,30 @@ mod shim;
 
 pub use shim::role;
 
-use crate::host::cgroups::HostRoot;
-use anyhow::{Context, Result, bail};
+use crate::host;
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
 
 /// The flag of `launcher role` that starts a container around the role instead of the role itself.
 pub const FLAG: &str = "--contain";
-/// Role name of a container's first process.
 const INIT: &str = "init";
 /// Role name of a process that only probes whether a container can be created.
 const PROBE: &str = "probe";
 /// The probe's argument that accepts a kernel without landlock.
 const WEAKER: &str = "weaker";
 
-/// Maximum time to create a container.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum length of a line from the shim.
 const MAX_LINE: usize = 64;
 
-/// Returns why no container can be created on this machine, and the remedy; `None` if it can.
-/// Creates one, checks it and ends it.
+/// Creates a container, checks it and ends it. Returns why that is impossible, and the remedy.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
-    if let Some(why) = cgroups::obstacle(HostRoot::real()) {
+    if let Some(why) = cgroups::obstacle(host::root()) {
         return Some(why);
     }
     let why = probe(if weaker_is_fine { WEAKER } else { "" })?;
@@ -50,12 +47,10 @@ pub fn missing(weaker_is_fine: bool) -> Option<String> {
     Some(format!("containers unavailable: {why}.\n{hint}"))
 }
 
-/// Creates a container without the listed parts. Returns what is wrong with it. For [`missing`],
-/// and for tests of the check.
+/// Creates a container without the listed parts. Returns what is wrong with it.
 fn probe(what: &str) -> Option<String> {
-    let mut command = Command::new("/proc/self/exe");
-    command.args(["role", FLAG, PROBE, what]).stdin(Stdio::null());
-    match command.output() {
+    let mut command = role_command(PROBE);
+    match command.args([FLAG, PROBE, what]).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -64,6 +59,15 @@ fn probe(what: &str) -> Option<String> {
         }
         Err(error) => Some(error.to_string()),
     }
+}
+
+/// Returns the command `role` of this executable, for a process that `ps` shows under that name.
+/// /proc/self/exe is this executable even if its file was replaced since: every process has one
+/// layout.
+pub fn role_command(name: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(format!("bulkhead {name}")).arg("role");
+    command
 }
 
 /// Returns the likeliest system setting that forbids containers, and the remedy.
@@ -81,10 +85,8 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
     format!("{way_out}; or use --isolation process")
 }
 
-/// The launcher's handle of the processes inside a container.
 pub struct ContainerHandle {
-    /// The strategy's process id, as seen by the launcher; `None` if no process was started, as far
-    /// as known.
+    /// The strategy's process id outside of the container; `None` if it may not have started.
     pub pid: Option<u32>,
     /// Pidfd of the strategy, unless it exited immediately.
     main: Option<OwnedFd>,
@@ -93,38 +95,30 @@ pub struct ContainerHandle {
     init: OwnedFd,
 }
 
-/// The error that a container could not be created.
-pub struct ContainerFailure {
-    /// The reason; the shim's own message is on its stderr.
-    pub why: anyhow::Error,
-    /// The part that exists. A strategy may run inside until the exit of its first process is seen.
-    pub handle: Option<ContainerHandle>,
-}
-
 impl ContainerHandle {
     /// Waits until the shim has created the container. The shim sends the id of the first process
     /// before it starts the strategy, and waits for an answer: so in every case no process runs
-    /// inside whose exit cannot be seen.
-    pub fn from_shim(outside: &mut Child) -> Result<Self, Box<ContainerFailure>> {
-        let unmade = |why| Box::new(ContainerFailure { why, handle: None });
-        let pipes = outside.stdout.take().zip(outside.stdin.take());
-        let (mut said, mut told) = pipes.context("it has no pipes").map_err(unmade)?;
+    /// inside whose exit cannot be seen. Returns the part that exists, also with an error, whose
+    /// reason the shim has written to its stderr.
+    pub fn from_shim(outside: &mut Child) -> (Option<Self>, Result<()>) {
+        let Some((mut said, mut told)) = outside.stdout.take().zip(outside.stdin.take()) else {
+            return (None, Err(anyhow!("it has no pipes")));
+        };
         let deadline = Instant::now() + STARTUP_TIMEOUT;
         // Neither id can be reused: the shim reaps them only once its stdin is closed.
-        let init = read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?));
-        let mut inside = Self { pid: None, main: None, init: init.map_err(unmade)? };
+        let init = match read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?)) {
+            Ok(init) => init,
+            Err(why) => return (None, Err(why)),
+        };
+        let mut inside = Self { pid: None, main: None, init };
         let started = told.write_all(b"\n").map_err(anyhow::Error::from);
-        match started.and_then(|()| read_id(&mut said, deadline)) {
-            Ok(pid) => {
-                (inside.pid, inside.main) = (Some(pid), process::pidfd_open(pid).ok());
-                Ok(inside)
-            }
-            Err(why) => Err(Box::new(ContainerFailure { why, handle: Some(inside) })),
-        }
+        let made = started.and_then(|()| read_id(&mut said, deadline)).map(|pid| {
+            (inside.pid, inside.main) = (Some(pid), process::pidfd_open(pid).ok());
+        });
+        (Some(inside), made)
     }
 
-    /// Returns the pidfd of the contained strategy, or of the container's init process in its
-    /// place.
+    /// Returns the pidfd of the strategy, or of the container's init process in its place.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }
@@ -138,7 +132,6 @@ impl ContainerHandle {
     }
 }
 
-/// Reads the next line from the shim: a process id.
 fn read_id(said: &mut ChildStdout, deadline: Instant) -> Result<u32> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {

@@ -2,13 +2,14 @@
 //! does.
 
 use super::{INIT, PROBE, WEAKER, cgroups};
-use crate::host::cgroups::HostRoot;
+use crate::host;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
 use protocol::topology;
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
+use shm::attached::Access;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use system::container::check::{self, ExpectedContainer};
-use system::container::{self, ContainerContents, ContainerPart, HandedFile};
+use system::container::{self, ContainerContents, ContainerPart};
 use system::process;
 
 /// Creates a container and runs a strategy in it, as `launcher role NAME RUN --contain`.
@@ -38,30 +39,25 @@ fn init() -> Result<()> {
     Ok(container::run_init()?)
 }
 
-/// Creates a container without the listed parts.
 fn probe(what: &str) -> Result<()> {
     let words: Vec<&str> = what.split(',').collect();
     let is_left = |part: &ContainerPart| !words.contains(&part.name());
-    let parts: Vec<ContainerPart> = ContainerPart::ALL.into_iter().filter(is_left).collect();
+    let parts: Vec<ContainerPart> = ContainerPart::ALL.iter().copied().filter(is_left).collect();
     end(&mut make("-", &ContainerContents::default(), &parts, (0, words.contains(&WEAKER)))?);
     Ok(())
 }
 
-/// Creates a container around the calling process, except for process ids. Returns its first
-/// process.
+/// Creates a container around the calling process. Returns its first process.
 fn make(
     run: &str,
     contents: &ContainerContents,
     parts: &[ContainerPart],
     (priority, weaker_is_fine): (u8, bool),
 ) -> Result<Child> {
-    let memory = contents.memory.iter();
-    let memory = memory.map(|file| (file.name.clone(), file.access == shm::attached::Access::Write));
-    let expected = ExpectedContainer { memory: memory.collect(), host: check::namespaces() };
+    let expected = ExpectedContainer { memory: contents.memory.clone(), host: check::namespaces() };
     container::enter_namespaces(contents, parts)?;
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("bulkhead container").args(["role", super::FLAG, INIT, run]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = super::role_command("container");
+    command.args([super::FLAG, INIT, run]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut init = container::start_init(&mut command, parts)?;
     let checked = container::drop_rights(parts, priority, weaker_is_fine)
         .map_err(anyhow::Error::from)
@@ -73,7 +69,6 @@ fn make(
     Ok(init)
 }
 
-/// Has the first process check the container.
 fn ask(init: &mut Child, expected: &ExpectedContainer) -> Result<()> {
     let (Some(stdin), Some(stdout)) = (&mut init.stdin, init.stdout.take()) else { bail!("it has no pipes") };
     serde_json::to_writer(&mut *stdin, expected)?;
@@ -88,13 +83,11 @@ fn ask(init: &mut Child, expected: &ExpectedContainer) -> Result<()> {
     }
 }
 
-/// Ends a container.
 fn end(init: &mut Child) {
     let _ = init.kill();
     let _ = init.wait();
 }
 
-/// Creates a container, starts the named strategy in it, and exits as it does.
 fn strategy(name: &str, run: &str) -> Result<()> {
     let (_control, plan) = setup::open_control(run)?;
     let me = plan.processes.iter().find(|process| process.name == name && plan.is_contained(process));
@@ -102,16 +95,16 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::wake_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let launcher = process::pidfd_open(plan.launcher_pid).context("cannot watch the launcher")?;
     process::set_thread_name("container");
-    cgroups::enter(HostRoot::real(), &plan.run, name)?;
+    cgroups::enter(host::root(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // Segments passed as descriptors have no name.
     let is_named = |what: &String| plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
-        .map(|(what, access)| HandedFile { name: plan.segment_name(&what), access })
+        .map(|(what, access)| (plan.segment_name(&what), access == Access::Write))
         .collect();
     let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
-    let mut init = make(run, &ContainerContents { memory, folders }, &ContainerPart::ALL, limits)?;
+    let mut init = make(run, &ContainerContents { memory, folders }, ContainerPart::ALL, limits)?;
     if let Err(error) = announce(&init) {
         end(&mut init);
         return Err(error);
@@ -138,13 +131,11 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::exit_like(status?)
 }
 
-/// Returns the command to start, and the folders that must stay visible: its own and the current
-/// one.
+/// Returns the command to start, and the folders that must stay visible.
 fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<PathBuf>)> {
     let Some(words) = plan.program_of(me) else {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0(format!("bulkhead {}", me.name)).args(["role", &me.name, run]);
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        let mut command = super::role_command(&me.name);
+        command.args([me.name.as_str(), run]).stdin(Stdio::null()).stdout(Stdio::null());
         return Ok((command, Vec::new()));
     };
     let mut words = words.split_whitespace();
@@ -176,8 +167,7 @@ fn places(program: &str) -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((program, folders))
 }
 
-/// Sends the launcher the id of the first process, and waits until it has opened it: only then
-/// anything else may run inside.
+/// Sends the launcher the id of the first process, and waits until it has opened it.
 fn announce(init: &Child) -> Result<()> {
     writeln!(io::stdout(), "{}", init.id())?;
     io::stdin().read_exact(&mut [0]).context("the launcher does not answer")

@@ -10,15 +10,14 @@
 
 use super::supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 use super::{Containment, ProcessControl};
-use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision};
+use crate::runtime::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use crate::runtime::stuck::Liveness;
 use analysis::record::{Outage, StayedDown};
 use protocol::labels::GatewayCounter;
 use protocol::plan::Role;
-use protocol::status::{self, ThreadState};
+use protocol::status::ThreadState;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
 use std::time::Duration;
-use system::clock::Clock;
 
 impl SupervisedProcess {
     fn gateways(&self) -> &[u16] {
@@ -38,14 +37,14 @@ impl Containment<'_> {
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
-    /// Records a death of a process of gateways, and when a restarted one runs. Returns `true` if
+    /// Records the death of a process of gateways, and when a restarted one runs. Returns `true` if
     /// there was something to do.
     pub(super) fn watch_gateways(
         &mut self,
         place: usize,
         children: &mut impl ProcessControl,
         liveness: &Liveness,
-        clock: &impl Clock,
+        now: u64,
     ) -> bool {
         let cause = self.detect_exit_or_hang(place, children, liveness);
         let case = &self.processes[place];
@@ -57,17 +56,17 @@ impl Containment<'_> {
                 case.end = IncarnationEnd { is_planned, has_traded: false, ran: Duration::ZERO };
                 case.last_cause = cause;
                 case.epoch += 1;
-                case.killed_ticks = clock.now();
+                case.killed_ticks = now;
                 case.stage = SupervisionStage::Killed(outage);
             }
             (_, Some(cause)) => {
-                let outage = self.record_outage(place, children.pid(case.process), cause, clock.now());
+                let outage = self.record_outage(place, children.pid(case.process), cause, now);
                 self.processes[place].stage = SupervisionStage::Killed(outage);
             }
             (SupervisionStage::Starting(outage), None)
                 if self.all_threads_are(case, |state| state == ThreadState::Running) =>
             {
-                self.revive_gateways(place, outage, clock.now());
+                self.revive_gateways(place, outage, now);
             }
             _ => return false,
         }
@@ -82,13 +81,11 @@ impl Containment<'_> {
         liveness: &Liveness,
     ) -> Option<String> {
         let case = &self.processes[place];
-        let of_process = &self.segments.plan.processes[case.process].threads;
         match children.exited_normally(case.process) {
             Some(true) if self.is_done(case) => None,
             Some(_) => Some(children.exit_text(case.process)),
             None => {
-                let mut threads = case.threads.iter();
-                let suspicion = threads.find_map(|thread| liveness.fault(*thread, of_process))?;
+                let suspicion = self.liveness_fault(case, liveness)?;
                 children.kill(case.process);
                 Some(suspicion.to_string())
             }
@@ -121,23 +118,23 @@ impl Containment<'_> {
         if case.epoch == GIVEN_UP || !plan.should_restart_gateways(&plan.processes[case.process]) {
             return None;
         }
-        let restarts = match case.policy.charge_death(case.end) {
-            RestartDecision::RestartAfter(pause) => return Some(pause),
-            RestartDecision::StayDown(restarts) => restarts,
-        };
+        let pause = case.policy.charge_death(case.end);
+        if pause.is_some() {
+            return pause;
+        }
         if case.gateways().iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
-            case.gateways().iter().for_each(|gateway| self.segments.reset_gateway(*gateway));
+            plan.roles_of(&plan.processes[case.process])
+                .for_each(|role| self.segments.reset_segments_of(role));
             (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
             case.stage = SupervisionStage::Killed(outage);
         }
         let why = format!("none of them made progress; the last: {}", case.last_cause);
         let name = &plan.processes[case.process].name;
-        self.notes.push(format!("note: {name} stayed down after {restarts} restarts: {why}"));
-        self.outages[outage].stayed_down = Some(StayedDown { restarts, why });
+        self.notes.push(format!("note: {name} stayed down after {MAX_RESTARTS} restarts: {why}"));
+        self.outages[outage].stayed_down = Some(StayedDown { restarts: MAX_RESTARTS, why });
         None
     }
 
-    /// Restarts a process of gateways after resetting its own memory.
     pub(super) fn restart_gateways(
         &mut self,
         place: usize,
@@ -146,12 +143,9 @@ impl Containment<'_> {
         liveness: &mut Liveness,
         now: u64,
     ) {
+        self.reset_threads(place, liveness, now);
         let case = &mut self.processes[place];
-        case.gateways().iter().for_each(|gateway| self.segments.reset_gateway(*gateway));
-        for thread in &case.threads {
-            self.segments.reset_thread(*thread);
-            liveness.reset_thread(*thread, now);
-        }
+        case.gateways().iter().for_each(|gateway| self.segments.reset_segments_of(Role::Gateway(*gateway)));
         case.stage = SupervisionStage::Starting(outage);
         if let Err(error) = children.restart(self.segments, case.process) {
             // No process runs: the last one has exited.
@@ -174,7 +168,6 @@ impl Containment<'_> {
         self.outages[outage].restarted_ns = Some(now_ns);
     }
 
-    /// Records an outage. Returns its index in the list.
     fn record_outage(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
         let plan = &self.segments.plan;
         let detected_ns = self.ns_since_start(detected);
@@ -205,20 +198,15 @@ impl Containment<'_> {
         self.outages.len() - 1
     }
 
-    /// Returns `true` if this incarnation of some gateway of a process has taken an order or handed
-    /// over a report.
+    /// Returns `true` if this incarnation of some gateway took an order or handed over a report.
     fn have_gateways_traded(&self, place: usize) -> bool {
-        let plan = &self.segments.plan;
         let case = &self.processes[place];
         case.gateways().iter().enumerate().any(|(index, gateway)| {
             let role = Role::Gateway(*gateway);
-            let Some(thread) = plan.thread_of(role) else { return false };
-            let roles = &plan.threads[thread].roles;
-            let counters = status::counters_of(&self.segments.threads[thread], roles, role);
             // A successor continues the counters.
             let before = case.counts.get(index).copied().unwrap_or_default();
-            counters.get(GatewayCounter::Received) > before.orders
-                || counters.get(GatewayCounter::Completed) > before.reports
+            self.count(role, GatewayCounter::Received) > before.orders
+                || self.count(role, GatewayCounter::Completed) > before.reports
         })
     }
 }

@@ -20,19 +20,19 @@
 //!
 //! [`RestartPolicy`]: crate::runtime::restart_policy::RestartPolicy
 
-mod claims;
 mod gateways;
 mod journaled;
 mod strategies;
 mod supervised;
 
-pub use claims::with_own_message;
+pub use strategies::with_own_message;
 
 use crate::runtime::restart_policy::ProcessControl;
-use crate::runtime::setup::Segments;
-use crate::runtime::stuck::Liveness;
-use analysis::record::{Incident, Outage, RoleRestart, RunRecord};
+use crate::runtime::setup::{self, Segments};
+use crate::runtime::stuck::{Liveness, LivenessFault};
+use analysis::record::{Incident, Outage, RoleRestart};
 use anyhow::Result;
+use protocol::labels::Counter;
 use protocol::plan::{Isolation, OnDeath, Role};
 use protocol::status::{self, ThreadState};
 use protocol::supervision::{ProofOfDeath, Repairs};
@@ -40,6 +40,9 @@ use shm::bell::Doorbell;
 use std::time::Duration;
 use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 use system::clock::Clock;
+
+/// Number of strategies whose headers are checked in one poll: a few cache lines each.
+const HEADERS_PER_POLL: u16 = 32;
 
 /// The processes of a run whose deaths it survives, and the deaths so far.
 pub struct Containment<'a> {
@@ -57,15 +60,11 @@ pub struct Containment<'a> {
     steps: u64,
     /// First strategy whose header this poll checks, round-robin.
     first_inspected: u16,
-    /// Notes for the user about processes that are down.
     notes: Vec<String>,
 }
 
 impl<'a> Containment<'a> {
     /// Contains no death: before the start barrier has opened.
-    ///
-    /// # Panics
-    /// If the segments are not created yet.
     pub fn inactive(segments: &'a Segments) -> Self {
         Self {
             segments,
@@ -85,9 +84,6 @@ impl<'a> Containment<'a> {
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
     /// process running in epoch 0.
-    ///
-    /// # Panics
-    /// If the segments are not created yet.
     pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
         let plan = &segments.plan;
         let mut processes = Vec::new();
@@ -115,7 +111,6 @@ impl<'a> Containment<'a> {
         Self { start_ticks, processes, ..Self::inactive(segments) }
     }
 
-    /// Records that a fault was injected into the process of a role.
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
         if let Some(case) = self.processes.iter_mut().find(|case| case.has_role(role)) {
             case.fault = Some(ticks);
@@ -147,8 +142,7 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
-    /// Returns `true` while an engine or exchange is restarting, or a fault injected into one has
-    /// not been detected.
+    /// As [`Self::is_restarting`], for engine and exchanges only.
     pub fn is_role_restarting(&self) -> bool {
         self.processes.iter().any(|case| case.is_journaled() && self.is_away(case))
     }
@@ -174,8 +168,7 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
-    /// Returns when the next paused process is restarted, in nanoseconds since the start; `None` if
-    /// none is paused.
+    /// Returns when the next paused process is restarted, in nanoseconds since the start.
     pub fn next_restart_ns(&self) -> Option<u64> {
         let due = |case: &SupervisedProcess| match case.stage {
             SupervisionStage::Paused(_, due) => Some(due),
@@ -184,68 +177,65 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    /// Returns the number of steps taken because of deaths.
     pub const fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Sleeps until the engine reports something, at most `at_most`. Only called while something is
-    /// in progress.
+    /// Sleeps until the engine reports a repair, at most `at_most`.
     pub fn wait_for_engine(&self, at_most: Duration) {
         self.repairs.wait(self.repairs.report_count(), at_most);
     }
 
-    /// Advances the handling of every death (fence, repair, restart) as far as possible now.
-    /// Returns notes for the user.
-    ///
-    /// # Errors
-    /// A failed system call, or a process that does not exit.
+    /// Advances the handling of every death as far as possible now. Returns notes for the user.
     pub fn poll(
         &mut self,
         children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         clock: &impl Clock,
     ) -> Result<Vec<String>> {
-        self.choose_inspected();
+        let strategies = self.segments.plan.trading().strategies;
+        self.first_inspected = (self.first_inspected + HEADERS_PER_POLL) % strategies.max(1);
         for place in 0..self.processes.len() {
-            if self.processes[place].is_journaled() {
-                self.step_journaled(place, children, liveness, clock)?;
-                continue;
-            }
             // Several steps at once where nothing has to be waited for.
-            while self.step(place, children, liveness, clock)? {
+            while self.step(place, children, liveness, clock.now())? {
                 self.steps += 1;
             }
         }
         Ok(std::mem::take(&mut self.notes))
     }
 
-    /// Takes one step of a strategy or a process of gateways. Returns `true` if there was one to
-    /// take.
+    /// Takes one step of a process. Returns `true` if there was one to take.
     fn step(
         &mut self,
         place: usize,
         children: &mut impl ProcessControl,
         liveness: &mut Liveness,
-        clock: &impl Clock,
+        now: u64,
     ) -> Result<bool> {
         let case = &self.processes[place];
         let is_strategy = case.is_strategy();
         match case.stage {
             SupervisionStage::Running | SupervisionStage::Starting(_) => {
-                return Ok(match is_strategy {
-                    true => self.watch_strategy(place, children, liveness, clock),
-                    false => self.watch_gateways(place, children, liveness, clock),
+                return Ok(match case.roles {
+                    SupervisedRoles::Strategy(_) => self.watch_strategy(place, children, liveness, now),
+                    SupervisedRoles::Gateways(_) => self.watch_gateways(place, children, liveness, now),
+                    SupervisedRoles::Journaled(role) => {
+                        self.watch_journaled(place, role, children, liveness, now)
+                    }
                 });
             }
             SupervisionStage::Killed(death) => {
                 let since = case.killed_ticks.max(liveness.awake_since());
-                let waited_ns = self.ns_since_start(clock.now()).saturating_sub(self.ns_since_start(since));
+                let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
                 let name = &self.segments.plan.processes[case.process].name;
                 let Some(proof) = children.proof_of_exit(case.process, name, waited_ns)? else {
                     return Ok(false);
                 };
-                self.fence(place, death, &proof, clock.now());
+                if case.is_journaled() {
+                    self.restart_journaled(place, death, children, liveness, now)?;
+                    return Ok(false);
+                }
+                self.fence(place, death, &proof, now);
             }
             SupervisionStage::Fenced(death) => {
                 let is_repaired = match is_strategy {
@@ -256,17 +246,13 @@ impl<'a> Containment<'a> {
                     return Ok(false);
                 }
                 self.segments.control.record_end(self.processes[place].process);
-                self.decide_restart(place, death, clock.now());
+                self.decide_restart(place, death, now);
             }
-            SupervisionStage::Paused(death, due) => {
-                if self.ns_since_start(clock.now()) < due {
-                    return Ok(false);
-                }
-                match is_strategy {
-                    true => self.restart_strategy(place, death, children, liveness, clock.now())?,
-                    false => self.restart_gateways(place, death, children, liveness, clock.now()),
-                }
-            }
+            SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return Ok(false),
+            SupervisionStage::Paused(death, _) => match is_strategy {
+                true => self.restart_strategy(place, death, children, liveness, now)?,
+                false => self.restart_gateways(place, death, children, liveness, now),
+            },
             SupervisionStage::Down => return Ok(false),
         }
         Ok(true)
@@ -298,7 +284,6 @@ impl<'a> Containment<'a> {
         self.ring_engine();
     }
 
-    /// Decides whether a dead process is restarted, and after which pause.
     fn decide_restart(&mut self, place: usize, death: usize, now: u64) {
         let pause = match self.processes[place].is_strategy() {
             true => self.strategy_pause(place, death),
@@ -316,12 +301,29 @@ impl<'a> Containment<'a> {
         }
     }
 
+    fn reset_threads(&self, place: usize, liveness: &mut Liveness, now: u64) {
+        for thread in &self.processes[place].threads {
+            self.segments.reset_thread(*thread);
+            liveness.reset_thread(*thread, now);
+        }
+    }
+
+    fn count(&self, role: Role, counter: impl Counter) -> u64 {
+        setup::count(&self.segments.plan, &self.segments.threads, role, counter)
+    }
+
     fn state(&self, thread: usize) -> ThreadState {
         status::state(&self.segments.threads[thread])
     }
 
     fn all_threads_are(&self, case: &SupervisedProcess, is_so: impl Fn(ThreadState) -> bool) -> bool {
         case.threads.iter().all(|thread| is_so(self.state(*thread)))
+    }
+
+    /// Returns the first fault of a process's threads.
+    fn liveness_fault(&self, case: &SupervisedProcess, liveness: &Liveness) -> Option<LivenessFault> {
+        let shares = &self.segments.plan.processes[case.process].threads;
+        case.threads.iter().find_map(|thread| liveness.fault(*thread, shares))
     }
 
     fn is_done(&self, case: &SupervisedProcess) -> bool {
@@ -332,15 +334,9 @@ impl<'a> Containment<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
     }
 
-    /// Returns the incidents, restarts and outages of the run. A strategy that is down has not
-    /// failed the run.
+    /// Returns the incidents, restarts and outages of the run.
     pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>) {
         (self.incidents, self.restarts, self.outages)
-    }
-
-    /// Writes incidents, restarts and outages into the run's record.
-    pub fn write_into(self, record: &mut RunRecord) {
-        (record.incidents, record.role_restarts, record.outages) = self.into_lists();
     }
 }
 

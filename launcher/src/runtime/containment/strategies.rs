@@ -1,22 +1,20 @@
 //! Strategies that die, hang or violate the protocol: how that is detected, recorded and repaired.
 
-use super::claims::{early_exit, sent_and_settled};
 use super::supervised::{SupervisedProcess, SupervisionStage};
-use super::{Containment, ProcessControl};
+use super::{Containment, HEADERS_PER_POLL, ProcessControl};
 use crate::runtime::lost_memory;
-use crate::runtime::restart_policy::{IncarnationEnd, RestartDecision};
+use crate::runtime::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use analysis::record::{Incident, StayedDown};
 use anyhow::{Context, Result};
+use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Role};
-use protocol::status::ThreadState;
+use protocol::status::{self, ThreadState};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::MAX_EPOCH;
+use shm::memory::ReadOnlyWords;
 use std::time::Duration;
 use system::clock::Clock;
-
-/// Number of strategies whose headers are checked in one poll: a few cache lines each.
-const HEADERS_PER_POLL: u16 = 32;
 
 /// Why a strategy is to be killed.
 struct StrategyFault {
@@ -51,8 +49,7 @@ impl Containment<'_> {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if the run waits for a strategy: it is not done, or its death is not
-    /// repaired.
+    /// Returns `true` if a strategy is not done, or its death is not repaired.
     pub fn awaits(&self, strategy: u16) -> bool {
         let is_done = |thread| self.state(thread) == ThreadState::Done;
         match self.strategy(strategy).map(|case| case.stage) {
@@ -96,15 +93,24 @@ impl Containment<'_> {
             self.strategy(strategy).is_none_or(|case| matches!(case.stage, Running | Starting(_)))
         };
         for strategy in (0..self.segments.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
-            let (mine, settled) = sent_and_settled(self.segments, strategy);
+            let (mine, settled) = self.sent_and_settled(strategy);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
         (sent, open)
     }
 
-    /// Records incidents at the end of the run: strategies that reported done and had to be killed,
-    /// or died then.
+    /// Returns the orders that a strategy has sent in its incarnation, and how many were answered.
+    /// The counters are the strategy's own, so they are only reported, and capped at the planned
+    /// orders.
+    fn sent_and_settled(&self, strategy: u16) -> (u64, u64) {
+        let orders = self.segments.plan.trading().orders[usize::from(strategy)];
+        let count = |counter| self.count(Role::Strategy(strategy), counter).min(orders);
+        (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
+    }
+
+    /// Records strategies that reported done and had to be killed at the end of the run, or died
+    /// then.
     pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
         let now = clock.now();
         for strategy in 0..self.segments.plan.trading().strategies {
@@ -128,12 +134,6 @@ impl Containment<'_> {
         }
     }
 
-    /// Chooses the strategies whose headers this poll checks.
-    pub(super) fn choose_inspected(&mut self) {
-        let strategies = self.segments.plan.trading().strategies;
-        self.first_inspected = (self.first_inspected + HEADERS_PER_POLL) % strategies.max(1);
-    }
-
     /// Kills a strategy that is at fault, and records when a restarted one runs. Returns `true` if
     /// there was something to do.
     pub(super) fn watch_strategy(
@@ -141,9 +141,8 @@ impl Containment<'_> {
         place: usize,
         children: &mut impl ProcessControl,
         liveness: &Liveness,
-        clock: &impl Clock,
+        now: u64,
     ) -> bool {
-        let now = clock.now();
         let case = &self.processes[place];
         let (stage, process) = (case.stage, case.process);
         let trouble = self.detect_fault(case, place as u16, children, liveness);
@@ -176,8 +175,7 @@ impl Containment<'_> {
         }
     }
 
-    /// Returns why a strategy is to be killed: it has exited, was quarantined, hangs or violates
-    /// the protocol.
+    /// Returns why a strategy is to be killed.
     fn detect_fault(
         &self,
         case: &SupervisedProcess,
@@ -185,7 +183,7 @@ impl Containment<'_> {
         children: &impl ProcessControl,
         liveness: &Liveness,
     ) -> Option<StrategyFault> {
-        let (thread, shares) = (case.threads[0], &self.segments.plan.processes[case.process].threads);
+        let thread = case.threads[0];
         let runs = children.exited_normally(case.process).is_none();
         let repair = self.repairs.strategy_repair(strategy);
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
@@ -197,7 +195,7 @@ impl Containment<'_> {
             let detected = Some(repair.quarantined_ticks);
             return Some(StrategyFault { detected, ..trouble(format!("quarantined: {why}"), quarantined) });
         }
-        let suspicion = liveness.fault(thread, shares);
+        let suspicion = self.liveness_fault(case, liveness);
         match suspicion {
             Some(LivenessFault::Forged(_)) => {
                 let why = ProtocolViolation::ForgedStatus;
@@ -223,7 +221,6 @@ impl Containment<'_> {
         forgery.flatten().map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
-    /// Returns `true` if this poll checks that strategy's headers.
     fn is_inspected(&self, strategy: u16) -> bool {
         let strategies = self.segments.plan.trading().strategies;
         (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_POLL
@@ -237,10 +234,9 @@ impl Containment<'_> {
         at.is_some_and(|at| self.state(thread) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
     }
 
-    /// Records an incident. Returns its index in the list.
     fn record_incident(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
         let detected_ns = self.ns_since_start(detected);
-        let (sent, settled) = sent_and_settled(self.segments, strategy);
+        let (sent, settled) = self.sent_and_settled(strategy);
         let case = &mut self.processes[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let is_living = case.stage == SupervisionStage::Running;
@@ -277,8 +273,7 @@ impl Containment<'_> {
         headers.restore(strategy);
     }
 
-    /// Records the engine's repair of a dead strategy. Returns `false` if it is not complete. All
-    /// that the strategy had sent is taken then.
+    /// Records the engine's repair of a dead strategy. Returns `false` if it is not complete.
     pub(super) fn try_record_strategy_repair(&mut self, place: usize, incident: usize) -> bool {
         let repair = self.repairs.strategy_repair(place as u16);
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
@@ -310,11 +305,13 @@ impl Containment<'_> {
                 why: format!("the maximum number of incarnations; the last: {cause}"),
             }
         } else {
-            match case.policy.charge_death(case.end) {
-                RestartDecision::RestartAfter(pause) => return Some(pause),
-                RestartDecision::StayDown(restarts) => {
-                    StayedDown { restarts, why: format!("none of them made progress; the last: {cause}") }
-                }
+            let pause = case.policy.charge_death(case.end);
+            if pause.is_some() {
+                return pause;
+            }
+            StayedDown {
+                restarts: MAX_RESTARTS,
+                why: format!("none of them made progress; the last: {cause}"),
             }
         };
         self.notes.push(format!("note: {}", stayed_down.describe(place as u16)));
@@ -347,5 +344,48 @@ impl Containment<'_> {
         let next = self.record_incident(strategy, 0, format!("cannot be started: {error:#}"), now);
         self.fence(place, next, &death, now);
         Ok(())
+    }
+}
+
+/// Describes how a strategy's process exited, unless it runs or exited as it should.
+fn early_exit(children: &impl ProcessControl, process: usize, thread: &ReadOnlyWords) -> Option<String> {
+    let ended = children.exited_normally(process)?;
+    let status = status::read(thread);
+    let in_order = ended && status.state() == ThreadState::Done;
+    let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
+    let how = || match children.exited_normally(process) {
+        Some(true) => format!("{} before it had finished", children.exit_text(process)),
+        _ => children.exit_text(process),
+    };
+    (!in_order).then(|| with_own_message(&how(), &words))
+}
+
+const MAX_MESSAGE_CHARS: usize = 120;
+
+/// Returns how a process exited according to the kernel, followed by the strategy's own message. It
+/// is quoted, and without characters that could be mistaken for something else.
+pub fn with_own_message(how: &str, words: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
+    let words: String = words
+        .trim()
+        .chars()
+        .take(MAX_MESSAGE_CHARS)
+        .map(|c| if plain(c) && c != '"' { c } else { '?' })
+        .collect();
+    if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_message_comes_last_and_quoted() {
+        let killed = "signal 11 (SIGSEGV)";
+        assert_eq!(with_own_message(killed, ""), killed);
+        let says = with_own_message(killed, " no route \"to\" the venue\u{1b}[31m\u{202e}ש ");
+        assert_eq!(says, "signal 11 (SIGSEGV); it says itself: \"no route ?to? the venue?[31m??\"");
+        let long = with_own_message(killed, &"x".repeat(1000));
+        assert_eq!(long.matches('x').count(), MAX_MESSAGE_CHARS, "{long}");
     }
 }

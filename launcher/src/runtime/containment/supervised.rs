@@ -13,16 +13,13 @@ pub(super) enum SupervisionStage {
     Killed(usize),
     /// Proven dead; the engine is repairing.
     Fenced(usize),
-    /// Its death is repaired; it is restarted at that time, in nanoseconds since the start of the
-    /// run.
+    /// It is restarted at that time, in nanoseconds since the start of the run.
     Paused(usize, u64),
     /// Its next incarnation was started and has not completed a duty cycle.
     Starting(usize),
-    /// It is not restarted.
     Down,
 }
 
-/// The roles of a supervised process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SupervisedRoles {
     Strategy(u16),

@@ -14,8 +14,7 @@ pub struct CpuAccount {
 }
 
 impl CpuAccount {
-    /// Reads CPU time and state of a thread. `None` if the process has no such thread, or the
-    /// kernel keeps no account.
+    /// Reads CPU time and state of a thread, if the process has it and the kernel keeps an account.
     pub fn of_thread(pid: u32, tid: u64) -> Option<Self> {
         let tid = process::host_thread_id(pid, tid)?;
         let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
@@ -33,18 +32,15 @@ impl CpuAccount {
         })
     }
 
-    /// Returns `true` if the thread was runnable and got less than a quarter of `time` since
-    /// `first`.
+    /// Returns `true` if it was runnable and got less than a quarter of `time` since `first`.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
-    /// Parses the two files. The name in `stat` is chosen by the thread: the state follows the last
-    /// parenthesis.
     fn parse(stat: &str, schedstat: &str) -> Option<Self> {
-        let state = stat.rsplit_once(')')?.1.split_whitespace().next()?;
+        let state = process::state_in(stat)?;
         let ran = schedstat.split_whitespace().next()?.parse().ok()?;
-        Some(Self { is_runnable: state == "R", ran: Duration::from_nanos(ran) })
+        Some(Self { is_runnable: state == 'R', ran: Duration::from_nanos(ran) })
     }
 }
 

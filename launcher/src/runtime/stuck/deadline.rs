@@ -20,12 +20,10 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Starts a wait with a limit, at the time `now`.
     pub const fn new(limit: u64, now: u64) -> Self {
         Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
     }
 
-    /// Starts a wait with a limit, at the time `now_ns` in nanoseconds.
     pub const fn within(limit: Duration, now_ns: u64) -> Self {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
@@ -69,7 +67,6 @@ impl Deadline {
         now.saturating_sub(self.since(excused)) > self.limit
     }
 
-    /// Returns the time limit of the wait.
     pub const fn limit(&self) -> u64 {
         self.limit
     }

@@ -18,10 +18,10 @@
 
 use super::{CpuAccount, Deadline};
 use analysis::units::Nanos;
-use core::fmt;
 use protocol::plan::Plan;
 use protocol::status::{LivenessSample, ThreadState};
 use std::time::Duration;
+use thiserror::Error;
 
 /// Maximum time from a thread's restart to its first duty cycle.
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,44 +32,29 @@ pub const STARVED_LIMITS: u32 = 10;
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
-/// A reason to kill a thread's process: the thread hangs, or forges its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A reason to kill a thread's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum LivenessFault {
-    /// No new heartbeat for this duration.
+    #[error("hangs: no duty cycle for {}", Nanos(.0.as_nanos() as u64))]
     Silent(Duration),
     /// The thread reported done this long ago, and its process still runs.
+    #[error("hung: reported done {} ago but has not exited", Nanos(.0.as_nanos() as u64))]
     NotExiting(Duration),
-    /// The thread's status holds values that no correct thread writes.
+    #[error("{0}")]
     Forged(ForgedStatus),
 }
 
 /// Values in a thread's status block that no correct thread writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ForgedStatus {
-    /// A heartbeat in the future.
+    #[error("forged heartbeat: it lies in the future")]
     Future,
-    /// A heartbeat earlier than the last one.
+    #[error("forged heartbeat: it went back")]
     Past,
-    /// A nonexistent state.
+    #[error("invalid thread state in status block")]
     UnknownState,
-    /// A state earlier than the last one, or a state of a run that has not started.
+    #[error("forged thread state: it went back, or is ahead of the run")]
     ImpossibleState,
-}
-
-impl fmt::Display for LivenessFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |time: &Duration| Nanos(time.as_nanos() as u64);
-        match self {
-            Self::Silent(time) => write!(f, "hangs: no duty cycle for {}", shown(time)),
-            Self::NotExiting(time) => write!(f, "hung: reported done {} ago but has not exited", shown(time)),
-            Self::Forged(ForgedStatus::Future) => f.write_str("forged heartbeat: it lies in the future"),
-            Self::Forged(ForgedStatus::Past) => f.write_str("forged heartbeat: it went back"),
-            Self::Forged(ForgedStatus::UnknownState) => f.write_str("invalid thread state in status block"),
-            Self::Forged(ForgedStatus::ImpossibleState) => {
-                f.write_str("forged thread state: it went back, or is ahead of the run")
-            }
-        }
-    }
 }
 
 /// The failure detector of all threads: deadlines, heartbeats, and whether the launcher itself was
@@ -86,7 +71,6 @@ pub struct Liveness {
     watches: Vec<ThreadWatch>,
 }
 
-/// What was observed of one thread.
 #[derive(Clone, Copy, Debug)]
 struct ThreadWatch {
     state: ThreadState,
@@ -106,15 +90,17 @@ impl Liveness {
     /// Creates a failure detector that gives each thread the plan's liveness deadline. The start
     /// barrier stays closed until all threads are ready.
     pub fn new(plan: &Plan, now: u64) -> Self {
-        let (limit, ns_per_tick) = (Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick);
+        Self::with_limit(Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick, plan.threads.len(), now)
+    }
+
+    fn with_limit(limit: Duration, ns_per_tick: f64, threads: usize, now: u64) -> Self {
         let watches = Vec::new();
         let mut new =
             Self { limit, ns_per_tick, now, awake_since: now, last_starved: now, is_open: false, watches };
-        new.watches = vec![new.new_watch(now, false); plan.threads.len()];
+        new.watches = vec![new.new_watch(now, false); threads];
         new
     }
 
-    /// Creates the state of an unobserved thread.
     fn new_watch(&self, now: u64, is_starting: bool) -> ThreadWatch {
         ThreadWatch {
             state: ThreadState::Starting,
@@ -132,7 +118,6 @@ impl Liveness {
         Deadline::new(self.ticks(limit), now).stretched_to(STARVED_LIMITS.into())
     }
 
-    /// Starts every thread's liveness deadline, when the start barrier opens.
     pub fn open(&mut self, now: u64) {
         self.is_open = true;
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
@@ -161,8 +146,7 @@ impl Liveness {
         self.awake_since
     }
 
-    /// Returns the tick at which a thread was last excused because it waited for a core. Initially
-    /// the time of creation.
+    /// Returns the tick at which a thread was last excused; initially the time of creation.
     pub const fn last_starved(&self) -> u64 {
         self.last_starved
     }
@@ -200,8 +184,7 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread has been silent long enough that its CPU time decides whether it
-    /// hangs.
+    /// Returns `true` if a thread's CPU time is needed to decide whether it hangs.
     pub fn needs_cpu_account(&self, thread: usize) -> bool {
         let watch = &self.watches[thread];
         self.is_open
@@ -221,13 +204,11 @@ impl Liveness {
         *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
     }
 
-    /// Returns `true` if a silent thread waits for a core.
     fn is_starved(&self, watch: &ThreadWatch) -> bool {
         watch.accounts.is_some_and(|(first, last)| last.is_starved_since(&first, self.limit))
     }
 
-    /// Returns `true` if a thread is silent for longer than allowed, and only the wait for a core
-    /// excuses it.
+    /// Returns `true` if only the wait for a core excuses a thread's silence.
     fn is_excused(&self, watch: &ThreadWatch) -> bool {
         let limit = self.ticks(self.limit);
         self.is_starved(watch)
@@ -249,8 +230,7 @@ impl Liveness {
         self.limit / 4
     }
 
-    /// Returns whether a thread hangs or forges its status; `None` if neither. `shares`: all
-    /// threads of its process.
+    /// Returns the fault of a thread. `shares`: all threads of its process.
     pub fn fault(&self, thread: usize, shares: &[u32]) -> Option<LivenessFault> {
         let watch = &self.watches[thread];
         if let Some(forgery) = watch.forged {

@@ -19,7 +19,6 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Starts the shutdown timeout for these processes.
     pub fn begin(length: Duration, pids: &[u32]) -> Self {
         Self::with_accounts(length, accounts(pids))
     }
@@ -62,8 +61,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Returns the tenth of a second at which a timeout of two seconds is over for a process with
-    /// such an account at each time in milliseconds.
+    /// Returns the tenth of a second at which two seconds are over, with such accounts by
+    /// millisecond.
     fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
         let mut grace = ShutdownTimeout::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
         (1..1000).find(|at| grace.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))

@@ -18,7 +18,6 @@ pub struct StallWatch {
     progress_count: u64,
 }
 
-/// The engine's progress: how many orders it has taken and settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounters {
     /// Counts everything done with an order.
@@ -34,7 +33,6 @@ impl StallWatch {
         Self::with_limit(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
     }
 
-    /// Creates a stall detector with this limit for a time without progress.
     pub const fn with_limit(limit: Duration) -> Self {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }
@@ -65,7 +63,6 @@ impl StallWatch {
         now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
-    /// Returns the time without progress after which a run counts as stalled.
     pub const fn limit(&self) -> Duration {
         Duration::from_nanos(self.deadline.limit())
     }
@@ -77,65 +74,71 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn moved(count: u64, open: u64) -> ProgressCounters {
-        ProgressCounters { count, open }
-    }
+    /// One check: when in seconds, the progress count, orders at venues, when a thread was last
+    /// starved, and whether the run stalls.
+    type Check = (f64, u64, u64, u64, bool);
 
-    /// Returns the next due time, as the supervisor does.
-    fn due(times: &[u64]) -> impl Fn(u64) -> Option<u64> + '_ {
-        |since| times.iter().copied().find(|time| *time > since)
-    }
-
-    #[test]
-    fn unreturned_orders_at_venue_stall_run() {
-        let mut stall = StallWatch::new(5 * S);
-        assert!(!stall.check_stall(S, 0, 0, moved(7, 3), due(&[100 * S])));
-        assert!(
-            !stall.check_stall(16 * S, 0, 0, moved(7, 3), due(&[100 * S])),
-            "the longest delay, and the silence"
-        );
-        assert!(stall.check_stall(16 * S + 1, 0, 0, moved(7, 3), due(&[100 * S])), "whatever is due later");
-        assert!(!stall.check_stall(16 * S + 2, 0, 0, moved(8, 2), due(&[])), "one came");
+    /// Checks a run in which orders are due at these seconds, as the supervisor does.
+    fn assert_stalls(case: &str, stall: &mut StallWatch, awake_since: u64, due: &[u64], checks: &[Check]) {
+        let due_after = |since| due.iter().map(|due| due * S).find(|time| *time > since);
+        for (now, count, open, starved, expected) in checks {
+            let (now, engine) = ((now * S as f64) as u64, ProgressCounters { count: *count, open: *open });
+            let found = stall.check_stall(now, awake_since * S, starved * S, engine, due_after);
+            assert_eq!(found, *expected, "{case}: at {now}");
+        }
     }
 
     #[test]
-    fn overdue_order_stalls_but_future_order_does_not() {
+    fn run_stalls_only_where_progress_is_expected() {
+        let cases: [(&str, u64, &[u64], &[Check]); 4] = [
+            (
+                "an order at a venue, for the longest delay and the silence, whatever is due later",
+                5,
+                &[100],
+                &[
+                    (1.0, 7, 3, 0, false),
+                    (16.0, 7, 3, 0, false),
+                    (16.1, 7, 3, 0, true),
+                    (16.2, 8, 2, 0, false),
+                ],
+            ),
+            (
+                "an order that is due in an hour, and does not come",
+                0,
+                &[3600, 7200],
+                &[(1.0, 2, 0, 0, false), (3610.0, 2, 0, 0, false), (3610.1, 2, 0, 0, true)],
+            ),
+            (
+                "reports that are waited for",
+                0,
+                &[],
+                &[(1.0, 2, 0, 0, false), (11.0, 2, 0, 0, false), (11.1, 2, 0, 0, true)],
+            ),
+            (
+                "a thread that was starved, and has run since",
+                0,
+                &[],
+                &[
+                    (1.0, 3, 1, 0, false),
+                    (16.0, 3, 1, 9, false),
+                    (30.0, 3, 1, 25, false),
+                    (35.1, 3, 1, 25, true),
+                ],
+            ),
+        ];
+        for (case, max_delay, due, checks) in cases {
+            assert_stalls(case, &mut StallWatch::new(max_delay * S), 0, due, checks);
+        }
+    }
+
+    #[test]
+    fn pause_of_launcher_and_starvation_extend_limit() {
         let mut stall = StallWatch::new(0);
-        let times = [3600 * S, 7200 * S];
-        assert!(!stall.check_stall(S, 0, 0, moved(2, 0), due(&times)));
-        assert!(!stall.check_stall(3610 * S, 0, 0, moved(2, 0), due(&times)));
-        assert!(
-            stall.check_stall(3610 * S + 1, 0, 0, moved(2, 0), due(&times)),
-            "it was due and did not come"
-        );
-    }
-
-    #[test]
-    fn starved_thread_extends_stall_limit_up_to_bound() {
+        assert_stalls("paused", &mut stall, 0, &[], &[(1.0, 2, 0, 0, false), (11.1, 2, 0, 0, true)]);
+        assert_stalls("paused", &mut stall, 5, &[], &[(11.1, 2, 0, 0, false)]);
         let mut stall = StallWatch::new(0);
-        assert!(!stall.check_stall(S, 0, 0, moved(2, 1), |_| None));
-        // A thread that is always starved.
-        let always = (2..)
-            .map(|second| second * S)
-            .find(|now| stall.check_stall(*now, 0, *now, moved(2, 1), |_| None));
-        assert_eq!(always, Some(62 * S), "since the first second, six times ten");
-        assert!(!stall.check_stall(16 * S, 0, 9 * S, moved(3, 1), |_| None), "one came");
-        assert!(!stall.check_stall(30 * S, 0, 25 * S, moved(3, 1), |_| None));
-        assert!(
-            stall.check_stall(35 * S + 1, 0, 25 * S, moved(3, 1), |_| None),
-            "everybody has run, and nothing moves"
-        );
-    }
-
-    #[test]
-    fn missing_reports_stall_run() {
-        let mut stall = StallWatch::new(0);
-        assert!(!stall.check_stall(S, 0, 0, moved(2, 0), |_| None));
-        assert!(!stall.check_stall(11 * S, 0, 0, moved(2, 0), |_| None));
-        assert!(stall.check_stall(11 * S + 1, 0, 0, moved(2, 0), |_| None));
-        assert!(
-            !stall.check_stall(11 * S + 1, 5 * S, 0, moved(2, 0), |_| None),
-            "the machine slept in between"
-        );
+        assert_stalls("starved", &mut stall, 0, &[], &[(1.0, 2, 1, 0, false)]);
+        let always: Vec<Check> = (2..=62).map(|now| (now as f64, 2, 1, now, now == 62)).collect();
+        assert_stalls("starved, six times ten seconds since the first", &mut stall, 0, &[], &always);
     }
 }

@@ -13,25 +13,22 @@ const LONG_LOCK: Duration = Duration::from_secs(2);
 /// Minimum interval between two tries.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Detects a process that holds the lock of a run's command channel for long.
+/// The lock of a run's command channel.
 pub(super) struct CommandLockWatch {
     file: Option<File>,
     last_try: Instant,
     /// Since when another process holds the lock.
     held_since: Option<Instant>,
-    /// The note was given already.
     is_noted: bool,
 }
 
 impl CommandLockWatch {
-    /// Opens the command channel of a run whose lock is watched, if it has one.
     pub fn new(plan: &Plan) -> Self {
         let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
         Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
     }
 
-    /// Checks whether the lock of the command channel is held, unless it was checked just now.
-    /// Returns a note for the user, once in a run.
+    /// Checks whether the lock is held for long. Returns a note for the user, once in a run.
     pub fn poll(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.last_try.elapsed() < INTERVAL {
@@ -60,31 +57,25 @@ impl CommandLockWatch {
 mod tests {
     use super::*;
 
-    fn watch(file: &File) -> CommandLockWatch {
-        let looked = Instant::now().checked_sub(INTERVAL).unwrap();
-        CommandLockWatch {
-            file: Some(file.try_clone().unwrap()),
-            last_try: looked,
-            held_since: None,
-            is_noted: false,
-        }
-    }
-
     #[test]
     fn a_long_lock_is_noted_once_with_its_holder() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let (ours, other) = (File::open(file.path()).unwrap(), File::open(file.path()).unwrap());
-        let mut free = watch(&ours);
-        assert_eq!((free.poll(), free.held_since), (None, None));
+        let [ours, other] = [(); 2].map(|()| File::open(file.path()).unwrap());
+        let earlier = |by| Instant::now().checked_sub(by).unwrap();
+        let mut watch = CommandLockWatch {
+            file: Some(ours),
+            last_try: earlier(INTERVAL),
+            held_since: None,
+            is_noted: false,
+        };
         other.lock().unwrap();
-        let mut watch = watch(&ours);
         assert_eq!(watch.poll(), None, "a moment is no reason");
-        watch.held_since = Instant::now().checked_sub(LONG_LOCK);
+        watch.held_since = Some(earlier(LONG_LOCK));
         assert_eq!(watch.poll(), None, "it was tried just now");
-        watch.last_try = Instant::now().checked_sub(INTERVAL).unwrap();
+        watch.last_try = earlier(INTERVAL);
         let said = watch.poll().unwrap();
         assert!(said.contains(&format!("by process {}", std::process::id())), "{said}");
-        watch.last_try = Instant::now().checked_sub(INTERVAL).unwrap();
+        watch.last_try = earlier(INTERVAL);
         assert_eq!(watch.poll(), None, "once");
     }
 }

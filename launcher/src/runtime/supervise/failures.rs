@@ -14,7 +14,6 @@ use std::time::Duration;
 const EXIT_WAIT: Duration = Duration::from_millis(200);
 
 impl Supervisor<'_> {
-    /// Returns the index in the plan of the process that owns a thread.
     pub(super) fn owner_index(&self, thread: usize) -> usize {
         let owns = |process: &protocol::plan::ProcessPlan| process.threads.contains(&(thread as u32));
         self.plan.processes.iter().position(owns).unwrap_or(0)
@@ -24,14 +23,12 @@ impl Supervisor<'_> {
         self.processes.all.get(self.owner_index(thread))
     }
 
-    /// Returns the outcome that the process that owns a thread has failed, for the given reason.
     pub(super) fn failure_of(&self, thread: usize, what: String) -> RunOutcome {
         let process = &self.processes.all[self.owner_index(thread)];
         failure(&process.name, process.pid(), what)
     }
 
-    /// Returns the failure of a process that exited too early or whose thread failed, unless its
-    /// death is contained.
+    /// Returns the failure of a process that exited too early, or whose thread failed.
     pub(super) fn check_early_exits(&mut self) -> Result<Option<RunOutcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             if self.containment.supervises(index) {
@@ -76,14 +73,13 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Returns the failure of a run because of a quarantine or memory damage that is not contained.
+    /// Returns the failure because of a quarantine or of memory damage.
     pub(super) fn check_violations(&self) -> Option<RunOutcome> {
         let (role, what) = self.containment.violation(&self.liveness, &self.processes)?;
         Some(self.failure_of(self.plan.thread_of(role)?, what))
     }
 
-    /// Returns the failure of a run because a thread hangs or forges its status, unless its death
-    /// is contained.
+    /// Returns the failure of a thread that hangs or forges its status.
     pub(super) fn check_liveness(&self) -> Option<RunOutcome> {
         let others =
             self.plan.processes.iter().enumerate().filter(|(index, _)| !self.containment.supervises(*index));

@@ -3,16 +3,13 @@
 //! sleeps until faults and deadlines are due, and otherwise it only samples the open orders.
 //!
 //! Samples must be dense while the number of open orders changes, which is at the start: so the
-//! interval grows with the elapsed time. It is short again once the last order is due. Runs whose
-//! orders have no due times (closed pacing, user-defined strategies) and runs with injected faults
-//! are polled at the default interval.
+//! interval grows with the elapsed time. It is short again once the last order is due, in runs
+//! whose orders have no due times (closed pacing, user-defined strategies), and with injected
+//! faults.
 
 use super::{POLL_INTERVAL, Supervisor};
 use analysis::kernel::WakeUps;
 use protocol::plan::Pacing;
-use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use shm::memory::header::HEADER_WORDS;
-use shm::sync::Ordering;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,9 +17,8 @@ const LONGEST: Duration = Duration::from_millis(500);
 /// A sleep is at most this share of the time since the start.
 const SHARE: u32 = 4;
 
-/// Returns the longest sleep at `since` after the start, if the last order is due at `last_due`;
-/// `None` if unknown.
-fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
+/// Returns the longest sleep at `since` after the start; `last_due` is `None` if unknown.
+pub(super) fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
     match last_due.and_then(|due| due.checked_sub(since)).filter(|left| !left.is_zero()) {
         Some(left) => (since / SHARE).clamp(POLL_INTERVAL, LONGEST).min(left.max(Duration::from_millis(1))),
         None => POLL_INTERVAL,
@@ -30,25 +26,19 @@ fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
 }
 
 impl Supervisor<'_> {
-    /// Returns the time after the start at which the last order is due. `None` if unknown or if
-    /// faults are injected.
+    /// Returns when the last order is due after the start; `None` if unknown, or with faults.
     pub(super) fn last_due(&self) -> Option<Duration> {
         let trading = self.plan.trading();
         let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
         if !is_scheduled || !self.plan.faults.is_empty() {
             return None;
         }
-        let last = |(strategy, schedule): (u16, &shm::memory::ReadOnlyWords)| {
-            let entry = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
-            Some(schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed))
+        let last = |strategy: u16| {
+            let order = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
+            Some(self.due_ns(strategy, order))
         };
-        let due = (0..).zip(self.schedules).filter_map(last).max()?;
+        let due = (0..trading.strategies).filter_map(last).max()?;
         Some(Duration::from_nanos(due))
-    }
-
-    /// Returns the longest time that the launcher sleeps between two polls while orders are sent.
-    pub(super) fn firing_pause(&self, last_due: Option<Duration>) -> Duration {
-        pause(Duration::from_nanos(self.now_ns()), last_due)
     }
 
     /// Returns how often the launcher has slept so far, and the current time.
@@ -76,38 +66,24 @@ fn sleeps(tasks: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
-    use std::time::Instant;
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// Returns the number of polls from the start until the last order is due.
-    fn looks(last_due: Option<Duration>, until: Duration) -> u32 {
-        let (mut now, mut looks) = (Duration::ZERO, 0);
-        while now < until {
-            now += pause(now, last_due);
-            looks += 1;
+    #[test]
+    fn polls_are_close_at_the_start_and_few_afterwards() {
+        for (since, last_due, expected) in [
+            (Duration::ZERO, Some(5_000 * MS), POLL_INTERVAL),
+            (1_000 * MS, Some(5_000 * MS), 250 * MS),
+            (60_000 * MS, Some(600_000 * MS), LONGEST),
+            (4_990 * MS, Some(5_000 * MS), 10 * MS),
+            (5_000 * MS, Some(5_000 * MS), POLL_INTERVAL),
+            (9_000 * MS, Some(5_000 * MS), POLL_INTERVAL),
+            (1_000 * MS, Some(Duration::MAX), 250 * MS),
+            (Duration::MAX, Some(Duration::MAX), POLL_INTERVAL),
+            (1_000 * MS, None, POLL_INTERVAL),
+        ] {
+            assert_eq!(pause(since, last_due), expected, "{since:?} of {last_due:?}");
         }
-        looks
-    }
-
-    #[test]
-    fn looks_are_close_at_the_start_and_few_afterwards() {
-        assert_eq!(pause(Duration::ZERO, Some(5_000 * MS)), POLL_INTERVAL);
-        assert_eq!(pause(1_000 * MS, Some(5_000 * MS)), 250 * MS);
-        assert_eq!(pause(60_000 * MS, Some(600_000 * MS)), LONGEST);
-        let due = 6_000 * MS;
-        assert!(looks(Some(due), due) < 5 * 6, "{}", looks(Some(due), due));
-        assert_eq!(looks(None, due), 120, "who knows nothing looks as often as before");
-    }
-
-    #[test]
-    fn the_end_is_not_slept_through() {
-        assert_eq!(pause(4_990 * MS, Some(5_000 * MS)), 10 * MS);
-        assert_eq!(pause(5_000 * MS, Some(5_000 * MS)), POLL_INTERVAL);
-        assert_eq!(pause(9_000 * MS, Some(5_000 * MS)), POLL_INTERVAL);
-        assert_eq!(pause(1_000 * MS, Some(Duration::MAX)), 250 * MS, "whatever a schedule says");
-        assert_eq!(pause(Duration::MAX, Some(Duration::MAX)), POLL_INTERVAL);
     }
 
     #[test]
@@ -121,18 +97,5 @@ mod tests {
         }
         assert_eq!(sleeps(tasks.path()), Some(5));
         assert_eq!(sleeps(Path::new("/nowhere")), None);
-        // A separate process: threads of this one exit while the test runs, and their sleeps with
-        // them.
-        let mut child = Command::new("sh").args(["-c", "while :; do sleep 0.01; done"]).spawn().unwrap();
-        let tasks = format!("/proc/{}/task", child.id());
-        let (begun, before) = (Instant::now(), sleeps(Path::new(&tasks)).unwrap());
-        let mut has_slept = false;
-        while !has_slept && begun.elapsed() < Duration::from_secs(30) {
-            std::thread::sleep(MS);
-            has_slept = sleeps(Path::new(&tasks)).unwrap() > before;
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert!(has_slept);
     }
 }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 /// The bounded wait for the last reports of an interrupted run.
 pub(super) struct DrainWait {
-    deadline: Deadline,
+    pub deadline: Deadline,
     /// Progress count at the last poll, and when it last changed.
-    last_progress: (u64, u64),
+    pub last_progress: (u64, u64),
 }
 
 impl Supervisor<'_> {
@@ -27,11 +27,6 @@ impl Supervisor<'_> {
         let now = self.now_ns();
         deadline.mark_awake(now);
         deadline.is_over(now, self.ns(self.liveness.last_starved()))
-    }
-
-    /// Begins the wait for the last reports of an interrupted run.
-    pub(super) fn begin_drain(&self, limit: Duration) -> DrainWait {
-        DrainWait { deadline: self.deadline(limit), last_progress: (0, self.now_ns()) }
     }
 
     /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine
@@ -50,7 +45,7 @@ impl Supervisor<'_> {
 
     /// Reads the CPU time of every thread that has been silent for half of its deadline.
     pub(super) fn query_cpu_accounts(&mut self) {
-        for thread in 0..self.threads.len() {
+        for thread in 0..self.plan.threads.len() {
             if self.liveness.needs_cpu_account(thread) {
                 // Only of a process that still runs: its id may be reused otherwise.
                 let process = self.owner_of(thread).filter(|process| process.status.is_none());
@@ -97,6 +92,12 @@ impl Supervisor<'_> {
         Some(ProgressCounters { count, open: at_venues(&engine) })
     }
 
+    /// Returns when an order of a strategy is due by its schedule, in nanoseconds since the start.
+    pub(super) fn due_ns(&self, strategy: u16, order: usize) -> u64 {
+        let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
+        self.segments.schedules[usize::from(strategy)].load(at, Ordering::Relaxed)
+    }
+
     /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
     /// start.
     pub(super) fn due_after(&self, strategy: u16, since_ns: u64) -> Option<u64> {
@@ -104,16 +105,13 @@ impl Supervisor<'_> {
         if trading.pacing_of(strategy) == Pacing::Closed {
             return None;
         }
-        let schedule = &self.schedules[usize::from(strategy)];
         let orders = trading.orders[usize::from(strategy)] as usize;
-        // The time when it is due is an entry's first word, and entries come in its order.
-        let due =
-            |entry: usize| schedule.load(HEADER_WORDS + entry * SCHEDULE_ENTRY_WORDS, Ordering::Relaxed);
+        // Entries come in the order of their times.
         let (mut from, mut to) = (0, orders);
         while from < to {
             let middle = from.midpoint(to);
-            if due(middle) <= since_ns { from = middle + 1 } else { to = middle }
+            if self.due_ns(strategy, middle) <= since_ns { from = middle + 1 } else { to = middle }
         }
-        (from < orders).then(|| due(from))
+        (from < orders).then(|| self.due_ns(strategy, from))
     }
 }

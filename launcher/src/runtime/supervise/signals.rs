@@ -1,7 +1,7 @@
-//! Injects the faults that are signals ([`crate::faults::schedule`]).
+//! Injects the faults that are signals ([`crate::faults`]).
 
 use super::{BUSY_POLL_INTERVAL, Supervisor};
-use crate::faults::schedule::{DueFault, Presence};
+use crate::faults::{DueFault, Presence};
 use crate::runtime::process::Process;
 use protocol::plan::{FaultKind, Role};
 use protocol::role::RoleKind;
@@ -16,14 +16,14 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn ns(&self, ticks: u64) -> u64 {
-        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+        (ticks.saturating_sub(self.record.clock.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
     /// Returns the time until the next fault is to be injected. If one is due and waits for its
     /// victim to start, until the next poll.
     pub(super) fn until_fault(&self) -> Duration {
         match self.faults.next_due_ns() {
-            Some(due) if self.start_ticks > 0 => {
+            Some(due) if self.record.clock.start_ticks > 0 => {
                 let left = due.checked_sub(self.now_ns()).filter(|left| *left > 0);
                 left.map_or(BUSY_POLL_INTERVAL, Duration::from_nanos)
             }
@@ -38,17 +38,13 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn signal_faults(&mut self) {
-        if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
+        if self.record.clock.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
         }
         let now = self.now_ns();
         let strategies = 0..self.plan.trading().strategies;
         let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy)).collect();
-        let mut due = Vec::new();
-        while let Some(fault) = self.faults.pop_due(now, |strategy| presences[usize::from(strategy)]) {
-            due.push(fault);
-        }
-        for DueFault { fault: which, kind, target, .. } in due {
+        for DueFault { fault: which, kind, target, .. } in self.faults.take_due(now, &presences) {
             let stops = kind == FaultKind::Stop;
             let Some(role) = target else {
                 if !stops {
@@ -88,7 +84,7 @@ impl Supervisor<'_> {
     }
 
     fn process_of(&self, role: Role) -> Option<&Process> {
-        self.owner_of(self.plan.thread_of(role)?)
+        self.processes.all.get(self.plan.process_of(role)?)
     }
 }
 
@@ -108,20 +104,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_waited_for_who_will_not_come() {
+    fn only_strategies_that_can_run_are_waited_for() {
         use ThreadState::{Done, Failed, Ready, Running, Starting};
-        let mut there = Vec::new();
+        let mut found = Vec::new();
         // `None`: the plan has no thread for it.
         for state in [None, Some(Starting), Some(Ready), Some(Running), Some(Done), Some(Failed)] {
             for (is_living, has_process) in [(true, true), (true, false), (false, true), (false, false)] {
-                let presence = presence(state, is_living, has_process);
-                if presence != Presence::Gone {
-                    there.push((state.unwrap(), is_living, has_process, presence));
-                }
+                found.push((state, is_living, has_process, presence(state, is_living, has_process)));
             }
         }
-        let begins = (Ready, true, true, Presence::Starting);
-        let runs = [true, false].map(|has_process| (Running, true, has_process, Presence::Running));
-        assert_eq!(there, [begins, runs[0], runs[1]]);
+        found.retain(|(.., presence)| *presence != Presence::Gone);
+        let begins = (Some(Ready), true, true, Presence::Starting);
+        let runs = [true, false].map(|has_process| (Some(Running), true, has_process, Presence::Running));
+        assert_eq!(found, [begins, runs[0], runs[1]]);
     }
 }

@@ -6,14 +6,15 @@
 //! progress for some seconds and no order is due. That is before the run counts as stalled. Then
 //! exchanges close and the engine drains.
 
-use super::{POLL_INTERVAL, PhaseEnd, SHUTDOWN_GRACE, Supervisor, has_drained, orchestrator};
+use super::{POLL_INTERVAL, SHUTDOWN_GRACE, Supervisor, has_drained, orchestrator};
+use crate::runtime::setup::count;
 use crate::runtime::stuck::StallWatch;
 use analysis::record::RunOutcome;
 use anyhow::Result;
 use protocol::control::RunState;
-use protocol::labels::{Counter, ExchangeCounter, GatewayCounter, OrchestratorCounter};
+use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter};
 use protocol::plan::{Plan, Role};
-use protocol::status::{self, StatusField, ThreadState};
+use protocol::status::{StatusField, ThreadState};
 use protocol::tape::TapeView;
 use shm::memory::ReadOnlyWords;
 use std::time::{Duration, Instant};
@@ -23,29 +24,29 @@ const ENGINE_IDLE: Duration = Duration::from_millis(20);
 /// Poll interval near the end.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum time without progress at the end of trading.
-const QUIET: Duration = Duration::from_secs(5);
+pub(super) const QUIET: Duration = Duration::from_secs(5);
 
 impl Supervisor<'_> {
     /// Waits until every thread reports ready.
-    pub(super) fn wait_until_ready(&mut self, timeout: Duration) -> Result<PhaseEnd> {
+    pub(super) fn wait_until_ready(&mut self, timeout: Duration) -> Result<RunOutcome> {
         let began = Instant::now();
         let mut deadline = self.deadline(timeout);
         loop {
             self.note_ready_processes();
-            let late = (0..self.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
-            let Some(late) = late else { return Ok(PhaseEnd::Completed) };
+            let late = (0..self.plan.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
+            let Some(late) = late else { return Ok(RunOutcome::Complete) };
             if self.signals.take_requests() > 0 {
-                return Ok(PhaseEnd::Interrupted);
+                return Ok(RunOutcome::Interrupted);
             }
             if self.is_wait_over(&mut deadline) {
                 let what =
                     format!("hangs at the start: not ready after {timeout:?}{}", self.attach_hint(late));
-                return Ok(PhaseEnd::Failed(self.failure_of(late, what)));
+                return Ok(self.failure_of(late, what));
             }
             // The interval grows with the time: each start-up is known to within a twentieth.
             let pause = (began.elapsed() / 20).clamp(Duration::from_millis(1), POLL_INTERVAL);
             if let Some(outcome) = self.poll_within(pause)? {
-                return Ok(PhaseEnd::Failed(outcome));
+                return Ok(outcome);
             }
         }
     }
@@ -66,11 +67,6 @@ impl Supervisor<'_> {
         program.map_or_else(String::new, |program| format!(": {program} has not attached (bh_attach)"))
     }
 
-    /// Returns a stall detector for the end of trading, if the plan has exchanges.
-    pub(super) fn watch_for_close(&self) -> Option<StallWatch> {
-        self.plan.trading().books().next().map(|_| StallWatch::with_limit(QUIET))
-    }
-
     /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
     /// `sent`: orders sent so far.
     pub(super) fn is_trading_over(&self, quiet: &mut StallWatch, sent: u64) -> bool {
@@ -78,7 +74,7 @@ impl Supervisor<'_> {
         let is_any_due = || self.awaited().any(|strategy| self.due_after(strategy, now).is_some());
         let of_dead = |gateway| self.containment.orders_of_dead(gateway);
         (sent >= self.plan.trading().total_orders()
-            && have_all_arrived(self.plan, self.threads, sent, of_dead))
+            && have_all_arrived(self.plan, &self.segments.threads, sent, of_dead))
             || (!is_any_due() && self.is_stalled(quiet))
     }
 
@@ -91,9 +87,9 @@ impl Supervisor<'_> {
             TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
         };
         let close = |all: &mut Self| {
-            let is_any_open = all.tapes.iter().any(is_open);
+            let is_any_open = all.segments.tapes.iter().any(is_open);
             if is_any_open {
-                all.control.set_state(RunState::Drain);
+                all.segments.control.set_state(RunState::Drain);
             }
             is_any_open
         };
@@ -171,12 +167,6 @@ pub fn have_all_arrived(
     dispatched.saturating_add(engine.get(OrchestratorCounter::Rejected)) >= sent
         && at_gateways >= dispatched
         && trading.books().all(at_exchange)
-}
-
-fn count(plan: &Plan, threads: &[ReadOnlyWords], role: Role, counter: impl Counter) -> u64 {
-    plan.thread_of(role).map_or(0, |thread| {
-        status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
-    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use shm::memory::{AtomicWords, Region};
 use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
-use system::floor::{self, FloorSample, wait};
+use system::floor::{self, wait};
 
 /// Batches that round trips are cut into: a preemption spoils one and not the median.
 const BATCHES: u64 = 50;
@@ -96,9 +96,9 @@ impl Other {
 
     fn floor(&self, trips: u64) -> f64 {
         self.ask(Job::Floor, 0, || {
-            let sample = floor::measure(&self.line[0], trips as u32);
+            let round_trip = floor::measure(&self.line[0], trips as u32);
             floor::stop_answering(&self.line[0]);
-            sample.median_ns
+            round_trip
         })
     }
 }
@@ -150,7 +150,7 @@ pub fn sampler<S: Send + 'static, R: Send + 'static>(
                 }
                 batches.push((Monotonic.now() - start) as f64 / each as f64);
             }
-            FloorSample::from_batches(batches).median_ns
+            floor::median(batches)
         });
         let count = trips * 20;
         let stream_ns = other.ask(Job::Stream, count, || {

@@ -8,23 +8,33 @@
 mod attempts;
 mod files;
 
-use crate::common::itself;
 use attempts::{attempts, shared_page};
 use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::os::fd::AsRawFd;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use system::memory;
 use system::sandbox::{STDERR_BYTES, STRATEGY, SandboxError, SandboxLayer, SandboxProfile, missing};
 
 /// The environment variable with the layers that the child sets up.
 const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
 
-/// Runs a test of this binary in its own process. Returns its stderr, which is a file, as for a
-/// role.
+/// Returns `true`, and says why, where tests of the sandbox are skipped.
+fn is_sandbox_missing() -> bool {
+    let missing = missing().join("; ");
+    if !missing.is_empty() {
+        eprintln!("SKIPPED: {missing}");
+    }
+    !missing.is_empty()
+}
+
+/// Runs an ignored test of this binary alone in its process, on one thread, so that it may change
+/// the process. Returns its stderr, which is a file, as for a role.
 fn child(test: &str, layers: &str) -> String {
     let mut said = tempfile::tempfile().unwrap();
-    let status = itself(&format!("sandbox::{test}"))
+    let test = format!("sandbox::{test}");
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &test, "--ignored", "--nocapture"])
         .env(LAYERS, layers)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -96,8 +106,7 @@ fn refused(layers: &str) -> BTreeSet<String> {
 
 /// Asserts that this layer alone refuses these attempts, and that all are allowed without layers.
 fn assert_refuses(layers: &str, what: &[&str]) {
-    if !missing().is_empty() {
-        eprintln!("SKIPPED: {}", missing().join("; "));
+    if is_sandbox_missing() {
         return;
     }
     let (alone, nothing) = (refused(layers), refused("none"));
@@ -111,8 +120,7 @@ fn assert_refuses(layers: &str, what: &[&str]) {
 
 #[test]
 fn attempts_of_hostile_strategy_are_refused() {
-    if !missing().is_empty() {
-        eprintln!("SKIPPED: {}", missing().join("; "));
+    if is_sandbox_missing() {
         return;
     }
     let said = child("inside", "all");
@@ -218,8 +226,7 @@ fn sending() {
 
 #[test]
 fn kernel_messages_cannot_carry_descriptors() {
-    if !missing().is_empty() {
-        eprintln!("SKIPPED: {}", missing().join("; "));
+    if is_sandbox_missing() {
         return;
     }
     for (layers, sendmsg) in [("all", -1), ("calls", -1), ("none", 0)] {
@@ -246,8 +253,7 @@ fn talkative() {
 
 #[test]
 fn stderr_output_ends_at_limit() {
-    if !missing().is_empty() {
-        eprintln!("SKIPPED: {}", missing().join("; "));
+    if is_sandbox_missing() {
         return;
     }
     for layers in ["limits", "all"] {

@@ -9,22 +9,12 @@ const fn pulse(state: u64, heartbeat_ticks: u64) -> LivenessSample {
 
 /// Two threads, a tick is a nanosecond, the barrier opens at 0.
 fn liveness() -> Liveness {
-    let watches = Vec::new();
-    let mut liveness = Liveness {
-        limit: LIMIT,
-        ns_per_tick: 1.0,
-        now: 0,
-        awake_since: 0,
-        last_starved: 0,
-        is_open: true,
-        watches,
-    };
-    liveness.watches = vec![liveness.new_watch(0, false); 2];
+    let mut liveness = Liveness::with_limit(LIMIT, 1.0, 2, 0);
+    liveness.open(0);
     liveness
 }
 
-/// Looks every 100 ms from `from` to `to` (ms) at thread 0, which publishes the value of `says` at
-/// that time (ns).
+/// Observes thread 0 every 100 ms, in milliseconds. `says`: its pulse by nanoseconds.
 fn watch(
     liveness: &mut Liveness,
     from: u64,
