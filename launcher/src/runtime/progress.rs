@@ -44,10 +44,6 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    pub fn set_message(&self, what: String) {
-        self.bar.set_message(what);
-    }
-
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }

@@ -2,10 +2,9 @@
 //! messages. This needs Python with the package `perfetto` (`BULKHEAD_PYTHON` names another one
 //! than python3); otherwise the test prints a note.
 
-use crate::common::{Launcher, output, text};
+use crate::common::{Launcher, list, number, output, output_of, skip};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
-use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -14,20 +13,16 @@ fn python() -> String {
 }
 
 /// Runs a script that needs a package; `None`, and a loud word, where it is not there.
-pub fn asked(package: &str, script: &str, args: &[&Path]) -> Option<Value> {
-    let has = Command::new(python()).args(["-c", &format!("import {package}")]).output();
-    if !has.is_ok_and(|output| output.status.success()) {
-        let words = format!(
-            "SKIPPED: no {package} for {}, its export was not opened (pip install {package})",
-            python()
-        );
-        // Not `eprintln!`, which a passing test swallows.
-        let _ = writeln!(std::io::stderr(), "{words}");
+fn asked(package: &str, script: &str, args: &[&Path]) -> Option<Value> {
+    if output_of(Command::new(python()).args(["-c", &format!("import {package}")])).code != Some(0) {
+        let python = python();
+        skip(&format!("no {package} for {python}, its export was not opened (pip install {package})"));
         return None;
     }
-    let output = Command::new(python()).args(["-c", script]).args(args).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    let answer = output_of(Command::new(python()).args(["-c", script]).args(args));
+    let read = answer.json();
+    answer.succeeds();
+    Some(read)
 }
 
 /// Slices of a track must nest, begins and ends match, and flows have a beginning and an end.
@@ -65,75 +60,49 @@ print(json.dumps({'errors': errors, 'names': sorted(names.values()), 'kinds': ki
 #[test]
 fn exports_are_read_by_what_they_are_for() {
     let launcher = Launcher::new();
-    let flags = [
-        "--strategies",
-        "2",
-        "--venues",
-        "2",
-        "--orders",
-        "2000",
-        "--window",
-        "400ms",
-        "--delay",
-        "uniform:1ms..20ms",
-        "--isolation",
-        "process",
-        "--idle",
-        "park",
-        "--on-death",
-        "restart",
-        "--fault",
-        "kill:strategy-1@150ms",
-    ];
-    let summary = launcher.summary(&flags);
-    let folder = launcher.folders().remove(0);
+    let summary = launcher.summary(
+        "--strategies 2 --venues 2 --orders 2000 --window 400ms --delay uniform:1ms..20ms --isolation process \
+         --idle park --on-death restart --fault kill:strategy-1@150ms",
+    );
+    let returned = number(&summary["orders"]["returned"]);
     let to = tempfile::tempdir().unwrap();
     let trace = to.path().join("t");
-    let [run, path] = [&folder, &trace].map(|path| path.to_str().unwrap());
-    let exported = output(&["export", run, "--perfetto", path]);
-    assert!(exported.status.success(), "{}", text(&exported.stderr));
-    let figure = |path: &str| summary.pointer(path).unwrap_or_else(|| panic!("no {path}")).as_u64().unwrap();
-
+    let run = launcher.folder();
+    output(&format!("export {} --perfetto {}", run.display(), trace.display())).succeeds();
     if let Some(read) = asked("perfetto", TRACE, &[&trace]) {
         assert_eq!(read["errors"], serde_json::json!([]), "{read:#}");
-        let names = read["names"].as_array().unwrap();
+        let names = list(&read["names"]);
         for name in ["strategy-0", "strategy-1", "engine", "strategy-1 incidents"] {
             assert!(names.contains(&name.into()), "{names:?}");
         }
-        assert!(read["kinds"]["order"].as_u64() > Some(5_000) && read["kinds"]["incident"] == 1, "{read:#}");
+        assert!(number(&read["kinds"]["order"]) > 5_000 && read["kinds"]["incident"] == 1, "{read:#}");
         // Every order that was sent is a flow; those that came back have an end.
-        assert!(read["flows"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
-        assert!(read["ended"].as_u64() >= Some(figure("/orders/returned")), "{read:#}");
+        assert!(number(&read["flows"]) >= returned && number(&read["ended"]) >= returned, "{read:#}");
     }
 }
 
 #[test]
 fn replayed_flow_has_the_orders_of_its_run() {
     let launcher = Launcher::new();
-    let shape = ["--strategies", "3", "--venues", "2", "--delay", "uniform:1ms..5ms", "--idle", "park"];
-    let death = ["--on-death", "restart", "--fault", "kill:strategy-1@100ms"];
+    let shape = "--strategies 3 --venues 2 --delay uniform:1ms..5ms --idle park";
     let to = tempfile::tempdir().unwrap();
-    let mut known = Vec::new();
     // The orders that a run sent: of their ids what counts is the strategy.
     let order = |line: &str| -> Vec<String> {
         let mut fields: Vec<String> = line.split(',').map(String::from).collect();
         fields[3] = fields[3].parse().map_or_else(|_| fields[3].clone(), |id: u64| (id % 3).to_string());
         fields
     };
-    let mut run = |flags: &[&str], name: &str| {
-        let summary = launcher.summary(&[&shape, flags].concat());
-        let folder = launcher.folders().into_iter().find(|folder| !known.contains(folder)).unwrap();
+    let run = |flags: &str, name: &str| {
+        let summary = launcher.summary(&format!("{shape} {flags}"));
         let path = to.path().join(name);
-        let words = ["export", folder.to_str().unwrap(), "--flow", path.to_str().unwrap()];
-        let exported = output(&words);
-        assert!(exported.status.success(), "{}", text(&exported.stderr));
-        known.push(folder);
+        output(&format!("export {} --flow {}", launcher.folder().display(), path.display())).succeeds();
         let flow = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(flow.lines().count() as u64, 1 + summary["orders"]["sent"].as_u64().unwrap());
-        (flow.lines().map(order).collect::<Vec<_>>(), path.to_str().unwrap().to_owned())
+        assert_eq!(flow.lines().count() as u64, 1 + number(&summary["orders"]["sent"]));
+        (flow.lines().map(order).collect::<Vec<_>>(), path)
     };
-    let (sent, path) = run(&[&["--orders", "3000", "--window", "300ms"][..], &death].concat(), "a.csv");
-    let replay = ["--technique", "linked", "--isolation", "thread", "--schedule", &path];
+    let death = "--on-death restart --fault kill:strategy-1@100ms";
+    let (sent, path) = run(&format!("--orders 3000 --window 300ms {death}"), "a.csv");
+    let replay = format!("--technique linked --isolation thread --schedule {}", path.display());
     let (replayed, _) = run(&replay, "b.csv");
     assert!(sent == replayed, "the replay sent other orders, or at other times");
 }
@@ -141,24 +110,11 @@ fn replayed_flow_has_the_orders_of_its_run() {
 #[test]
 fn table_of_orders_has_the_figures_of_its_run() {
     let launcher = Launcher::new();
-    let flags = [
-        "--strategies",
-        "2",
-        "--orders",
-        "2000",
-        "--window",
-        "300ms",
-        "--delay",
-        "fixed:1ms",
-        "--idle",
-        "park",
-    ];
-    let summary = launcher.summary(&flags);
-    let folder = launcher.folders().remove(0);
+    let summary =
+        launcher.summary("--strategies 2 --orders 2000 --window 300ms --delay fixed:1ms --idle park");
     let to = tempfile::tempdir().unwrap();
     let path = to.path().join("orders.csv");
-    let exported = output(&["export", folder.to_str().unwrap(), "--csv", path.to_str().unwrap()]);
-    assert!(exported.status.success(), "{}", text(&exported.stderr));
+    output(&format!("export {} --csv {}", launcher.folder().display(), path.display())).succeeds();
     let mut reader = csv::Reader::from_path(&path).unwrap();
     let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
     assert_eq!(summary["orders"]["sent"], rows.len());
@@ -181,13 +137,7 @@ fn table_of_orders_has_the_figures_of_its_run() {
 
 #[test]
 fn an_export_of_nothing_is_refused() {
-    for args in [
-        &["export", "runs/x"][..],
-        &["export", "/no/such", "--perfetto"],
-        &["export", "/no/such", "--perfetto", "/dev/null"],
-        &["export", "runs/x", "--perfetto", "/dev/null", "--partitioned"],
-    ] {
-        let refused = output(args);
-        assert!(!refused.status.success(), "{args:?}");
+    for args in ["runs/x", "/no/such --perfetto", "/no/such --perfetto /dev/null", "runs/x --partitioned"] {
+        assert_ne!(output(&format!("export {args}")).code, Some(0), "{args}");
     }
 }

@@ -1,7 +1,7 @@
 //! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed
 //! gives the same run, and what is broken on purpose is found.
 
-use crate::common::{concurrently, output, slow, text};
+use crate::common::{concurrently, output, slow};
 use analysis::fitness::Fitness;
 use launcher::simulate::broken::{Defect, LogCorruption};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
@@ -40,20 +40,9 @@ fn hundreds_of_runs_hold() {
     // What is drawn takes place: enough of everything, on every technique that can outlive a death.
     assert!(total.returned > 20 * seeds && total.incidents > seeds / 5, "{total:?}");
     assert!(total.quarantined > seeds / 50 && total.restarted > seeds / 10, "{total:?}");
-    for kind in [
-        "peace",
-        "switched",
-        "interrupted",
-        "deaths",
-        "scribble",
-        "flood",
-        "garbage",
-        "foreign-id",
-        "wrong-epoch",
-    ]
-    .into_iter()
-    .chain(["repeat", "gap", "unknown-venue", "forge", "feign", "lose", "hold", "comebacks"])
-    {
+    let kinds = "peace switched interrupted deaths scribble flood garbage foreign-id wrong-epoch repeat gap \
+                 unknown-venue forge feign lose hold comebacks";
+    for kind in kinds.split(' ') {
         assert!(by_kind.contains_key(kind), "no run with {kind}: {by_kind:?}");
     }
     for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
@@ -67,8 +56,7 @@ fn hundreds_of_runs_hold() {
 #[test]
 fn run_ends_after_engine_has_drained() {
     for (seed, technique) in [("3595", "crossbeam-channel"), ("21154", "array-queue")] {
-        let run = output(&["simulate", "--seed", seed, "--technique", technique]);
-        assert!(run.status.success(), "{seed}: {}", text(&run.stderr));
+        output(&format!("simulate --seed {seed} --technique {technique}")).succeeds();
     }
 }
 
@@ -229,49 +217,31 @@ fn each_log_that_lies_is_found() {
 
 #[test]
 fn a_failing_seed_is_named_and_replays() {
-    let args = ["simulate", "--seeds", "60", "--technique", "spsc-mux", "--broken", "doubles"];
-    let found = output(&args);
-    let stderr = text(&found.stderr);
-    assert_eq!(found.status.code(), Some(1), "{stderr}");
-    let again = stderr.lines().find_map(|line| line.trim().strip_prefix("replay: launcher ")).unwrap();
-    let args: Vec<&str> = again.split(' ').collect();
-    let (once, twice) = (output(&args), output(&args));
-    assert_eq!((once.status.code(), &once.stdout), (Some(1), &twice.stdout));
-    assert!(stderr.contains(text(&once.stderr).trim()), "{stderr}\n{}", text(&once.stderr));
+    let found = output("simulate --seeds 60 --technique spsc-mux --broken doubles").fails(1, &[]);
+    let again = found.stderr.lines().find_map(|line| line.trim().strip_prefix("replay: launcher ")).unwrap();
+    let (once, twice) = (output(again).fails(1, &[]), output(again));
+    assert_eq!(once.stdout, twice.stdout);
+    assert!(found.stderr.contains(once.stderr.trim()), "{found:?}\n{once:?}");
 }
 
 #[test]
 fn the_command_tells_what_it_did() {
-    let json = output(&["simulate", "--seeds", "50", "--json"]);
-    assert_eq!(json.status.code(), Some(0), "{}", text(&json.stderr));
-    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
-    assert_eq!(value["total"]["runs"], 50);
-    assert_eq!(value["failed"], serde_json::json!([]));
-    assert_eq!(
-        json.stdout,
-        output(&["simulate", "--seeds", "50", "--json"]).stdout,
-        "whoever simulated what"
-    );
-    let recovery = text(&output(&["simulate", "--crash-recovery", "--seed", "1"]).stdout).to_owned();
-    assert!(
-        recovery.contains(" recovered;") && recovery.contains("\nNo promise was broken.\n"),
-        "{recovery}"
-    );
+    let json = output("simulate --seeds 50 --json");
+    let value = json.json();
+    assert_eq!((&value["total"]["runs"], &value["failed"]), (&50.into(), &serde_json::json!([])));
+    assert_eq!(json.succeeds(), output("simulate --seeds 50 --json").stdout, "whoever simulated what");
+    let recovery = output("simulate --crash-recovery --seed 1").stdout;
+    assert!(recovery.contains(" recovered;"), "{recovery}");
+    assert!(recovery.contains("\nNo promise was broken.\n"), "{recovery}");
     assert!(recovery.trim_end().ends_with(&Fitness::simulated().sentence()), "{recovery}");
-    let wrong = output(&["simulate", "--comebacks", "--seeds", "200", "--mistake", "sends-again"]);
-    assert_eq!(wrong.status.code(), Some(1));
-    let broken = text(&wrong.stdout).lines().rev().nth(1).unwrap_or_default().to_owned();
-    assert!(broken.starts_with("A promise was broken in ") && broken.ends_with("; see above."), "{broken}");
-    let again = text(&wrong.stderr);
     // The name of version 0.2 is still accepted; messages have the new one.
-    assert!(again.contains(" --crash-recovery --mistake sends-again"), "{again}");
-    let people = output(&["simulate", "--seeds", "10"]);
-    assert!(
-        text(&people.stdout).contains("\nNo promise was broken in 10 runs.\n") && people.status.success()
-    );
-    let one = output(&["simulate", "--seed", "3"]);
-    assert!(text(&one.stdout).starts_with("seed 3: "), "{}", text(&one.stdout));
-    let refused = output(&["simulate", "--technique", "pipe"]);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("--technique pipe"), "{}", text(&refused.stderr));
+    let wrong = output("simulate --comebacks --seeds 200 --mistake sends-again");
+    let wrong = wrong.fails(1, &[" --crash-recovery --mistake sends-again"]);
+    let broken = wrong.stdout.lines().rev().nth(1).unwrap_or_default();
+    assert!(broken.starts_with("A promise was broken in ") && broken.ends_with("; see above."), "{broken}");
+    let people = output("simulate --seeds 10").succeeds();
+    assert!(people.contains("\nNo promise was broken in 10 runs.\n"), "{people}");
+    let one = output("simulate --seed 3").stdout;
+    assert!(one.starts_with("seed 3: "), "{one}");
+    output("simulate --technique pipe").fails(2, &["--technique pipe"]);
 }

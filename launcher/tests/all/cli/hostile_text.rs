@@ -1,7 +1,7 @@
 //! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or
 //! becomes a tag.
 
-use crate::common::bounded;
+use crate::common::output;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::record::{Incident, RunOutcome, RunRecord};
@@ -17,40 +17,34 @@ fn is_plain(text: &str) -> bool {
 }
 
 /// Runs a command, and gives what it printed, which nothing in a terminal obeys.
-fn printed(args: &[&str]) -> String {
-    let (code, stdout, stderr) = bounded(args);
-    assert!(matches!(code, Some(0..=2)), "{args:?}: {code:?} {stderr}");
-    assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
-    for said in [&stdout, &stderr] {
-        assert!(is_plain(said), "{args:?}: {said:?}");
-    }
-    stdout + &stderr
+fn printed(line: &str) -> String {
+    let result = output(line);
+    assert!(matches!(result.code, Some(0..=2)), "{line}: {result:?}");
+    assert!(!result.stderr.contains("panicked") && is_plain(&result.said()), "{line}: {result:?}");
+    result.said()
 }
 
 fn all_commands(shelf: &Path) -> String {
-    let run = shelf.join("run");
-    let (shelf, run) = (shelf.to_str().unwrap(), run.to_str().unwrap());
-    let mut said = String::new();
-    for args in [
-        &["list", shelf][..],
-        &["list", shelf, "--json"],
-        &["report", run],
-        &["report", run, "--json"],
-        &["report", run, "--html"],
-        &["inspect", run],
-        &["inspect", run, "--json"],
-        &["inspect", run, "--csv"],
-        &["inspect", run, "--worst", "3"],
-        &["inspect", run, "--order", "0/3"],
-        &["compare", run, run],
-        &["open", run],
-        &["sweep", "--resume", run],
-        &["bill", run],
-        &["lab", "--resume", run],
+    let run = shelf.join("run").display().to_string();
+    let shelf = shelf.display();
+    let mut said = printed(&format!("list {shelf}")) + &printed(&format!("list {shelf} --json"));
+    said += &printed(&format!("compare {run} {run}"));
+    for command in [
+        "report",
+        "report --json",
+        "inspect",
+        "inspect --json",
+        "inspect --csv",
+        "inspect --worst 3",
+        "inspect --order 0/3",
+        "open",
+        "sweep --resume",
+        "bill",
+        "lab --resume",
     ] {
-        said += &printed(args);
+        said += &printed(&format!("{command} {run}"));
     }
-    said
+    said + &printed(&format!("report {run} --html"))
 }
 
 #[test]
@@ -135,13 +129,13 @@ fn hostile_text_in_journals_is_shown_and_not_obeyed() {
     fs::write(folder.path().join("log-00000001"), HOSTILE).unwrap();
     fs::write(folder.path().join("snapshot-00000000000000000001"), HOSTILE).unwrap();
     for act in ["list", "verify", "dump", "cut"] {
-        printed(&["journal", act, folder.path().to_str().unwrap()]);
+        printed(&format!("journal {act} {}", folder.path().display()));
     }
     let good = folder.path().join("good");
     let options = journal::Options { segment_bytes: 1 << 16, ..journal::Options::default() };
     let mut writer = journal::Writer::open(&good, &options, |_| {}).unwrap();
     writer.append("\u{202e}owned".as_bytes()).unwrap();
     writer.close().unwrap();
-    let said = printed(&["journal", "dump", good.to_str().unwrap()]);
+    let said = printed(&format!("journal dump {}", good.display()));
     assert!(said.contains("\\u202eowned"), "{said}");
 }

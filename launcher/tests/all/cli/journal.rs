@@ -1,9 +1,10 @@
 //! `launcher journal`: what it prints, what it changes, and what users get wrong.
 
-use crate::common::{command, output, text, wait_until};
+use crate::common::{CommandResult, command, entries, output, wait_until};
 use journal::{Durability, Options, Writer};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::Stdio;
 
 /// A journal of three records, and its writer.
@@ -18,49 +19,39 @@ fn three_records() -> (tempfile::TempDir, Writer) {
     (folder, writer)
 }
 
-/// What it printed, what it complained of, how it ended.
-fn journal(act: &str, folder: &tempfile::TempDir, more: &[&str]) -> (String, String, Option<i32>) {
-    let made = output(&[&["journal", act, folder.path().to_str().unwrap()], more].concat());
-    (text(&made.stdout), text(&made.stderr), made.status.code())
+fn journal(act: &str, folder: &tempfile::TempDir) -> CommandResult {
+    output(&format!("journal {act} {}", folder.path().display()))
 }
 
 #[test]
 fn journal_commands_cut_only_damaged_journals() {
     let (folder, writer) = three_records();
-    let dumped = journal("dump", &folder, &["--from", "2", "--format", "csv"]);
-    assert_eq!(dumped.0, "sequence,length,payload\n2,4,73656c6c\n3,6,63616e63656c\n");
-    let (_, error, code) = journal("cut", &folder, &[]);
-    assert!(code == Some(1) && error.contains("error:"), "somebody writes: {error}");
+    let dumped = journal("dump --from 2 --format csv", &folder);
+    assert_eq!(dumped.stdout, "sequence,length,payload\n2,4,73656c6c\n3,6,63616e63656c\n");
+    journal("cut", &folder).fails(1, &["error:"]);
     writer.close().unwrap();
-    assert!(journal("list", &folder, &[]).0.contains("from record 1"));
-    let (verified, _, code) = journal("verify", &folder, &[]);
-    assert_eq!((verified.contains("the last one is 3"), code), (true, Some(0)), "{verified}");
-    let (_, error, code) = journal("cut", &folder, &[]);
-    assert_eq!((error.contains("is not damaged"), code), (true, Some(1)), "{error}");
+    assert!(journal("list", &folder).stdout.contains("from record 1"));
+    let verified = journal("verify", &folder).succeeds();
+    assert!(verified.contains("the last one is 3"), "{verified}");
+    journal("cut", &folder).fails(1, &["is not damaged"]);
     // A byte of the second record falls over: two of three were synced at the close and are lost.
-    let mut segments: Vec<_> =
-        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    segments.sort();
-    let damaged = segments
-        .into_iter()
-        .find(|path| fs::read(path).unwrap().windows(4).any(|four| four == b"sell"))
-        .unwrap();
-    let at = fs::read(&damaged).unwrap().windows(4).position(|four| four == b"sell").unwrap();
+    let place = |path: &Path| fs::read(path).unwrap().windows(4).position(|four| four == b"sell");
+    let (damaged, at) =
+        entries(folder.path()).into_iter().find_map(|path| Some((path.clone(), place(&path)?))).unwrap();
     File::options().write(true).open(&damaged).unwrap().write_all_at(b"S", at as u64).unwrap();
-    let (verified, _, code) = journal("verify", &folder, &[]);
-    assert_eq!((verified.contains("DAMAGED: records 2 to 3"), code), (true, Some(1)), "{verified}");
-    let (dumped, error, code) = journal("dump", &folder, &[]);
-    assert_eq!((dumped.as_str(), code), ("1  3  buy\n", Some(1)), "{error}");
-    let (cut, _, code) = journal("cut", &folder, &[]);
-    assert_eq!((cut.starts_with("1 records are left"), code), (true, Some(0)), "{cut}");
-    assert_eq!(journal("verify", &folder, &[]).2, Some(0));
+    let verified = journal("verify", &folder).fails(1, &[]).stdout;
+    assert!(verified.contains("DAMAGED: records 2 to 3"), "{verified}");
+    assert_eq!(journal("dump", &folder).fails(1, &[]).stdout, "1  3  buy\n");
+    let cut = journal("cut", &folder).succeeds();
+    assert!(cut.starts_with("1 records are left"), "{cut}");
+    journal("verify", &folder).succeeds();
 }
 
 #[test]
 fn journal_follow_prints_new_records() {
     let (folder, mut writer) = three_records();
     let seen = folder.path().join("seen");
-    let mut child = command(&["journal", "follow", folder.path().to_str().unwrap()])
+    let mut child = command(&format!("journal follow {}", folder.path().display()))
         .stdout(Stdio::from(File::create(&seen).unwrap()))
         .spawn()
         .unwrap();
@@ -77,12 +68,9 @@ fn non_journal_is_refused_by_name() {
     let empty = tempfile::tempdir().unwrap();
     let name = empty.path().display().to_string();
     for act in ["list", "verify", "dump", "cut"] {
-        let (printed, error, code) = journal(act, &empty, &[]);
-        assert_eq!((printed.as_str(), code), ("", Some(1)), "{act}: {error}");
-        assert!(error.contains(&name) && error.contains("not a journal"), "{act}: {error}");
+        let refused = journal(act, &empty).fails(1, &[&name, "not a journal"]);
+        assert_eq!(refused.stdout, "", "{act}");
     }
-    let (_, error, code) = journal("list", &empty, &["--format", "csv"]);
-    assert!(code == Some(2) && error.contains("--format"), "{error}");
-    let missing = output(&["journal", "verify", "/nowhere"]);
-    assert!(missing.status.code() == Some(2) && text(&missing.stderr).contains("/nowhere"));
+    journal("list --format csv", &empty).fails(2, &["--format"]);
+    output("journal verify /nowhere").fails(2, &["/nowhere"]);
 }

@@ -2,32 +2,11 @@
 //! that reads them: an answer or an error that is plain text, soon, and nothing written outside of
 //! the folder. 20 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
 
-use crate::common::{Launcher, SHORT, bounded, command, slow, text};
+use crate::common::{Launcher, Random, SHORT, entries, output, slow, text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-/// Random numbers (splitmix64): the same ones for the same seed, on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-
-    fn choose<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-}
 
 /// A process of a terminal's attacker: a title, a cleared screen, a line, a tag.
 const ESCAPES: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged <script>|\u{202e}";
@@ -35,20 +14,12 @@ const ESCAPES: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged <
 /// Real results: a run, a run with journals and trades, a sweep, and the other experiments'
 /// documents.
 fn sources(launcher: &Launcher) -> Vec<PathBuf> {
-    let out = launcher.out.path().to_str().unwrap();
-    let journalled =
-        ["--venue", "book", "--exchange", "process", "--journal", "process", "--on-death", "restart"];
-    let sweep = ["sweep", "--isolation", "thread,process", "--repeats", "1", "--out", out];
-    let tiny =
-        ["--strategies", "1", "--venues", "1", "--orders", "200", "--window", "50ms", "--delay", "fixed:1ms"];
-    for args in [
-        [&["run", "--out", out], SHORT].concat(),
-        [&["run", "--out", out], SHORT, &journalled].concat(),
-        [&sweep[..], &tiny].concat(),
-    ] {
-        let made = command(&args).output().unwrap();
-        assert!(made.status.success(), "{args:?}: {}{}", text(&made.stdout), text(&made.stderr));
-    }
+    let journalled = "--venue book --exchange process --journal process --on-death restart";
+    let tiny = "--strategies 1 --venues 1 --orders 200 --window 50ms --delay fixed:1ms";
+    launcher.summary(SHORT);
+    launcher.summary(&format!("{} {journalled}", SHORT.replace("--delay uniform:1ms..20ms", "")));
+    let out = launcher.out.path().display();
+    output(&format!("sweep --isolation thread,process --repeats 1 --out {out} {tiny}")).succeeds();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden");
     for name in ["lab.json", "board.json", "contain.json", "bill.json"] {
         let folder = launcher.out.path().join(format!("z-{}", name.replace(".json", "")));
@@ -75,15 +46,8 @@ fn copy(from: &Path, to: &Path) {
 
 /// Every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap().flatten() {
-        match entry.file_type().unwrap().is_dir() {
-            true => found.extend(files(&entry.path())),
-            false => found.push(entry.path()),
-        }
-    }
-    found.sort();
-    found
+    let below = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
+    entries(folder).into_iter().flat_map(below).collect()
 }
 
 /// Puts another value in the place of one anywhere in a document.
@@ -215,41 +179,37 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
     what
 }
 
-fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<Vec<String>> {
-    let place = |path: &Path| path.to_str().unwrap().to_owned();
-    let (shelf, run) = (place(shelf), place(case));
-    let to = place(&outside.join("cwd/out"));
-    let mut commands: Vec<Vec<&str>> = vec![
-        vec!["list", &shelf],
-        vec!["list", &shelf, "--json"],
-        vec!["inspect", &run],
-        vec!["inspect", &run, "--json"],
-        vec!["inspect", &run, "--worst", "3"],
-        vec!["inspect", &run, "--order", "0/3"],
-        vec!["report", &run, "--html"],
-        vec!["open", &run],
-        vec!["compare", &run, &run],
-        vec!["compare", &run, "--a", "isolation=thread", "--b", "isolation=process"],
-        vec!["export", &run, "--perfetto", &to],
-        vec!["report", &run],
-        vec!["report", &run, "--json"],
-        vec!["delete", "--dry-run", &run],
-        vec!["bill", &run],
+fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
+    let (run, to) = (case.display(), outside.join("cwd/out"));
+    let mut commands = vec![
+        format!("list {}", shelf.display()),
+        format!("list {} --json", shelf.display()),
+        format!("compare {run} {run}"),
+        format!("compare {run} --a isolation=thread --b isolation=process"),
+        format!("export {run} --perfetto {}", to.display()),
+        format!("report {run} --html"),
     ];
-    let journals: Vec<String> =
-        ["journal-venue-0", "journal-venue-1"].map(|name| place(&case.join(name))).into();
-    let logs: Vec<String> = files(case)
-        .iter()
-        .filter(|path| path.extension().is_some_and(|e| e == "stamps"))
-        .map(|path| place(path))
-        .collect();
-    for journal in journals.iter().filter(|journal| Path::new(journal).exists()) {
-        commands.extend(["list", "verify", "dump", "cut"].map(|act| vec!["journal", act, journal]));
+    let of_run = [
+        "inspect",
+        "inspect --json",
+        "inspect --worst 3",
+        "inspect --order 0/3",
+        "open",
+        "report",
+        "report --json",
+        "delete --dry-run",
+        "bill",
+    ];
+    commands.extend(of_run.map(|command| format!("{command} {run}")));
+    let journals = ["journal-venue-0", "journal-venue-1"].map(|name| case.join(name));
+    for journal in journals.iter().filter(|journal| journal.exists()) {
+        let acts = ["list", "verify", "dump", "cut"];
+        commands.extend(acts.map(|act| format!("journal {act} {}", journal.display())));
     }
-    for log in &logs {
-        commands.push(vec!["inspect", log, "--csv"]);
-    }
-    commands.into_iter().map(|words| words.into_iter().map(String::from).collect()).collect()
+    let is_log = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "stamps");
+    let logs = files(case);
+    commands.extend(logs.iter().filter(is_log).map(|log| format!("inspect {} --csv", log.display())));
+    commands
 }
 
 /// Everything outside of the case's folder and of the one file that is named for an export.
@@ -264,7 +224,7 @@ fn mutated_folders_give_plain_answers_in_time() {
     let sources = sources(&launcher);
     let cases: u64 = if slow() { 1_000 } else { 20 };
     let first: u64 = std::env::var("BULKHEAD_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let mut codes: BTreeMap<i32, usize> = BTreeMap::new();
+    let mut codes: BTreeMap<Option<i32>, usize> = BTreeMap::new();
     for seed in first..first + cases {
         let mut random = Random(seed);
         let world = tempfile::tempdir().unwrap();
@@ -286,25 +246,19 @@ fn mutated_folders_give_plain_answers_in_time() {
             let at = random.below(commands.len());
             commands.remove(at);
         }
-        for words in commands {
-            let (code, stdout, stderr) = bounded(&words.iter().map(String::as_str).collect::<Vec<_>>());
-            let said = format!(
-                "{what}: {words:?}: {code:?} {} {stderr}",
-                stdout.chars().take(300).collect::<String>()
-            );
-            assert!(matches!(code, Some(0..=2)), "{said}");
-            assert!(!stderr.contains("panicked"), "{said}");
+        for line in commands {
+            let result = output(&line);
+            let head: String = result.stdout.chars().take(300).collect();
+            let context = format!("{what}: {line}: {:?} {head} {}", result.code, result.stderr);
+            assert!(matches!(result.code, Some(0..=2)), "{context}");
+            assert!(!result.stderr.contains("panicked"), "{context}");
             let is_plain = |c: char| matches!(c, '\n' | '\t') || !c.is_control() && c != '\u{202e}';
-            assert!(stdout.chars().chain(stderr.chars()).all(is_plain), "{said}");
-            assert!(
-                code == Some(0)
-                    || ["journal", "delete"].contains(&words[0].as_str())
-                    || !stderr.trim().is_empty()
-                    || stdout.contains("INVALID")
-                    || stdout.contains("\"valid\": false"),
-                "{said}"
-            );
-            *codes.entry(code.unwrap_or(-1)).or_default() += 1;
+            assert!(result.said().chars().all(is_plain), "{context}");
+            let has_reason = !result.stderr.trim().is_empty()
+                || ["INVALID", "\"valid\": false"].iter().any(|words| result.stdout.contains(words));
+            let needs_none = ["journal", "delete"].iter().any(|name| line.starts_with(name));
+            assert!(result.code == Some(0) || needs_none || has_reason, "{context}");
+            *codes.entry(result.code).or_default() += 1;
         }
         assert_eq!(outside_of(world.path(), &shelf), before, "{what}: something outside was written");
     }

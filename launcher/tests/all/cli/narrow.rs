@@ -1,8 +1,8 @@
 //! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is
 //! lost.
 
-use crate::common::{Launcher, text, wait_until};
-use std::io::Write;
+use super::pages::evaluated;
+use crate::common::{skip, text, wait_until};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
@@ -14,10 +14,7 @@ fn on_terminal(columns: u16, args: &str) -> Option<String> {
     match made {
         Ok(made) => Some(text(&made.stdout).replace('\r', "")),
         Err(_) => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED: no script(1) here, nothing was tried on a narrow terminal"
-            );
+            skip("no script(1) here, nothing was tried on a narrow terminal");
             None
         }
     }
@@ -25,10 +22,8 @@ fn on_terminal(columns: u16, args: &str) -> Option<String> {
 
 #[test]
 fn tables_are_as_wide_as_the_terminal() {
-    let launcher = Launcher::new();
-    launcher.summary(&["--orders", "2000", "--window", "100ms", "--delay", "fixed:1ms", "--strategies", "2"]);
-    let folder = launcher.folders()[0].clone();
-    let folder = folder.to_str().unwrap();
+    let (run, _) = evaluated();
+    let folder = run.path().display();
     let wide = on_terminal(80, &format!("report {folder}"));
     for args in [
         "doctor".to_owned(),
@@ -53,16 +48,14 @@ fn tables_are_as_wide_as_the_terminal() {
 
 #[test]
 fn open_runs_xdg_open_on_terminal() {
-    let launcher = Launcher::new();
-    launcher.summary(&["--orders", "2000", "--window", "100ms", "--delay", "1ms", "--strategies", "2"]);
-    let folder = launcher.folders()[0].clone();
+    let (run, _) = evaluated();
     let bin = tempfile::tempdir().unwrap();
     let opened = bin.path().join("opened");
     let program = bin.path().join("xdg-open");
     std::fs::write(&program, format!("#!/bin/sh\necho \"$1\" > {}\n", opened.display())).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap());
-    let open = format!("{} open {}", env!("CARGO_BIN_EXE_launcher"), folder.display());
+    let open = format!("{} open {}", env!("CARGO_BIN_EXE_launcher"), run.path().display());
     // Into a pipe: only the path.
     let piped = Command::new("sh").args(["-c", &open]).env("PATH", &path).output().unwrap();
     assert!(text(&piped.stdout).trim().ends_with("report.html") && !opened.exists());

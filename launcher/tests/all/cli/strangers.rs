@@ -2,7 +2,7 @@
 //! reads and writes. Nothing outside of the folder is written, nothing is waited for, and what
 //! cannot be read is named.
 
-use crate::common::{bounded, text};
+use crate::common::{CommandResult, entries, output};
 use crate::fixture::{Fixture, Shape};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -46,8 +46,7 @@ impl ForeignFolder {
         let run = outside.path().join("shelf/run");
         fs::create_dir_all(&run).unwrap();
         Fixture::new(Shape { fills: true, ..Shape::default() }).write_to(&run);
-        let (code, _, stderr) = bounded(&["report", run.to_str().unwrap()]);
-        assert_eq!(code, Some(0), "{stderr}");
+        output(&format!("report {}", run.display())).succeeds();
         fs::write(outside.path().join("victim"), "precious").unwrap();
         Self { outside, run }
     }
@@ -56,42 +55,32 @@ impl ForeignFolder {
         trap.set(&self.run.join(name), self.outside.path());
     }
 
-    fn path(&self, name: &str) -> String {
-        self.outside.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    /// Every command that reads or writes such a folder; deleting comes last.
-    fn commands(&self) -> Vec<Vec<String>> {
-        let run = self.run.to_str().unwrap().to_owned();
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        vec![
-            words(&["inspect", &run]),
-            words(&["inspect", &run, "--worst", "3"]),
-            words(&["list", &self.path("shelf")]),
-            words(&["compare", &run, &run]),
-            words(&["report", &run, "--html"]),
-            words(&["open", &run]),
-            words(&["export", &run, "--perfetto", &format!("{run}/run.pftrace")]),
-            words(&["report", &run]),
-            words(&["delete", &run]),
-        ]
-    }
-
-    /// Does all of it, and gives what each came to.
-    fn attacked(&self) -> Vec<(Vec<String>, Option<i32>, String)> {
-        let attacked = self.commands().into_iter().map(|words| {
-            let (code, stdout, stderr) = bounded(&words.iter().map(String::as_str).collect::<Vec<_>>());
-            assert!(matches!(code, Some(0..=2)), "{words:?}: {code:?} {stderr}");
-            assert!(!stderr.contains("panicked"), "{words:?}: {stderr}");
-            assert_eq!(fs::read(self.path("victim")).unwrap(), b"precious", "{words:?}");
-            (words, code, stdout + &stderr)
+    /// Runs every command that reads or writes such a folder, deleting last, and gives what each
+    /// came to.
+    fn attacked(&self) -> Vec<(&'static str, CommandResult)> {
+        let (outside, run) = (self.outside.path(), self.run.display());
+        let commands = [
+            ("inspect", format!("inspect {run}")),
+            ("inspect", format!("inspect {run} --worst 3")),
+            ("list", format!("list {}/shelf", outside.display())),
+            ("compare", format!("compare {run} {run}")),
+            ("page", format!("report {run} --html")),
+            ("open", format!("open {run}")),
+            ("export", format!("export {run} --perfetto {run}/run.pftrace")),
+            ("report", format!("report {run}")),
+            ("delete", format!("delete {run}")),
+        ];
+        let attacked = commands.map(|(name, line)| {
+            let result = output(&line);
+            assert!(matches!(result.code, Some(0..=2)), "{line}: {result:?}");
+            assert!(!result.stderr.contains("panicked"), "{line}: {result:?}");
+            assert_eq!(fs::read(outside.join("victim")).unwrap(), b"precious", "{line}");
+            (name, result)
         });
-        let attacked: Vec<_> = attacked.collect();
-        let names = fs::read_dir(self.outside.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
-        names.sort();
+        let paths = entries(outside);
+        let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
         assert_eq!(names, ["shelf", "victim"], "nothing is written outside of the folder");
-        attacked
+        attacked.into()
     }
 }
 
@@ -116,12 +105,10 @@ fn traps_in_place_of_results_harm_nobody() {
             // The name that drafts used to have.
             world.trap(trap, &format!(".{name}.new"));
         }
-        let attacked = world.attacked();
         // The run and its logs are as they were, so that a report can make all of the results
         // again, in place of the traps.
-        let (_, code, said) =
-            attacked.iter().find(|(words, ..)| words[0] == "report" && words.len() == 2).unwrap();
-        assert_eq!(*code, Some(0), "{trap:?}: {said}");
+        let attacked = world.attacked().into_iter().find(|(name, _)| *name == "report").unwrap();
+        assert_eq!(attacked.1.code, Some(0), "{trap:?}: {attacked:?}");
     }
 }
 
@@ -132,11 +119,11 @@ fn traps_in_place_of_the_record_are_named() {
         for name in ["run.json", ".run.json.new", "summary.json"] {
             world.trap(trap, name);
         }
-        for (words, code, said) in world.attacked() {
-            let is_read = ["report", "inspect", "export", "compare", "delete"].contains(&words[0].as_str());
-            if is_read {
-                assert!(matches!(code, Some(1 | 2)), "{trap:?} {words:?}: {code:?} {said}");
-                assert!(said.contains("run.json") || said.contains("summary.json"), "{words:?}: {said}");
+        for (name, result) in world.attacked() {
+            if !["list", "open"].contains(&name) {
+                assert!(matches!(result.code, Some(1 | 2)), "{trap:?} {name}: {result:?}");
+                let said = result.said();
+                assert!(said.contains("run.json") || said.contains("summary.json"), "{name}: {said}");
             }
         }
         assert!(world.run.exists(), "what is no run is not deleted");
@@ -150,12 +137,12 @@ fn traps_in_place_of_logs_are_named() {
         world.trap(trap, "engine.stamps");
         world.trap(trap, "orchestrator.stamps");
         let thread = if world.run.join("gateway-0.stamps").exists() { "orchestrator" } else { "engine" };
-        for (words, code, said) in world.attacked() {
-            if words[0] == "report" && words.len() == 2 || words.contains(&"--perfetto".to_owned()) {
-                assert_eq!(code, Some(1), "{trap:?} {words:?}: {said}");
-                let why = if trap == SpecialFile::Pipe { "not a regular file" } else { "a symbolic link" };
-                assert!(said.contains(&format!("{thread}.stamps: {why}")), "{words:?}: {said}");
-            }
+        let why = if trap == SpecialFile::Pipe { "not a regular file" } else { "a symbolic link" };
+        for (_, result) in
+            world.attacked().into_iter().filter(|(name, _)| ["report", "export"].contains(name))
+        {
+            assert_eq!(result.code, Some(1), "{trap:?}: {result:?}");
+            assert!(result.said().contains(&format!("{thread}.stamps: {why}")), "{result:?}");
         }
     }
 }
@@ -186,12 +173,12 @@ fn rescued_logs_replace_traps_and_follow_none() {
                 let file = run.path().join(format!("{}.stamps", plan.threads[thread].name));
                 trap.set(&file, outside.path());
             }
-            let (code, _, stderr) = bounded(&["report", run.path().to_str().unwrap()]);
-            assert_eq!(fs::read(&victim).unwrap(), b"precious", "{trap:?}: {stderr}");
-            assert!(!outside.path().join("not-there").exists(), "{trap:?}: {stderr}");
+            let result = output(&format!("report {}", run.path().display()));
+            assert_eq!(fs::read(&victim).unwrap(), b"precious", "{trap:?}: {result:?}");
+            assert!(!outside.path().join("not-there").exists(), "{trap:?}: {result:?}");
             let left = names.iter().filter(|name| Path::new(SHM_DIR).join(name).exists()).count();
             names.iter().for_each(|name| drop(unlink(name)));
-            code == Some(0) && left == 0 && text(stderr.as_bytes()).contains("are saved in")
+            result.code == Some(0) && left == 0 && result.stderr.contains("are saved in")
         });
         assert!(is_rescued, "{trap:?}");
     }
@@ -208,8 +195,8 @@ fn journals_with_traps_are_refused() {
             trap.set(&folder.join(name), outside.path());
         }
         for act in ["list", "verify", "dump", "cut"] {
-            let (code, stdout, stderr) = bounded(&["journal", act, folder.to_str().unwrap()]);
-            assert!(matches!(code, Some(0..=2)), "{trap:?} {act}: {stdout}{stderr}");
+            let result = output(&format!("journal {act} {}", folder.display()));
+            assert!(matches!(result.code, Some(0..=2)), "{trap:?} {act}: {result:?}");
             assert_eq!(fs::read(outside.path().join("victim")).unwrap(), b"precious", "{trap:?} {act}");
             assert!(!outside.path().join("not-there").exists(), "{trap:?} {act}");
         }

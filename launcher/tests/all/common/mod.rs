@@ -3,10 +3,11 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -14,34 +15,65 @@ use tempfile::TempDir;
 pub const LIMIT: Duration = Duration::from_secs(90);
 
 /// A run that lasts until it is ended: low rate, 60 s.
-pub const LONG: &[&str] = &[
-    "--strategies",
-    "2",
-    "--venues",
-    "2",
-    "--orders",
-    "60000",
-    "--window",
-    "60s",
-    "--delay",
-    "uniform:1ms..20ms",
-    "--idle",
-    "park",
-];
+pub const LONG: &str =
+    "--strategies 2 --venues 2 --orders 60000 --window 60s --delay uniform:1ms..20ms --idle park";
 
 /// A run of 2,000 orders in 200 ms.
-pub const SHORT: &[&str] = &[
-    "--strategies",
-    "2",
-    "--venues",
-    "2",
-    "--orders",
-    "2000",
-    "--window",
-    "200ms",
-    "--delay",
-    "uniform:1ms..20ms",
-];
+pub const SHORT: &str = "--strategies 2 --venues 2 --orders 2000 --window 200ms --delay uniform:1ms..20ms";
+
+/// Splits a command line at blanks, as a shell does: a text in single quotes is one word.
+pub fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    let words = parts.flat_map(|(index, part)| match index % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+/// Prints that a test was not made, past the harness, which hides what a passing test prints.
+pub fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub struct CommandResult {
+    /// `None`: by a signal.
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl CommandResult {
+    /// What it printed on both streams.
+    pub fn said(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    /// The document on stdout.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.said()))
+    }
+
+    /// Checks that it succeeded; what it printed on stdout.
+    #[track_caller]
+    pub fn succeeds(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.said());
+        self.stdout
+    }
+
+    /// Checks the exit code, and that an error has all of these words and is not a panic.
+    #[track_caller]
+    pub fn fails(self, code: i32, words: &[&str]) -> Self {
+        assert_eq!(self.code, Some(code), "{}", self.said());
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.said());
+        }
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+}
 
 /// The launcher, with its runs in a folder of its own.
 pub struct Launcher {
@@ -53,62 +85,105 @@ impl Launcher {
         Self { out: tempfile::tempdir().unwrap() }
     }
 
+    /// A launcher where there is the sandbox; otherwise `None`, with a message.
+    pub fn sandboxed() -> Option<Self> {
+        let missing = system::sandbox::missing();
+        if !missing.is_empty() {
+            skip(&missing.join("; "));
+        }
+        missing.is_empty().then(Self::new)
+    }
+
+    /// A launcher where there are containers; otherwise `None`, with a message.
+    pub fn contained() -> Option<Self> {
+        let found = container_check();
+        let can = found.starts_with("--isolation container");
+        if !can {
+            skip(&found);
+        }
+        can.then(Self::new)
+    }
+
     /// `launcher run` with these flags.
-    pub fn run(&self, flags: &[&str]) -> Command {
-        let mut command = command(&["run", "--out", self.out.path().to_str().unwrap()]);
-        command.args(flags);
-        command
+    pub fn run(&self, flags: &str) -> Command {
+        command(&format!("run --out {} {flags}", self.out.path().display()))
+    }
+
+    /// Runs to the end, however that is.
+    pub fn result(&self, flags: &str) -> CommandResult {
+        Running::spawn(&mut self.run(flags)).end()
     }
 
     /// Runs to the end and returns the summary, which must be valid.
-    pub fn summary(&self, flags: &[&str]) -> Value {
-        let output = self.run(flags).arg("--json").output().unwrap();
-        assert!(output.status.success(), "{flags:?}: {}{}", text(&output.stdout), text(&output.stderr));
-        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    pub fn summary(&self, flags: &str) -> Value {
+        let result = self.result(&format!("{flags} --json"));
+        assert_eq!(result.code, Some(0), "{flags}: {}", result.said());
+        let summary = result.json();
         assert_eq!(summary["valid"], true, "{summary:#}");
         summary
     }
 
-    /// Starts a run and waits until its orders flow; the child's stderr is piped.
-    pub fn start(&self, flags: &[&str]) -> Running {
-        let mut command = self.run(flags);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut running = Running { child };
-        let has_begun = || self.folders().iter().any(|folder| folder.join("run.json").exists());
+    /// Starts a run and waits until its orders flow.
+    pub fn start(&self, flags: &str) -> Running {
+        let mut running = Running::spawn(&mut self.run(flags));
         let mut has_ended = false;
         wait_until("the run has begun or ended", || {
             has_ended = !matches!(running.child.try_wait(), Ok(None));
-            has_ended || has_begun()
+            has_ended || self.has_begun()
         });
-        if has_ended && !has_begun() {
-            panic!("{flags:?}: it has ended without a run: {:?}", running.end());
+        if has_ended && !self.has_begun() {
+            panic!("{flags}: it has ended without a run: {:?}", running.end());
         }
         running
+    }
+
+    /// Returns `true` if a run has begun.
+    pub fn has_begun(&self) -> bool {
+        self.folders().iter().any(|folder| folder.join("run.json").exists())
     }
 
     /// Ends a run that would last longer, and gives what came of it: a test that needs a run for as
     /// long as it takes does not depend on how fast this machine is.
     pub fn interrupted(&self, running: Running) -> Value {
-        let pid = running.pid();
-        signal(pid, "INT");
-        let (code, _, stderr) = running.end();
-        assert_eq!(code, Some(130), "{stderr}");
-        assert_nothing_left(pid);
+        running.interrupt().fails(130, &[]);
         self.newest_summary()
     }
 
     /// The summary of the newest run.
     pub fn newest_summary(&self) -> Value {
-        document(&self.folders().pop().unwrap(), "summary.json")
+        document(&self.folder(), "summary.json")
+    }
+
+    /// The folder of the newest run.
+    pub fn folder(&self) -> PathBuf {
+        self.folders().pop().unwrap()
+    }
+
+    /// A file in the folder of the newest run.
+    pub fn read(&self, name: &str) -> String {
+        let path = self.folder().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
     /// The folders of the runs, in the order of their names.
     pub fn folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> =
-            std::fs::read_dir(self.out.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        folders.sort();
-        folders
+        entries(self.out.path())
     }
+}
+
+/// What `doctor` finds out about containers.
+pub fn container_check() -> String {
+    let doctor = output("doctor --json").json();
+    let check = list(&doctor["checks"]).iter().find(|check| check["name"] == "container").unwrap();
+    string(&check["found"]).to_owned()
+}
+
+/// What a folder holds, in the order of the names.
+pub fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
 }
 
 /// A launcher in the middle of a run.
@@ -117,40 +192,67 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts a command with both outputs piped.
+    pub fn spawn(command: &mut Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Self { child }
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Whether it has ended, and nobody has asked how yet.
     pub fn has_ended(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+        proc(self.pid(), "stat").rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
     }
 
     /// The process of the run with that name.
     pub fn process(&self, name: &str) -> u32 {
-        let found =
-            family(self.pid()).into_iter().find(|(_, cmdline)| cmdline.contains(&format!("role {name} ")));
-        found.unwrap_or_else(|| panic!("no process {name}")).0
+        newest(self.pid(), name, 0).unwrap_or_else(|| panic!("no process {name}"))
     }
 
-    /// Waits for the end; returns exit code, stdout and stderr.
-    pub fn end(mut self) -> (Option<i32>, String, String) {
+    /// Waits for the end, after which nothing of its run may be left.
+    pub fn end(self) -> CommandResult {
+        let pid = self.pid();
+        let result = self.wait();
+        assert_nothing_left(pid);
+        result
+    }
+
+    /// Ends it as Ctrl-C does.
+    pub fn interrupt(self) -> CommandResult {
+        signal(self.pid(), "INT");
+        self.end()
+    }
+
+    /// Kills the launcher, and leaves the rest to its reaper.
+    pub fn kill(&mut self) {
+        signal(self.pid(), "KILL");
+        self.child.wait().unwrap();
+    }
+
+    fn wait(mut self) -> CommandResult {
         let (mut stdout, mut stderr) = (self.child.stdout.take().unwrap(), self.child.stderr.take().unwrap());
         let out = std::thread::spawn(move || read_all(&mut stdout));
         let err = std::thread::spawn(move || read_all(&mut stderr));
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            if started.elapsed() > LIMIT {
-                self.child.kill().unwrap();
-                panic!("the launcher does not end");
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        (status.code(), out.join().unwrap(), err.join().unwrap())
+        let code = ended(&mut self.child).code();
+        CommandResult { code, stdout: out.join().unwrap(), stderr: err.join().unwrap() }
+    }
+}
+
+/// Waits for the end of a process, which comes within a bounded time.
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if started.elapsed() > LIMIT {
+            child.kill().unwrap();
+            panic!("it does not end: {:?}", child.wait());
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -187,20 +289,47 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-pub fn command(args: &[&str]) -> Command {
+/// The launcher with the words of a line.
+pub fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_launcher"));
-    command.args(args).stdin(Stdio::null());
+    command.args(words(line)).stdin(Stdio::null());
     command
 }
 
-pub fn output(args: &[&str]) -> Output {
-    command(args).output().unwrap()
+/// What a command came to that must end by itself.
+pub fn output(line: &str) -> CommandResult {
+    Running::spawn(&mut command(line)).wait()
 }
 
-/// What a command came to that must end by itself: exit code, stdout and stderr.
-pub fn bounded(args: &[&str]) -> (Option<i32>, String, String) {
-    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    Running { child }.end()
+/// What another command came to.
+pub fn output_of(command: &mut Command) -> CommandResult {
+    Running::spawn(command.stdin(Stdio::null())).wait()
+}
+
+/// The elements of a list in a document.
+#[track_caller]
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("{value:#} is not a list"))
+}
+
+/// A whole number in a document.
+#[track_caller]
+pub fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value:#} is not a number"))
+}
+
+/// A text in a document.
+#[track_caller]
+pub fn string(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value:#} is not a text"))
+}
+
+/// Checks that no thread of a run has allocated after the barrier.
+#[track_caller]
+pub fn assert_no_allocations(summary: &Value) {
+    for thread in list(&summary["processes"]) {
+        assert_eq!(thread["allocations"], 0, "{thread:#}");
+    }
 }
 
 /// Reads until that text has come.
@@ -241,24 +370,34 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// A file of a process in `/proc`; empty if the process is gone.
+pub fn proc(pid: u32, file: &str) -> String {
+    text(&std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default())
+}
+
+/// The parent of a process.
+pub fn parent(pid: u32) -> Option<u32> {
+    let stat = proc(pid, "stat");
+    stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok())
+}
+
+/// All processes of the machine.
+pub fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// The processes of the run of that launcher: pid and command line. A run's id ends with the
 /// launcher's pid.
 pub fn family(launcher: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    // Sandboxed processes get a descriptor and not the run's id: children of the launcher, or of
-    // nobody any more.
-    let is_child = |entry: &std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
-        parent == Some(launcher)
-    };
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let cmdline = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let cmdline = text(&cmdline).replace('\0', " ");
-        let is_of_run = || cmdline.trim_end().ends_with(&format!("-{launcher}")) || is_child(&entry);
-        // In this order: who waits for a process looks again and again, at every process of the
-        // machine.
+    for pid in processes() {
+        let cmdline = proc(pid, "cmdline").replace('\0', " ");
+        // Sandboxed processes get a descriptor and not the run's id: children of the launcher, or
+        // of nobody any more. In this order: a test that waits for a process looks at every process
+        // of the machine, again and again.
+        let is_of_run =
+            || cmdline.trim_end().ends_with(&format!("-{launcher}")) || parent(pid) == Some(launcher);
         if cmdline.contains(" role ") && is_of_run() {
             found.push((pid, cmdline));
         }
@@ -277,9 +416,9 @@ pub fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
 pub fn is_back(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let others = tasks.filter(|task| task.file_name().to_string_lossy() != pid.to_string());
-    let names = others.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
+    let mut names = others.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
     let roles = ["engine", "orchestrator", "gateway", "exchange"];
-    names.into_iter().any(|name| roles.iter().any(|role| name.starts_with(role)))
+    names.any(|name| roles.iter().any(|role| name.starts_with(role)))
 }
 
 /// The process that has that role now, in its duty cycles: the one that was started so, or a spare
@@ -313,12 +452,37 @@ pub fn assert_exists(path: &Path) {
 
 /// Checks each case, up to `max` of them concurrently: for most of their time they wait.
 pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync) {
-    for some in cases.chunks(max) {
-        std::thread::scope(|scope| {
-            for case in some {
-                scope.spawn(|| check(case));
-            }
-        });
+    let next = AtomicUsize::new(0);
+    let take = || cases.get(next.fetch_add(1, Ordering::Relaxed));
+    std::thread::scope(|scope| {
+        for _ in 0..max {
+            scope.spawn(|| {
+                while let Some(case) = take() {
+                    check(case);
+                }
+            });
+        }
+    });
+}
+
+/// Random numbers (SplitMix64; Steele, Lea, Flood 2014): the same ones for the same seed, on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    pub fn choose<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
     }
 }
 

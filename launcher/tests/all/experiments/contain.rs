@@ -1,27 +1,24 @@
 //! `launcher contain`: the matrix in a small form, with real runs.
 
-use super::{done, only};
-use crate::common::command;
+use crate::common::{entries, list, number, output, string};
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// The document of a small matrix, and the folder of its results.
-fn table(flags: &str) -> (Value, TempDir) {
+/// A small matrix, and its folder.
+fn contain(flags: &str) -> (Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
-    let mut contain = command(&["contain", "--json", "--out", out.path().to_str().unwrap()]);
-    let table: Value = serde_json::from_str(&done(contain.args(flags.split_whitespace()))).unwrap();
-    assert_eq!(table["schema"], "bulkhead.contain/2");
-    assert!(table["cost"]["protected_ns"].as_f64().unwrap() > 0.0);
-    (table, out)
+    let made = output(&format!("contain --json --idle park --out {} {flags}", out.path().display()));
+    (serde_json::from_str(&made.succeeds()).unwrap(), out)
 }
 
 /// The rows of a small matrix in which the given faults were contained at `process`. A strategy
 /// that waited may have been stalled by the machine.
-fn rows_with_contained(flags: &str, faults: &[&str]) -> (Vec<Value>, TempDir) {
-    let (table, out) = table(flags);
-    let rows = table["rows"].as_array().unwrap().clone();
+fn rows_with_contained(flags: &str, faults: &[&str]) -> (Vec<Value>, tempfile::TempDir) {
+    let (table, out) = contain(flags);
+    assert_eq!(table["schema"], "bulkhead.contain/2");
+    assert!(table["cost"]["protected_ns"].as_f64().unwrap() > 0.0);
+    let rows = list(&table["rows"]).to_vec();
     for fault in faults {
-        let contained = row(&rows, "process", fault)["contained"].as_str().unwrap();
+        let contained = string(&row(&rows, "process", fault)["contained"]);
         assert!(["yes", "waited"].contains(&contained), "{rows:#?}");
     }
     (rows, out)
@@ -35,21 +32,20 @@ fn row<'a>(rows: &'a [Value], isolation: &str, fault: &str) -> &'a Value {
 #[test]
 fn process_contains_faults_that_kill_threaded_run() {
     let faults = ["segv", "scribble"];
-    let flags =
-        "--technique spsc-mux --isolation thread,process --fault segv;scribble --idle park --window 800ms";
+    let flags = "--technique spsc-mux --isolation thread,process --fault segv;scribble --window 800ms";
     let (rows, out) = rows_with_contained(flags, &faults);
     for fault in faults {
         let contained = row(&rows, "process", fault);
         assert_eq!(contained["lost_of_others"], 0, "{contained:#}");
-        assert!(contained["repair_ns"].as_u64().is_some(), "{contained:#}");
-        assert!(contained["losses"]["lost"].as_u64().unwrap() <= 1 || fault == "scribble", "{contained:#}");
+        assert!(contained["repair_ns"].is_u64(), "{contained:#}");
+        assert!(number(&contained["losses"]["lost"]) <= 1 || fault == "scribble", "{contained:#}");
     }
     // By what, depends on what it hits first.
-    let scribbled = row(&rows, "process", "scribble")["seen"].as_str().unwrap();
+    let scribbled = string(&row(&rows, "process", "scribble")["seen"]);
     assert!(scribbled.starts_with("quarantined: "), "{scribbled}");
-    assert!(row(&rows, "process", "segv")["seen"].as_str().unwrap().contains("SIGSEGV"));
+    assert!(string(&row(&rows, "process", "segv")["seen"]).contains("SIGSEGV"));
     assert_eq!(row(&rows, "thread", "segv")["contained"], "no", "{rows:#?}");
-    let folder = only(&out);
+    let folder = entries(out.path()).remove(0);
     for file in ["contain.json", "contain.md", "contain.csv", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
@@ -59,7 +55,7 @@ fn process_contains_faults_that_kill_threaded_run() {
 fn push_death_is_contained_and_missing_fault_reported() {
     // Each strategy has 2,000 orders, so the last two never come.
     let faults = "kill@push:half-written:500;hang@push:claimed:500;kill@order:5000;kill:strategy-1@30m";
-    let flags = format!("--technique array-queue --isolation process --fault {faults} --idle park");
+    let flags = format!("--technique array-queue --isolation process --fault {faults}");
     let (rows, out) = rows_with_contained(&flags, &["kill in a push, half-written"]);
     assert_eq!(rows.len(), 4);
     let hang = row(&rows, "process", "hang in a push, claimed");
@@ -71,21 +67,35 @@ fn push_death_is_contained_and_missing_fault_reported() {
         assert_eq!((&row["lost_of_others"], &row["losses"]["lost"]), (&0.into(), &1.into()), "{row:#}");
     }
     for row in &rows[2..] {
-        assert!(row["contained"] == "nothing" && row["seen"] == "the fault never came", "{row:#}");
+        let wanted = (&"nothing".into(), &"the fault never came".into());
+        assert_eq!((&row["contained"], &row["seen"]), wanted, "{row:#}");
     }
-    let table = std::fs::read_to_string(only(&out).join("contain.md")).unwrap();
+    let folder = entries(out.path()).remove(0);
+    let table = std::fs::read_to_string(folder.join("contain.md")).unwrap();
     assert!(table.contains("nothing"), "{table}");
+}
+
+#[test]
+fn impossible_containment_test_is_usage_error() {
+    for (flags, word) in [
+        ("--isolation process --technique std-mpsc", "its twin over shared memory"),
+        ("--work 0ns,500ns", "launcher sweep"),
+        ("--fault explode", "explode"),
+        ("--preset seed", "--preset"),
+    ] {
+        output(&format!("contain {flags}")).fails(2, &[word]);
+    }
 }
 
 /// What a journal buys: without one the run ends with its exchange.
 #[test]
 fn exchange_restarts_only_with_journal() {
-    let (table, _out) = table("--technique spsc-mux --isolation process --fault kill:exchange --idle park");
-    let roles = table["roles"].as_array().unwrap();
+    let (table, _) = contain("--technique spsc-mux --isolation process --fault kill:exchange");
+    let roles = list(&table["roles"]);
     let of = |journal: &str| roles.iter().find(|row| row["journal"] == journal).unwrap();
-    assert_eq!((roles.len(), table["rows"].as_array().unwrap().len()), (3, 0), "{roles:#?}");
+    assert_eq!((roles.len(), list(&table["rows"]).len()), (3, 0), "{roles:#?}");
     assert_eq!(of("none")["contained"], "no");
-    assert!(of("none")["lost"].as_u64().unwrap() > 0, "{roles:#?}");
+    assert!(number(&of("none")["lost"]) > 0, "{roles:#?}");
     for journal in ["process", "group"] {
         let row = of(journal);
         assert_eq!((&row["contained"], &row["lost"]), (&"yes".into(), &0.into()), "{row:#}");

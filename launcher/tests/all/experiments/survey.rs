@@ -1,10 +1,7 @@
 //! `launcher survey`: interrupted, wrong flags, the index page.
 
-use super::{done, only};
-use crate::common::{Running, assert_nothing_left, command, signal, wait_until};
-use serde_json::Value;
+use crate::common::{Running, command, document, entries, list, output, wait_until};
 use std::path::Path;
-use std::process::Stdio;
 
 /// The golden survey of the crate `analysis`.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/golden/survey.json");
@@ -12,33 +9,30 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all
 #[test]
 fn interrupted_survey_is_saved_as_incomplete() {
     let out = tempfile::tempdir().unwrap();
-    let mut survey = command(&["survey", "--quick", "--out", out.path().to_str().unwrap()]);
-    let child = survey.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let running = Running { child };
-    let read = || -> Value {
-        let folder = std::fs::read_dir(out.path()).unwrap().next().map(|entry| entry.unwrap().path());
-        let text = folder.and_then(|folder| std::fs::read_to_string(folder.join("survey.json")).ok());
-        text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
-    };
+    let running = Running::spawn(&mut command(&format!("survey --quick --out {}", out.path().display())));
+    let folder = || entries(out.path()).pop().filter(|folder| folder.join("survey.json").exists());
     wait_until("the cores are measured", || {
-        read()["parts"].as_array().is_some_and(|parts| !parts.is_empty())
+        folder().is_some_and(|folder| !list(&document(&folder, "survey.json")["parts"]).is_empty())
     });
-    let pid = running.pid();
-    signal(pid, "INT");
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(130), "{stderr}");
-    assert_nothing_left(pid);
-    let survey = read();
+    let result = running.interrupt().fails(130, &["not complete"]);
+    assert!(result.stdout.contains("not fit for latency claims"), "{result:?}");
+    let folder = folder().unwrap();
+    let survey = document(&folder, "survey.json");
     assert_eq!((&survey["complete"], &survey["machine"]["hostname"]), (&false.into(), &"".into()));
-    assert!(!survey["cores"]["pairs"].as_array().unwrap().is_empty(), "what was measured is kept");
+    assert!(!list(&survey["cores"]["pairs"]).is_empty(), "what was measured is kept");
     for card in ["card.txt", "card.svg"] {
-        let card = std::fs::read_to_string(only(&out).join(card)).unwrap();
+        let card = std::fs::read_to_string(folder.join(card)).unwrap();
         assert!(card.contains("INCOMPLETE"), "{card}");
     }
-    assert!(
-        stderr.contains("not complete") && stdout.contains("not fit for latency claims"),
-        "{stdout}{stderr}"
-    );
+}
+
+#[test]
+fn wrong_flags_are_usage_errors() {
+    for flags in ["--minutes 0", "--minutes 5 --quick", "--index x --quick", "5"] {
+        output(&format!("survey {flags}")).fails(2, &[]);
+    }
+    let empty = tempfile::tempdir().unwrap();
+    output(&format!("survey --index {}", empty.path().display())).fails(2, &["--index"]);
 }
 
 #[test]
@@ -48,7 +42,7 @@ fn index_draws_cards_of_every_survey() {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         std::fs::copy(GOLDEN, folder.path().join(name).join("survey.json")).unwrap();
     }
-    done(&mut command(&["survey", "--index", folder.path().to_str().unwrap()]));
+    output(&format!("survey --index {}", folder.path().display())).succeeds();
     let page = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
     let rows: Vec<usize> = ["a-machine", "b-machine"].iter().map(|name| page.find(name).unwrap()).collect();
     assert!(rows[0] < rows[1], "{page}");
@@ -64,10 +58,9 @@ fn survey_folder_is_listed_and_deleted_whole() {
     std::fs::copy(GOLDEN, survey.join("survey.json")).unwrap();
     std::fs::write(survey.join("card.svg"), "a card").unwrap();
     std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("sweep.json")).unwrap();
-    let said = done(&mut command(&["list", out.path().to_str().unwrap()]));
+    let said = output(&format!("list {}", out.path().display())).stdout;
     assert!(said.contains("survey of at most 5 minutes") && said.contains("not fit"), "{said}");
     std::fs::write(experiment.join("thesis.md"), "not ours").unwrap();
-    let delete = || command(&["delete", survey.to_str().unwrap()]).output().unwrap();
-    assert_eq!(delete().status.code(), Some(1));
+    output(&format!("delete {}", survey.display())).fails(1, &[]);
     assert!(experiment.join("thesis.md").exists());
 }

@@ -1,32 +1,36 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
-use super::{json, only, refused};
-use crate::common::{Running, assert_nothing_left, command, family, signal, text, wait_until};
+use crate::common::{
+    CommandResult, Running, command, document, entries, family, list, number, output, signal, string,
+    wait_until,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
 use tempfile::TempDir;
 
 /// Runs that take a moment each.
 const TINY: &str = "--strategies 1 --venues 2 --orders 500 --window 50ms --delay fixed:1ms --idle yield";
 
-/// `launcher` with a folder of its own as `--out`, and these words and more of them.
-fn launcher(out: &TempDir, words: &str, more: &str) -> std::process::Command {
-    let mut command = command(&words.split_whitespace().chain(more.split_whitespace()).collect::<Vec<_>>());
-    command.args(["--out", out.path().to_str().unwrap()]);
-    command
+/// Runs a command with a folder of its own as `--out`, which must go well; what it printed.
+fn made(out: &TempDir, line: &str) -> String {
+    ok(output(&format!("{line} --out {}", out.path().display())))
 }
 
-fn ok(output: &Output) -> String {
-    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
-    assert_eq!(text(&output.stderr), "", "no progress where there is no terminal");
-    text(&output.stdout)
+fn ok(result: CommandResult) -> String {
+    assert_eq!(result.stderr, "", "no progress where there is no terminal");
+    result.succeeds()
+}
+
+/// The one folder in the out folder.
+fn only(out: &TempDir) -> PathBuf {
+    let mut folders = entries(out.path());
+    assert_eq!(folders.len(), 1, "{folders:?}");
+    folders.remove(0)
 }
 
 /// Finished runs in a sweep's record.
 fn runs(sweep: &Value) -> Vec<Value> {
-    let points = sweep["points"].as_array().unwrap().iter();
-    points.flat_map(|point| point["runs"].as_array().unwrap().clone()).collect()
+    list(&sweep["points"]).iter().flat_map(|point| list(&point["runs"]).to_vec()).collect()
 }
 
 fn narrow(text: &str) {
@@ -40,46 +44,37 @@ const SWEEP: &str = "sweep --isolation thread,process";
 /// `finished` ones goes on.
 fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (PathBuf, Option<i32>) {
     let words = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
-    let mut command = launcher(out, &words, "--venues 2 --strategies 1 --idle yield");
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let running = Running { child };
-    let pid = running.pid();
+    let load = format!("--venues 2 --strategies 1 --idle yield --out {}", out.path().display());
+    let running = Running::spawn(&mut command(&format!("{words} {load}")));
     let measured = || {
-        let folder = std::fs::read_dir(out.path()).unwrap().flatten().next().map(|entry| entry.path());
-        let text = folder.and_then(|folder| std::fs::read(folder.join("sweep.json")).ok());
-        text.and_then(|text| serde_json::from_slice::<Value>(&text).ok())
-            .map_or(0, |sweep| runs(&sweep).len())
+        let folder = entries(out.path()).pop().filter(|folder| folder.join("sweep.json").exists());
+        folder.map_or(0, |folder| runs(&document(&folder, "sweep.json")).len())
     };
     wait_until("runs are finished", || measured() >= finished);
-    wait_until("another one runs", || family(pid).len() > 1);
-    signal(pid, name);
-    let (code, ..) = running.end();
-    assert_nothing_left(pid);
+    wait_until("another one runs", || family(running.pid()).len() > 1);
+    signal(running.pid(), name);
+    let code = running.end().code;
     let folder = only(out);
-    let sweep = json(&folder.join("sweep.json"));
-    assert!((1..4).contains(&runs(&sweep).len()), "in the middle");
+    assert!((1..4).contains(&runs(&document(&folder, "sweep.json")).len()), "in the middle");
     (folder, code)
 }
 
 /// Resumes and checks that what was finished before was not made again.
 fn resumed(folder: &Path) {
-    let before = runs(&json(&folder.join("sweep.json")));
-    let output = command(&["sweep", "--resume", folder.to_str().unwrap()]).output().unwrap();
-    narrow(&ok(&output));
-    let sweep = json(&folder.join("sweep.json"));
+    let before = runs(&document(folder, "sweep.json"));
+    narrow(&ok(output(&format!("sweep --resume {}", folder.display()))));
+    let sweep = document(folder, "sweep.json");
     let after = runs(&sweep);
-    assert_eq!((sweep["state"].as_str(), after.len()), (Some("complete"), 4));
+    assert_eq!((&sweep["state"], after.len()), (&"complete".into(), 4));
     assert!(before.iter().all(|run| after.contains(run)), "finished runs are kept as they were");
-    let named: Vec<&str> = after.iter().map(|run| run["folder"].as_str().unwrap()).collect();
-    for entry in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
-        assert!(named.contains(&entry.file_name().to_str().unwrap()), "{entry:?} is nobody's");
-        let logs = std::fs::read_dir(entry.path()).unwrap().flatten();
-        let logs = logs.filter(|file| file.path().extension().is_some_and(|e| e == "stamps"));
-        assert_eq!(logs.count(), 0, "logs are gone once summed up");
+    let named: Vec<&str> = after.iter().map(|run| string(&run["folder"])).collect();
+    for run in entries(folder).iter().filter(|path| path.is_dir()) {
+        assert!(named.contains(&run.file_name().unwrap().to_str().unwrap()), "{run:?} is nobody's");
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "stamps");
+        assert!(!entries(run).iter().any(is_log), "logs are gone once summed up");
     }
-    let hashes = |point: usize| -> Vec<Value> {
-        let runs = sweep["points"][point]["runs"].as_array().unwrap();
-        runs.iter().map(|run| run["outline"]["schedule_hash"].clone()).collect()
+    let hashes = |point: usize| -> Vec<&Value> {
+        list(&sweep["points"][point]["runs"]).iter().map(|run| &run["outline"]["schedule_hash"]).collect()
     };
     assert_eq!(hashes(0), hashes(1), "a repeat has one schedule for all");
     assert_ne!(hashes(0)[0], hashes(0)[1], "each repeat has its own");
@@ -90,7 +85,7 @@ fn an_interrupted_sweep_goes_on() {
     let out = tempfile::tempdir().unwrap();
     let (folder, code) = killed(&out, "INT", SWEEP, 1);
     assert_eq!(code, Some(130));
-    assert_eq!(json(&folder.join("sweep.json"))["state"], "interrupted");
+    assert_eq!(document(&folder, "sweep.json")["state"], "interrupted");
     resumed(&folder);
 }
 
@@ -99,7 +94,7 @@ fn interrupted_comparison_compares_its_finished_pairs() {
     let out = tempfile::tempdir().unwrap();
     let (folder, code) = killed(&out, "INT", "compare --a isolation=thread --b isolation=process", 2);
     assert_eq!(code, Some(130));
-    let compared = &json(&folder.join("compare.json"))["comparisons"][0];
+    let compared = &document(&folder, "compare.json")["comparisons"][0];
     assert!((1..=2).contains(&pairs_and_moved(compared)), "{compared:#}");
 }
 
@@ -115,7 +110,7 @@ fn a_killed_sweep_leaves_nothing_and_goes_on() {
 fn a_sweep_over_rate_and_work_writes_its_tables() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
-    let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
+    let stdout = made(&out, &format!("{words} --venues 2 --strategies 1"));
     narrow(&stdout);
     for word in ["rt_venue p50", "too few orders for a p99.9", "5,000/s", "20000 ns"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
@@ -126,9 +121,9 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
     }
     let csv = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5, "a line for each run:\n{csv}");
-    let orders: Vec<u64> = runs(&json(&folder.join("sweep.json")))
+    let orders: Vec<u64> = runs(&document(&folder, "sweep.json"))
         .iter()
-        .map(|run| run["outline"]["returned"].as_u64().unwrap())
+        .map(|run| number(&run["outline"]["returned"]))
         .collect();
     assert_eq!(orders, [300, 600, 300, 600]);
     deleted(&folder);
@@ -138,99 +133,87 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
 fn bill_has_comparable_row_for_each_level() {
     let out = tempfile::tempdir().unwrap();
     let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
-    let stdout = ok(&launcher(&out, words, TINY).output().unwrap());
+    let stdout = made(&out, &format!("{words} {TINY}"));
     narrow(&stdout);
     for word in ["isolation", "CPU s/M", "PSS", "switches", "to thread's"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     assert!(stdout.lines().count() <= 60, "fits one screen:\n{stdout}");
     let folder = only(&out);
-    let path = folder.to_str().unwrap();
-    let bill = json(&folder.join("bill.json"));
+    let path = folder.display();
+    let bill = document(&folder, "bill.json");
     assert_eq!(bill["schema"], "bulkhead.bill/2");
-    let rows = bill["rows"].as_array().unwrap();
+    let rows = list(&bill["rows"]);
     assert_eq!(rows.len(), 2);
     assert_eq!((&rows[0]["reference"], &rows[0]["runs"]), (&Value::Null, &5.into()));
     assert_eq!(rows[1]["reference"]["isolation"], "thread");
-    assert_eq!(
-        rows[1]["differences"].as_array().unwrap().len(),
-        6,
-        "with the machine's stalls and without them"
-    );
+    let differences = list(&rows[1]["differences"]).len();
+    assert_eq!(differences, 6, "with the machine's stalls and without them");
     for cost in ["cpu_s_per_million", "startup_ns", "page_faults", "context_switches"] {
         assert!(rows[1][cost].is_number(), "{cost}: {}", rows[1]);
     }
     assert!(folder.join("bill.csv").exists() && folder.join("bill.md").exists());
-    let again = ok(&command(&["bill", path, "--json"]).output().unwrap());
-    assert_eq!(serde_json::from_str::<Value>(&again).unwrap(), bill, "made again of what was measured");
+    let again = output(&format!("bill {path} --json")).json();
+    assert_eq!(again, bill, "made again of what was measured");
 
-    let compare = |words: &[&str]| -> Value {
-        let words = [&["compare"], words, &["--json"]].concat();
-        serde_json::from_str(&ok(&command(&words).output().unwrap())).unwrap()
-    };
-    let levels = compare(&[path, "--a", "isolation=thread", "--b", "isolation=process"]);
-    let found = &levels["comparisons"].as_array().unwrap()[0];
-    assert_eq!((levels["comparisons"].as_array().unwrap().len(), pairs_and_moved(found)), (1, 5));
-    let lines = found["lines"].as_array().unwrap();
+    let levels = format!("compare {path} --a isolation=thread --b isolation=process");
+    let compared = output(&format!("{levels} --json")).json();
+    let [found] = list(&compared["comparisons"]) else { panic!("{compared:#}") };
+    assert_eq!(pairs_and_moved(found), 5);
+    let lines = list(&found["lines"]);
     assert_eq!(lines.len(), 30, "ten measures at three percentiles");
     assert_eq!(lines[0]["measure"], "rt_venue");
     let known = ["faster", "slower", "no-difference-seen", "not-comparable"];
-    assert!(lines.iter().all(|line| known.contains(&line["verdict"].as_str().unwrap())));
+    assert!(lines.iter().all(|line| known.contains(&string(&line["verdict"]))));
     assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
-    assert!(!lines[2]["why"].as_array().unwrap().is_empty(), "500 orders have no p99.9");
-    refused(&mut command(&["compare", path, path]), 2, &["the same runs", "name two"]);
-    narrow(&ok(&command(&["compare", path, "--a", "isolation=thread", "--b", "isolation=process"])
-        .output()
-        .unwrap()));
-    refused(
-        &mut command(&["compare", path, "--a", "isolation=thread", "--b", "work=5us"]),
-        2,
-        &["--b work=5us", "the folder holds 0ns"],
-    );
+    assert!(!list(&lines[2]["why"]).is_empty(), "500 orders have no p99.9");
+    narrow(&ok(output(&levels)));
+    output(&format!("compare {path} {path}")).fails(2, &["the same runs", "name two"]);
+    let unknown = output(&format!("compare {path} --a isolation=thread --b work=5us"));
+    unknown.fails(2, &["--b work=5us", "the folder holds 0ns"]);
     deleted(&folder);
 }
 
 #[test]
 fn runs_are_compared_and_unlike_ones_are_not() {
     let out = tempfile::tempdir().unwrap();
-    let run = |seed: &str| {
-        let said = ok(&launcher(&out, &format!("run --seed {seed}"), TINY).output().unwrap());
-        said.lines().find_map(|line| line.strip_prefix("Saved in ")).unwrap().to_owned()
-    };
-    let (one, other) = (run("1"), run("2"));
-    refused(&mut command(&["compare", &one, &one]), 2, &["the same runs", "name two"]);
-    refused(&mut command(&["compare", &one, &other]), 2, &["other schedule", "the same --seed"]);
+    for seed in [1, 2] {
+        made(&out, &format!("run --seed {seed} {TINY}"));
+    }
+    let runs = entries(out.path());
+    let [one, other] = [&runs[0], &runs[1]].map(|run| run.display());
+    output(&format!("compare {one} {one}")).fails(2, &["the same runs", "name two"]);
+    output(&format!("compare {one} {other}")).fails(2, &["other schedule", "the same --seed"]);
 }
 
 /// Deletes an experiment: everything in its folder is known to be bulkhead's.
 fn deleted(folder: &Path) {
-    let said = ok(&command(&["delete", folder.to_str().unwrap()]).output().unwrap());
+    let said = ok(output(&format!("delete {}", folder.display())));
     assert!(said.contains("deleted") && !folder.exists(), "{said}");
 }
 
 /// The pairs that were compared, and those that were left out because the machine moved its cores
 /// during a run.
 fn pairs_and_moved(comparison: &Value) -> u64 {
-    let caveats = comparison["caveats"].as_array().unwrap().iter().filter_map(Value::as_str);
+    let caveats = list(&comparison["caveats"]).iter().filter_map(Value::as_str);
     let moved = caveats.filter(|caveat| caveat.contains("the core-to-core floor changed during a run"));
     let moved: u64 = moved.map(|caveat| caveat.split(' ').next().unwrap().parse::<u64>().unwrap()).sum();
-    comparison["pairs"].as_u64().unwrap() + moved
+    number(&comparison["pairs"]) + moved
 }
 
 #[test]
 fn two_settings_are_measured_on_the_spot_in_alternation() {
     let out = tempfile::tempdir().unwrap();
     let words = "compare --a isolation=thread --b isolation=process --repeats 5 --json";
-    let report: Value = serde_json::from_str(&ok(&launcher(&out, words, TINY).output().unwrap())).unwrap();
+    let report: Value = serde_json::from_str(&made(&out, &format!("{words} {TINY}"))).unwrap();
     let folder = only(&out);
-    let sweep = json(&folder.join("sweep.json"));
+    let sweep = document(&folder, "sweep.json");
     // Pairs that dropped out were replaced: three at most.
-    let repeats = sweep["repeats"].as_u64().unwrap();
+    let repeats = number(&sweep["repeats"]);
     assert!((5..=8).contains(&repeats), "{repeats} repeats");
     assert_eq!(pairs_and_moved(&report["comparisons"][0]), repeats);
-    let begun = |point: usize, repeat: usize| -> String {
-        sweep["points"][point]["runs"][repeat]["outline"]["run"].as_str().unwrap().to_owned()
-    };
+    let begun =
+        |point: usize, repeat: usize| string(&sweep["points"][point]["runs"][repeat]["outline"]["run"]);
     assert!(begun(0, 0) < begun(1, 0) && begun(0, 1) > begun(1, 1), "each begins in turn");
     for file in ["compare.json", "compare.csv", "compare.md", "runs.csv"] {
         assert!(folder.join(file).exists(), "{file}");
@@ -238,13 +221,11 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     // Files of the user's stay, and so does the folder that they are in.
     std::fs::write(folder.join("thesis.md"), "mine").unwrap();
     std::fs::create_dir(folder.join("drafts")).unwrap();
-    let output = command(&["delete", "--dry-run", folder.to_str().unwrap()]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(text(&output.stdout).lines().count(), 3, "{}", text(&output.stdout));
-    let shown = ok(&command(&["compare", folder.to_str().unwrap()]).output().unwrap());
+    let kept = output(&format!("delete --dry-run {}", folder.display())).fails(1, &[]);
+    assert_eq!(kept.stdout.lines().count(), 3, "{kept:?}");
+    let shown = ok(output(&format!("compare {}", folder.display())));
     assert!(shown.contains("B (process)") && shown.contains("A (thread)"), "{shown}");
-    let last: Vec<&str> = shown.trim_end().lines().rev().take(1).collect();
-    assert!(last[0].starts_with("Saved in "), "{shown}");
+    assert!(shown.lines().last().unwrap().starts_with("Saved in "), "{shown}");
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("<title>Compare</title>") && !page.contains("<td>all</td>"));
 }
@@ -253,12 +234,12 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
 fn max_rate_search_ends_with_result() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --find-max-rate --p999 1ns --steps 2 --rate 100k --window 120ms --delay fixed:1ms";
-    let stdout = ok(&launcher(&out, words, "--venues 2 --strategies 1").output().unwrap());
+    let stdout = made(&out, &format!("{words} --venues 2 --strategies 1"));
     narrow(&stdout);
     assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
     assert_eq!(stdout.matches("0 of 2 runs").count(), 2, "the third would decide nothing:\n{stdout}");
     assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
-    let sweep = json(&only(&out).join("sweep.json"));
+    let sweep = document(&only(&out), "sweep.json");
     assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);
 }
 
@@ -266,7 +247,7 @@ fn max_rate_search_ends_with_result() {
 fn dry_run_prints_the_runs_and_makes_none() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --isolation thread,process --repeats 2 --dry-run";
-    let said = ok(&launcher(&out, words, TINY).output().unwrap());
+    let said = made(&out, &format!("{words} {TINY}"));
     let names: Vec<&str> = said
         .lines()
         .filter(|line| line.contains("seed"))
@@ -274,5 +255,32 @@ fn dry_run_prints_the_runs_and_makes_none() {
         .collect();
     assert_eq!(names, ["thread", "process", "process", "thread"], "{said}");
     assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
-    assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
+    assert!(entries(out.path()).is_empty());
+}
+
+#[test]
+fn impossible_sweep_is_refused_before_running() {
+    for (line, wanted) in [
+        ("sweep --preset sead", "did you mean seed?"),
+        ("sweep --technique ,", "--technique A,B"),
+        ("sweep --isolation thread,proces", "did you mean process?"),
+        ("sweep", "nothing to sweep over"),
+        ("sweep --capacity 64,100", "capacity=100: --capacity 100: rings have a power of two"),
+        ("sweep --find-max-rate", "--p999"),
+        ("sweep --resume /nowhere", "not the folder of a sweep"),
+        ("sweep --resume /nowhere --seed 4", "--seed with --resume"),
+        ("bill --work 0ns,1us", "launcher sweep --work"),
+        ("bill /nowhere", "/nowhere"),
+        ("compare", "--a and --b"),
+        ("compare /nowhere /nothing", "/nowhere"),
+        ("compare --a isolation=thread --b isolation=none", "isolation=none"),
+    ] {
+        output(line).fails(2, &[wanted]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sweep.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
+    let path = folder.path().display();
+    let resume = output(&format!("sweep --resume {path}"));
+    resume.fails(1, &["bulkhead.sweep/0", "use the launcher that wrote it"]);
+    output(&format!("compare {path} {path}")).fails(1, &["bulkhead.sweep/0"]);
 }

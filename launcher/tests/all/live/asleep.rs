@@ -2,7 +2,7 @@
 //! them then has a cause of its own.
 
 use super::programs::{BOOK, Program};
-use crate::common::Launcher;
+use crate::common::{Launcher, number};
 use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
@@ -10,18 +10,14 @@ use analysis::tail::{Cause, Tail};
 use protocol::plan::{Idle, Role};
 use protocol::stamps::{Gap, Point};
 use protocol::wire::OrderId;
-use std::path::{Path, PathBuf};
 
 /// What rt_venue is made of.
 const ENDS: [Point; 4] = [Point::StrategySend, Point::GatewayRecv, Point::GatewayDone, Point::StrategyRecv];
 
-fn folder(launcher: &Launcher) -> PathBuf {
-    launcher.folders()[0].clone()
-}
-
-fn merged(folder: &Path) -> (RunRecord, MergedRun) {
-    let record = RunRecord::read(folder).unwrap();
-    let merged = merge::merge(folder, &record, |_, _| ()).unwrap();
+fn merged(launcher: &Launcher) -> (RunRecord, MergedRun) {
+    let folder = launcher.folder();
+    let record = RunRecord::read(&folder).unwrap();
+    let merged = merge::merge(folder.as_path(), &record, |_, _| ()).unwrap();
     assert_eq!(merged.violations, []);
     (record, merged)
 }
@@ -45,11 +41,10 @@ fn wait_for_descheduled_thread_is_attributed() {
     for idle in ["park", "yield", "backoff"] {
         let launcher = Launcher::new();
         // One core for all of them: nobody goes on before somebody else has given it away.
-        let shared = ["--strategies", "2", "--venues", "1", "--threading", "shared", "--cores", "1"];
-        let load = ["--orders", "3000", "--window", "500ms", "--technique", "spsc-mux", "--idle", idle];
-        let summary = launcher.summary(&[&shared[..], &load].concat());
-        let folder = folder(&launcher);
-        let (record, merged) = merged(&folder);
+        let summary = launcher.summary(&format!(
+            "--strategies 2 --venues 1 --threading shared --cores 1 --orders 3000 --window 500ms --idle {idle}"
+        ));
+        let (record, merged) = merged(&launcher);
         for (thread, log) in record.plan.threads.iter().zip(&merged.threads) {
             assert!(log.sleeps.len() as u64 <= thread.sleep_records, "{idle}: {}", log.name);
             assert!(!log.sleeps.is_empty(), "{idle}: {} waited for nobody", log.name);
@@ -59,25 +54,23 @@ fn wait_for_descheduled_thread_is_attributed() {
             let apart = |pair: &[&Gap]| pair[0].ended <= pair[1].ended - pair[1].ticks;
             assert!(times.windows(2).all(apart), "{idle}: {}", log.name);
         }
-        let tail = Tail::read(&folder).unwrap();
+        let tail = Tail::read(&launcher.folder()).unwrap();
         add_up(&record, &merged, &tail);
         let slowest = &tail.slowest[0];
         assert!(slowest.causes_ns.get(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
         assert!(tail.noise.threads.iter().all(|thread| thread.sleeps > 0 && thread.sleeps_ns > 0));
-        assert!(summary["processes"][0]["sleeps"].as_u64() > Some(0), "{idle}");
+        assert!(number(&summary["processes"][0]["sleeps"]) > 0, "{idle}");
     }
 }
 
 #[test]
 fn spinning_threads_record_no_sleeps() {
     let launcher = Launcher::new();
-    let flags = ["--strategies", "1", "--venues", "1", "--threading", "shared", "--idle", "spin"];
-    launcher.summary(&[&flags[..], &["--orders", "5000", "--window", "500ms"]].concat());
-    let folder = folder(&launcher);
-    let (record, merged) = merged(&folder);
+    launcher.summary("--strategies 1 --venues 1 --threading shared --idle spin --orders 5000 --window 500ms");
+    let (record, merged) = merged(&launcher);
     assert!(record.plan.threads.iter().all(|thread| (thread.idle, thread.sleep_records) == (Idle::Spin, 0)));
     assert!(merged.threads.iter().all(|log| log.sleeps.is_empty()));
-    let tail = Tail::read(&folder).unwrap();
+    let tail = Tail::read(&launcher.folder()).unwrap();
     add_up(&record, &merged, &tail);
     assert!(tail.slowest.iter().all(|share| share.causes_ns.get(Cause::WakeUp) == 0));
     assert!(tail.noise.threads.iter().all(|thread| thread.sleeps == 0));
@@ -88,10 +81,8 @@ fn spinning_threads_record_no_sleeps() {
 fn a_program_in_c_says_when_it_slept() {
     let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
-    let kinds = format!("player,{}", program.exec(""));
-    let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2000", "--idle", "park"];
-    launcher.summary(&[BOOK, &flags].concat());
-    let (record, merged) = merged(&folder(&launcher));
+    launcher.summary(&format!("{BOOK} {} --orders 2000 --idle park", program.with_player("")));
+    let (record, merged) = merged(&launcher);
     let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
     assert!(!merged.threads[thread].sleeps.is_empty(), "it waits parked for each report");
 }

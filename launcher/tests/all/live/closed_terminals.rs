@@ -1,13 +1,12 @@
 //! Commands that continue until a signal comes or their terminal is closed.
 
-use crate::common::{LIMIT, LONG, Launcher, assert_nothing_left, read_until, signal};
+use crate::common::{LONG, Launcher, ended, read_until, signal};
 use nix::fcntl::OFlag;
 use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, Stdio};
 
 /// A terminal of 100 columns: its user's end, which no process inherits, and the other one.
 fn terminal() -> (File, File) {
@@ -17,7 +16,7 @@ fn terminal() -> (File, File) {
     let mut options = File::options();
     options.read(true).write(true).custom_flags(OFlag::O_NOCTTY.bits());
     let slave = options.open(ptsname_r(&master).unwrap()).unwrap();
-    let mut stty = std::process::Command::new("stty");
+    let mut stty = Command::new("stty");
     let sized = stty.args(["rows", "40", "cols", "100"]).stdin(slave.try_clone().unwrap()).status();
     assert!(sized.unwrap().success());
     (std::os::fd::OwnedFd::from(master).into(), slave)
@@ -27,23 +26,19 @@ fn terminal() -> (File, File) {
 /// parent has set.
 fn start_on(slave: &File, args: &[&str]) -> Child {
     let end = || Stdio::from(slave.try_clone().unwrap());
-    let mut command = std::process::Command::new("env");
+    let mut command = Command::new("env");
     command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_launcher")]).args(args);
     command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap()
 }
 
-/// Waits for the end of a process, which comes within a bounded time.
-fn ended(mut child: Child) -> ExitStatus {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if began.elapsed() > LIMIT {
-            child.kill().unwrap();
-            panic!("it does not end: {:?}", child.wait());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
+/// Starts the command on a new terminal for each signal, reads each of `texts`, and ends it so.
+fn ends_at_signals(args: &[&str], texts: &[&str], signals: &[(&str, i32)]) {
+    for (name, number) in signals {
+        let (mut master, slave) = terminal();
+        let mut command = start_on(&slave, args);
+        texts.iter().for_each(|text| read_until(&mut master, text));
+        signal(command.id(), name);
+        assert_eq!(ended(&mut command).signal(), Some(*number), "{name}");
     }
 }
 
@@ -51,27 +46,17 @@ fn ended(mut child: Child) -> ExitStatus {
 fn watch_redraws_until_signal_or_closed_terminal() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);
-    let folder = launcher.folders()[0].to_str().unwrap().to_owned();
-    for (name, number) in [("INT", 2), ("TERM", 15)] {
-        let (mut master, slave) = terminal();
-        let watch = start_on(&slave, &["watch", &folder]);
-        for _ in 0..2 {
-            read_until(&mut master, "\u{1b}[H\u{1b}[Jrun ");
-            read_until(&mut master, "orchestrator");
-        }
-        signal(watch.id(), name);
-        assert_eq!(ended(watch).signal(), Some(number), "{name}");
-    }
+    let folder = launcher.folder();
+    let args = ["watch", folder.to_str().unwrap()];
+    let frame = ["\u{1b}[H\u{1b}[Jrun ", "orchestrator"];
+    ends_at_signals(&args, &[frame, frame].concat(), &[("INT", 2), ("TERM", 15)]);
     let (mut master, slave) = terminal();
-    let watch = start_on(&slave, &["watch", &folder]);
+    let mut watch = start_on(&slave, &args);
     drop(slave);
     read_until(&mut master, "orchestrator");
     drop(master);
-    assert_eq!(ended(watch).code(), Some(1), "its terminal is closed");
-    let pid = running.pid();
-    signal(pid, "INT");
-    running.end();
-    assert_nothing_left(pid);
+    assert_eq!(ended(&mut watch).code(), Some(1), "its terminal is closed");
+    running.interrupt();
 }
 
 #[test]
@@ -80,12 +65,6 @@ fn a_followed_journal_ends_at_a_signal() {
     let mut writer = journal::Writer::open(folder.path(), &journal::Options::default(), |_| {}).unwrap();
     writer.append(b"one").unwrap();
     let args = ["journal", "follow", folder.path().to_str().unwrap()];
-    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-        let (mut master, slave) = terminal();
-        let follow = start_on(&slave, &args);
-        read_until(&mut master, "one");
-        signal(follow.id(), name);
-        assert_eq!(ended(follow).signal(), Some(number), "{name}");
-    }
+    ends_at_signals(&args, &["one"], &[("INT", 2), ("TERM", 15), ("HUP", 1)]);
     writer.close().unwrap();
 }

@@ -1,7 +1,7 @@
 //! The exchange as a venue: the recorded morning through real processes, and drawn flow at every
 //! placement.
 
-use crate::common::{Launcher, text};
+use crate::common::{Launcher, assert_no_allocations, list, number};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,11 @@ fn data(file: &str) -> PathBuf {
 fn rows(path: &Path) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+/// Some columns of each row.
+fn columns<const N: usize>(rows: &[Vec<String>], columns: [usize; N]) -> Vec<[String; N]> {
+    rows.iter().map(|row| columns.map(|column| row[column].clone())).collect()
 }
 
 /// The recorded id of each order as the run names it: `strategy/sequence`.
@@ -28,104 +33,56 @@ fn recorded_ids(strategies: u64) -> HashMap<String, String> {
 }
 
 /// Plays the recording; its trades and last book must be those that the real exchange published.
-pub fn plays_the_morning(strategies: u64, isolation: &str, more: &[&str]) -> Value {
+pub fn plays_the_morning(strategies: u64, isolation: &str, more: &str) -> Value {
     let launcher = Launcher::new();
-    let (flow, book, many) = (data("flow.csv"), data("opening_book.csv"), strategies.to_string());
-    let flags = [
-        &[
-            "--venue",
-            "book",
-            "--venues",
-            "1",
-            "--strategies",
-            &many,
-            "--isolation",
-            isolation,
-            "--speed",
-            "50",
-        ],
-        &["--schedule", flow.to_str().unwrap(), "--book", book.to_str().unwrap()][..],
-        more,
-    ]
-    .concat();
-    let summary = launcher.summary(&flags);
+    let (flow, book) = (data("flow.csv"), data("opening_book.csv"));
+    let summary = launcher.summary(&format!(
+        "--venue book --venues 1 --strategies {strategies} --isolation {isolation} --speed 50 --idle park \
+         --schedule '{}' --book '{}' {more}",
+        flow.display(),
+        book.display()
+    ));
     assert_eq!((&summary["orders"]["sent"], &summary["orders"]["lost"]), (&3800.into(), &0.into()));
 
-    let folder = &launcher.folders()[0];
+    let folder = launcher.folder();
     let ids = recorded_ids(strategies);
     let id = |name: &str| name.strip_prefix("book:").map_or_else(|| ids[name].clone(), str::to_owned);
-    let trades: Vec<[String; 4]> = rows(&folder.join("trades-0.csv"))
-        .iter()
-        .map(|row| [id(&row[3]), id(&row[2]), row[4].clone(), row[5].clone()])
+    let trades = columns(&rows(&folder.join("trades-0.csv")), [3, 2, 4, 5]);
+    let trades: Vec<_> = trades
+        .into_iter()
+        .map(|[buyer, seller, price, size]| [id(&buyer), id(&seller), price, size])
         .collect();
-    let wanted: Vec<[String; 4]> = rows(&data("expected_trades.csv"))
-        .iter()
-        .map(|row| [row[1].clone(), row[2].clone(), row[3].clone(), row[4].clone()])
-        .collect();
-    assert_eq!(trades, wanted);
+    assert_eq!(trades, columns(&rows(&data("expected_trades.csv")), [1, 2, 3, 4]));
 
-    let levels = |side: &str| -> Vec<[String; 3]> {
-        let book = rows(&folder.join("book-0.csv"));
-        let of_side = book.iter().filter(|row| row[1] == side).take(50);
-        of_side.map(|row| [row[1].clone(), row[3].clone(), row[4].clone()]).collect()
-    };
-    let expected = rows(&data("expected_final_book.csv"));
+    let (book, expected) = (rows(&folder.join("book-0.csv")), rows(&data("expected_final_book.csv")));
     for side in ["B", "S"] {
-        let wanted: Vec<[String; 3]> = expected
-            .iter()
-            .filter(|row| row[0] == side)
-            .map(|row| [row[0].clone(), row[1].clone(), row[2].clone()])
-            .collect();
-        assert_eq!(levels(side), wanted, "side {side}");
+        let levels = book.iter().filter(|row| row[1] == side).take(50).cloned().collect::<Vec<_>>();
+        let wanted = expected.iter().filter(|row| row[0] == side).cloned().collect::<Vec<_>>();
+        assert_eq!(columns(&levels, [1, 3, 4]), columns(&wanted, [0, 1, 2]), "side {side}");
     }
     summary
 }
 
 #[test]
 fn the_recorded_morning_comes_out_as_it_was() {
-    plays_the_morning(1, "process", &["--exchange", "process"]);
-    plays_the_morning(1, "sandbox", &[]);
-}
-
-#[test]
-fn eight_strategies_make_the_same_morning() {
-    plays_the_morning(8, "process", &["--idle", "park"]);
-    plays_the_morning(8, "sandbox", &["--exchange", "process", "--idle", "park"]);
-}
-
-/// What a strategy can have at most: each order has a maximum quantity.
-fn reports(summary: &Value) -> u64 {
-    summary["orders"]["returned"].as_u64().unwrap()
+    plays_the_morning(1, "process", "--exchange process");
+    plays_the_morning(8, "sandbox", "");
 }
 
 #[test]
 fn drawn_flow_trades_wherever_the_exchange_runs() {
     for more in [
-        &["--exchange", "thread", "--isolation", "thread"][..],
-        &["--exchange", "process", "--process", "each-gateway"],
-        &["--venue", "book,delay", "--technique", "array-queue"],
+        "--venue book --exchange thread --isolation thread",
+        "--venue book --exchange process --process each-gateway",
+        "--venue book,delay --technique array-queue",
     ] {
         let launcher = Launcher::new();
-        let mut flags = vec![
-            "--venues",
-            "2",
-            "--strategies",
-            "3",
-            "--orders",
-            "3000",
-            "--window",
-            "200ms",
-            "--idle",
-            "park",
-        ];
-        if !more.contains(&"--venue") {
-            flags.extend(["--venue", "book"]);
-        }
-        flags.extend(more);
-        let summary = launcher.summary(&flags);
-        assert_eq!((reports(&summary), &summary["orders"]["lost"]), (3000, &0.into()), "{flags:?}");
-        let trades = rows(&launcher.folders()[0].join("trades-0.csv"));
-        assert!(trades.len() > 50, "{flags:?}: {} trades", trades.len());
+        let load = "--venues 2 --strategies 3 --orders 3000 --window 200ms --idle park";
+        let summary = launcher.summary(&format!("{load} {more}"));
+        let orders = &summary["orders"];
+        assert_eq!((&orders["returned"], &orders["lost"]), (&3000.into(), &0.into()), "{more}");
+        let trades = rows(&launcher.folder().join("trades-0.csv"));
+        assert!(trades.len() > 50, "{more}: {} trades", trades.len());
         // Every side of a trade is an order that was sent.
         assert!(trades.iter().all(|trade| trade[2].contains('/') && trade[3].contains('/')));
     }
@@ -140,33 +97,24 @@ const EVERY_CONTROL: &str = "max-order-volume=1000000000000,max-order-value=1000
 fn maker_and_taker_positions_match_their_fills() {
     let launcher = Launcher::new();
     let folder = tempfile::tempdir().unwrap();
-    let (flow, instruments) = (data("flow.csv"), folder.path().join("instruments.csv"));
+    let instruments = folder.path().join("instruments.csv");
     std::fs::write(&instruments, "name,reference_price\nBTC-USD,41300\n").unwrap();
-    let instruments = instruments.to_str().unwrap().to_owned();
-    let recorded = ["--schedule", flow.to_str().unwrap(), "--speed", "200"];
-    for flow in [&recorded[..], &["--orders", "6000", "--window", "300ms"]] {
-        let mut flags = vec!["--venue", "book", "--venues", "1", "--strategies", "3", "--idle", "park"];
-        flags.extend([
-            "--strategy",
-            "player,maker,taker",
-            "--instruments",
-            &instruments,
-            "--limits",
-            EVERY_CONTROL,
-        ]);
-        flags.extend(flow);
-        let summary = launcher.summary(&flags);
-        assert_eq!((&summary["valid"], &summary["orders"]["lost"]), (&true.into(), &0.into()), "{flags:?}");
-        let positions = summary["trading"]["positions"].as_array().unwrap();
-        let fills = |strategy: u64| -> u64 {
-            let of = positions.iter().filter(|position| position["strategy"] == strategy);
-            of.map(|position| position["fills"].as_u64().unwrap()).sum()
-        };
-        for thread in summary["processes"].as_array().unwrap() {
-            assert_eq!(thread["allocations"], 0, "{flags:?}: {thread:#}");
-        }
+    let recorded = format!("--schedule '{}' --speed 200", data("flow.csv").display());
+    for flow in [&recorded, "--orders 6000 --window 300ms"] {
+        let summary = launcher.summary(&format!(
+            "--venue book --venues 1 --strategies 3 --idle park --strategy player,maker,taker \
+             --instruments {} --limits {EVERY_CONTROL} {flow}",
+            instruments.display()
+        ));
+        assert_eq!(summary["orders"]["lost"], 0, "{flow}");
+        assert_no_allocations(&summary);
         // That what is booked is what was filled, the merge has checked.
-        assert!((1..3).all(|strategy| fills(strategy) > 0), "{flags:?}: {positions:#?}");
+        let positions = list(&summary["trading"]["positions"]);
+        let has_fills = |strategy: u64| {
+            let mut of = positions.iter().filter(|position| position["strategy"] == strategy);
+            of.any(|position| number(&position["fills"]) > 0)
+        };
+        assert!(has_fills(1) && has_fills(2), "{flow}: {positions:#?}");
     }
 }
 
@@ -174,45 +122,49 @@ fn maker_and_taker_positions_match_their_fills() {
 /// open: it is said how many orders that were, and what to do.
 #[test]
 fn unsent_orders_are_reported_with_remedy() {
-    let told = |max_open: &str| {
-        let launcher = Launcher::new();
-        let book = ["--venue", "book", "--venues", "1", "--strategies", "2", "--idle", "park"];
-        let load = ["--orders", "2000", "--window", "200ms", "--max-open", max_open];
-        let summary = launcher.summary(&[&book[..], &load].concat());
+    let told = |max_open: u64| {
+        let summary = Launcher::new().summary(&format!(
+            "--venue book --venues 1 --strategies 2 --idle park --orders 2000 --window 200ms --max-open {max_open}"
+        ));
         assert_eq!(summary["outcome"]["ended"], "complete");
-        let unsent = 2000 - summary["orders"]["sent"].as_u64().unwrap();
+        let unsent = 2000 - number(&summary["orders"]["sent"]);
         let reasons: Vec<String> = serde_json::from_value(summary["reasons"].clone()).unwrap();
         (unsent, reasons.into_iter().find(|reason| reason.contains("were not sent")))
     };
-    let (unsent, why) = told("50");
+    let (unsent, why) = told(50);
     let wanted = format!(
         "{} of 2,000 orders were not sent: 2 strategies had 50 orders open, as many as --max-open allows, and what rests at a venue \
          stays open: raise --max-open",
         if unsent >= 1000 { format!("1,{:03}", unsent - 1000) } else { unsent.to_string() }
     );
     assert_eq!(why.as_deref(), Some(wanted.as_str()));
-    assert_eq!(told("4000"), (0, None));
+    assert_eq!(told(4000), (0, None));
 }
 
 #[test]
 fn impossible_exchange_settings_are_refused() {
     let launcher = Launcher::new();
-    let refused = |flags: &[&str], words: &[&str]| {
-        let output = launcher.run(flags).output().unwrap();
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{flags:?}: {error}");
-        assert!(words.iter().all(|word| error.contains(word)), "{flags:?}: {error}");
-    };
-    refused(&["--book", "x.csv"], &["--book", "--venue book"]);
-    refused(&["--exchange", "process"], &["--exchange", "--venue book"]);
-    refused(&["--venue", "book", "--book", "/nowhere.csv"], &["/nowhere.csv", "No such file"]);
-    let flow = data("flow.csv");
-    refused(&["--venue", "book", "--book", flow.to_str().unwrap()], &["line 1", "order_id,side,price"]);
-    refused(&["--venue", "book", "--sequence", "recorded"], &["--schedule"]);
-    let recorded = ["--schedule", flow.to_str().unwrap(), "--venue", "book", "--sequence", "recorded"];
-    refused(
-        &[&recorded[..], &["--strategies", "2", "--strategy", "maker,player"]].concat(),
-        &["maker,player"],
-    );
+    let flow = data("flow.csv").display().to_string();
+    for (flags, words) in [
+        ("--book x.csv", ["--book", "--venue book"]),
+        ("--exchange process", ["--exchange", "--venue book"]),
+        ("--journal process", ["--journal", "--venue book"]),
+        ("--market-data on", ["--market-data", "--venue book"]),
+        ("--fault kill:exchange", ["--fault", "--venue book"]),
+        ("--venue book --fault kill:exchange", ["--fault", "--exchange process"]),
+        ("--venue book --exchange process --fault segv:exchange", ["--fault", "only kill and stop"]),
+        ("--venue book --exchange process --venues 1 --fault kill:exchange-1", ["--fault", "venue-1"]),
+        ("--venue book --book /nowhere.csv", ["/nowhere.csv", "No such file"]),
+        (&format!("--venue book --book '{flow}'"), ["line 1", "order_id,side,price"]),
+        ("--venue book --sequence recorded", ["--sequence recorded", "--schedule"]),
+        (
+            &format!(
+                "--schedule '{flow}' --venue book --sequence recorded --strategies 2 --strategy maker,player"
+            ),
+            ["--sequence recorded", "maker,player"],
+        ),
+    ] {
+        launcher.result(flags).fails(2, &words);
+    }
     assert_eq!(launcher.folders().len(), 0);
 }

@@ -3,36 +3,10 @@
 //! `system/tests/all/sandbox/files.rs`.
 #![cfg(target_arch = "x86_64")]
 
-use super::comebacks::comebacks;
-use super::sandboxed::unsupported;
-use crate::common::{Launcher, Running, assert_nothing_left, in_place, signal, wait_for, wait_until};
+use crate::common::{Launcher, Running, in_place, list, proc, signal, wait_for, wait_until};
 
-const FLAGS: [&str; 19] = [
-    "--isolation",
-    "sandbox",
-    "--venue",
-    "book",
-    "--venues",
-    "1",
-    "--exchange",
-    "process",
-    "--journal",
-    "process",
-    "--on-death",
-    "restart",
-    "--idle",
-    "park",
-    "--liveness",
-    "2s",
-    "--strategies",
-    "2",
-    "--orders",
-];
-
-/// Longer than the test looks at it, however slow the machine is.
-fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
-    launcher.start(&[&FLAGS[..], &[orders, "--window", window]].concat())
-}
+const FLAGS: &str = "--isolation sandbox --venue book --venues 1 --exchange process --journal process \
+                     --on-death restart --idle park --liveness 2s --strategies 2";
 
 fn await_exchange(running: &Running, but: &[u32]) -> u32 {
     wait_for("the exchange is there", || in_place(running.pid(), "exchange-0", but))
@@ -52,7 +26,7 @@ fn assert_confined(pid: u32) {
     });
     let all = threads(pid);
     assert!(all.iter().any(|(name, _)| name == "journal-helper"), "{all:?}");
-    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let limits = proc(pid, "limits");
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     assert_eq!(files.split_whitespace().next(), Some("256"), "{limits}");
     for (name, status) in all {
@@ -66,18 +40,16 @@ fn assert_confined(pid: u32) {
 
 #[test]
 fn journaled_exchange_and_successor_are_confined() {
-    if unsupported() {
-        return;
-    }
-    let launcher = Launcher::new();
-    let running = started(&launcher, "200k", "30s");
+    let Some(launcher) = Launcher::sandboxed() else { return };
+    // Longer than the test looks at it, however slow the machine is.
+    let running = launcher.start(&format!("{FLAGS} --orders 200k --window 30s"));
     let first = await_exchange(&running, &[]);
     assert_confined(first);
     std::thread::sleep(std::time::Duration::from_millis(300));
     signal(first, "KILL");
     assert_confined(await_exchange(&running, &[first]));
     let summary = launcher.interrupted(running);
-    assert_eq!((&summary["valid"], comebacks(&summary).len()), (&true.into(), 1), "{summary:#}");
+    assert_eq!((&summary["valid"], list(&summary["comebacks"]).len()), (&true.into(), 1), "{summary:#}");
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{}", summary["orders"]);
 }
 
@@ -85,21 +57,14 @@ fn journaled_exchange_and_successor_are_confined() {
 /// be made there.
 #[test]
 fn exchange_opens_files_only_in_journal_folder() {
-    if unsupported() {
-        return;
-    }
-    let launcher = Launcher::new();
-    let running = started(&launcher, "400k", "10s");
-    let pid = running.pid();
+    let Some(launcher) = Launcher::sandboxed() else { return };
+    let running = launcher.start(&format!("{FLAGS} --orders 400k --window 10s"));
     assert_confined(await_exchange(&running, &[]));
-    let folder = launcher.folders()[0].join("journal-venue-0");
+    let folder = launcher.folder().join("journal-venue-0");
     // Nothing more is prepared until the first one is full.
     wait_until("the journal has its segments", || folder.join("log-00000003").exists());
     std::fs::rename(&folder, folder.with_file_name("moved")).unwrap();
     std::fs::create_dir(&folder).unwrap();
-    let (code, _, stderr) = running.end();
-    assert_eq!(code, Some(1), "{stderr}");
-    assert!(stderr.contains("journal fails") && stderr.contains("Permission denied"), "{stderr}");
+    running.end().fails(1, &["journal fails", "Permission denied"]);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing was made there");
-    assert_nothing_left(pid);
 }

@@ -2,9 +2,8 @@
 //! they are: the merge is the ledger over all processes. Each order is sent once, at its exchange
 //! once and answered once, or its strategy died.
 
-use super::comebacks::{BASE, comebacks};
-use crate::common::{Launcher, Running, in_place, newest, slow, wait_for};
-use serde_json::Value;
+use super::comebacks::{BASE, assert_settled};
+use crate::common::{Launcher, in_place, list, newest, slow, wait_for};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use system::process;
@@ -14,37 +13,17 @@ fn wanted() -> usize {
     if slow() { 1000 } else { 12 }
 }
 
-/// A run's folder, and the run under load.
-fn loaded(orders: &str) -> (Launcher, Running) {
-    let launcher = Launcher::new();
-    let how = ["--journal", "process", "--liveness", "2s", "--strategies", "2"];
-    let running = launcher.start(&[&BASE[..], &how, &["--orders", orders, "--window", "18s"]].concat());
-    (launcher, running)
-}
-
 /// Kills a process; `false`: it was gone.
 fn is_killed(pid: u32) -> bool {
     process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
-/// What came of such a run; nothing may be missing in it.
-fn account(launcher: &Launcher, running: Running) -> Value {
-    let summary = launcher.interrupted(running);
-    assert_eq!(summary["valid"], true, "{summary:#}");
-    let count = |key: &str| summary["orders"][key].as_u64().unwrap();
-    let settled: u64 = ["returned", "cancelled", "orphaned", "lost"].map(count).iter().sum();
-    assert_eq!(count("sent"), settled, "{}", summary["orders"]);
-    assert_eq!(count("duplicated"), 0, "{}", summary["orders"]);
-    assert!(summary["containment"].is_null() || summary["containment"]["lost_of_survivors"] == 0);
-    let died = comebacks(&summary);
-    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
-    summary
-}
-
 /// One run, in which that role is killed up to a number of times, in its duty cycles or just after
 /// a death, now and then with somebody else; how often that was.
 fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
-    let (launcher, running) = loaded(orders);
+    let launcher = Launcher::new();
+    let how = "--journal process --liveness 2s --strategies 2 --window 18s";
+    let running = launcher.start(&format!("{BASE} {how} --orders {orders}"));
     let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());
     // Ended long before its orders are.
     let until = Instant::now() + Duration::from_secs(9);
@@ -72,8 +51,10 @@ fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
         }
     }
     wait_for("it is back", || in_place(pid, role, &killed));
-    let summary = account(&launcher, running);
-    let died = comebacks(&summary).iter().filter(|one| one["role"] == *role).count();
+    let summary = launcher.interrupted(running);
+    assert_eq!(summary["valid"], true, "{summary:#}");
+    assert_settled(&summary);
+    let died = list(&summary["comebacks"]).iter().filter(|one| one["role"] == *role).count();
     // Who was killed on its way back came back once for all of these deaths.
     assert!(died <= 2 * kills && 2 * died >= kills, "{died} comebacks, {kills} kills");
     kills

@@ -1,8 +1,8 @@
 //! The same strategy in every language in one run, and what a collector's pause in one does to the
 //! others. Python and Java where `.ci/languages.sh` has made them ready; said loudly where not.
 
-use super::programs::{BOOK, Program, libraries, planned, told};
-use crate::common::{Launcher, text};
+use super::programs::{BOOK, Program, agreed_fills, libraries, planned, with_player};
+use crate::common::{Launcher, list, number, output_of, skip, string};
 use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
@@ -21,7 +21,7 @@ fn made(what: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("SKIPPED: there is no {}: bash .ci/languages.sh makes it where it can", path.display());
+    skip(&format!("there is no {}: bash .ci/languages.sh makes it where it can", path.display()));
     None
 }
 
@@ -34,9 +34,7 @@ fn age(path: &Path) -> Option<std::time::SystemTime> {
 fn python(script: &str) -> Option<String> {
     let (python, installed) = (made("python/bin/python")?, made("python/installed")?);
     if age(&installed) < age(&libraries().join("libbulkhead.so")) {
-        eprintln!(
-            "SKIPPED: the Python package is older than the library: bash .ci/languages.sh makes it again"
-        );
+        skip("the Python package is older than the library: bash .ci/languages.sh makes it again");
         return None;
     }
     Some(format!("exec:{} {}", python.display(), bindings().join("python").join(script).display()))
@@ -57,8 +55,7 @@ impl Java {
             let folders = ["src/bulkhead", "examples"].map(|folder| bindings().join("java").join(folder));
             let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap().flatten());
             let files = files.map(|entry| entry.path());
-            let output = Command::new(javac).arg("-d").arg(&classes).args(files).output().unwrap();
-            assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+            output_of(Command::new(javac).arg("-d").arg(&classes).args(files)).succeeds();
         });
         Some(Self { java, classes })
     }
@@ -79,10 +76,7 @@ impl Java {
 fn rust() -> Option<String> {
     let path = libraries().join("../examples/strategy");
     if age(&path) < age(&libraries().join("libbulkhead.so")) {
-        eprintln!(
-            "SKIPPED: {} is old or not there: cargo build -p bindings --example strategy",
-            path.display()
-        );
+        skip(&format!("{} is old or not there: cargo build -p bindings --example strategy", path.display()));
         return None;
     }
     Some(format!("exec:{}", path.display()))
@@ -105,41 +99,34 @@ fn strategies_in_every_language_agree_with_engine() {
     if commands.is_empty() {
         return;
     }
-    let several = (commands.len() + 1).to_string();
-    let orders = (400 * (commands.len() + 1)).to_string();
+    let strategies = commands.len() + 1;
     let own: Vec<String> = commands.iter().map(|command| format!("{command} 400000")).collect();
     // As soon as the one before is answered, and at times that are due.
     for programs in [&commands, &own] {
         let launcher = Launcher::new();
-        let kinds = format!("player,{}", programs.join(","));
-        let flags = ["--strategies", &several, "--strategy", &kinds, "--orders", &orders, "--idle", "park"];
-        let summary = launcher.summary(&[BOOK, &flags, &["--technique", "spsc-mux"]].concat());
-        let positions = summary["trading"]["positions"].as_array().unwrap();
-        let strategies = summary["strategies"].as_array().unwrap();
-        assert_eq!(strategies.len(), programs.len() + 1, "{strategies:#?}");
+        let summary = launcher.summary(&format!(
+            "{BOOK} --strategies {strategies} --strategy 'player,{}' --orders {} --idle park --technique spsc-mux",
+            programs.join(","),
+            400 * strategies
+        ));
+        let rows = list(&summary["strategies"]);
+        assert_eq!(rows.len(), strategies, "{rows:#?}");
         for (strategy, program) in (1..).zip(programs) {
-            let (said, sent) = (told(&launcher, strategy), planned(&summary, strategy as usize));
-            let wanted = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
-            assert!(wanted.iter().all(|(what, count)| said[*what] == *count), "{program}: {said:?}");
-            let booked = positions.iter().find(|position| position["strategy"] == strategy);
-            let account = booked.map_or((0, 0), |booked| {
-                (booked["net"].as_i64().unwrap(), booked["fills"].as_i64().unwrap())
-            });
-            assert_eq!(account, (said["net"], said["fills"]), "{program}");
-            let row = &strategies[strategy as usize];
-            assert_eq!((row["kind"].as_str(), row["sent"].as_i64()), (Some(program.as_str()), Some(sent)));
-            let usage = |what: &str| row["usage"][what].as_u64().unwrap_or_else(|| panic!("{what}: {row:#}"));
+            agreed_fills(&launcher, &summary, strategy);
+            let row = &rows[strategy];
+            let sent = row["sent"].as_i64().unwrap();
+            assert_eq!((string(&row["kind"]), sent), (program.as_str(), planned(&summary, strategy)));
+            let usage = |what: &str| number(&row["usage"][what]);
             assert!(usage("startup_ns") > 0 && usage("cpu_ns") > usage("startup_cpu_ns"), "{row:#}");
             assert!(usage("peak_bytes") > usage("shared_bytes") && usage("shared_bytes") > 0, "{row:#}");
-            let due = row["slip"]["count"].as_i64().unwrap();
-            assert_eq!(due > 0, program.ends_with(" 400000"), "{row:#}");
+            assert_eq!(number(&row["slip"]["count"]) > 0, program.ends_with(" 400000"), "{row:#}");
         }
     }
 }
 
 /// The pauses that a program said it made, from and to, in nanoseconds since the start of the run.
 fn pauses(launcher: &Launcher) -> Vec<(u64, u64)> {
-    let said = std::fs::read_to_string(launcher.folders()[0].join("strategy-1.stderr")).unwrap();
+    let said = launcher.read("strategy-1.stderr");
     let pause = |line: &str| {
         let mut numbers = line.strip_prefix("pause ")?.split(' ').map_while(|word| word.parse().ok());
         Some((numbers.next()?, numbers.next()?))
@@ -157,13 +144,11 @@ fn served(merged: &MergedRun, strategy: u16, times: &[(u64, u64)]) -> usize {
 /// A run with a player and a program that collects garbage every 40 orders.
 fn collects(program: &str) {
     let launcher = Launcher::new();
-    let kinds = format!("player,{program} 0 40");
-    let flags =
-        ["--strategies", "2", "--strategy", &kinds, "--orders", "4000", "--window", "2s", "--idle", "park"];
-    let book = ["--venue", "book", "--venues", "1", "--technique", "spsc-mux"];
-    let summary = launcher.summary(&[&book[..], &flags].concat());
-    let folder = &launcher.folders()[0];
-    let record = RunRecord::read(folder).unwrap();
+    let kinds = with_player(&format!("{program} 0 40"));
+    let load = "--orders 4000 --window 2s --idle park --venue book --venues 1 --technique spsc-mux";
+    let summary = launcher.summary(&format!("{kinds} {load}"));
+    let folder = launcher.folder();
+    let record = RunRecord::read(&folder).unwrap();
     let merged = merge::merge(folder.as_path(), &record, |_, _| ()).unwrap();
     let ticks = |ns: u64| record.clock.start_ticks + (ns as f64 / record.clock.ns_per_tick) as u64;
     let pauses: Vec<(u64, u64)> =
@@ -185,10 +170,7 @@ fn collects(program: &str) {
     };
     assert_eq!(pauses.iter().filter(is_gap).count(), pauses.len(), "{program}: {gaps:?}");
     let tail = &summary["strategies"][1]["tail"];
-    assert!(
-        tail["touched"].as_u64() > Some(0) && tail["causes_ns"][0].as_u64() > Some(0),
-        "{program}: {tail}"
-    );
+    assert!(number(&tail["touched"]) > 0 && number(&tail["causes_ns"][0]) > 0, "{program}: {tail}");
 }
 
 #[test]
@@ -209,9 +191,8 @@ fn templates_trade() {
     let all = [python("examples/template.py"), java.as_ref().map(|java| java.exec("Template"))];
     for program in all.into_iter().flatten() {
         let launcher = Launcher::new();
-        let kinds = format!("player,{program}");
-        let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "2000", "--idle", "park"];
-        let summary = launcher.summary(&[BOOK, &flags].concat());
+        let kinds = with_player(&program);
+        let summary = launcher.summary(&format!("{BOOK} {kinds} --orders 2000 --idle park"));
         assert_eq!(summary["strategies"][1]["sent"], 10, "{program}");
         assert_eq!(summary["outcome"]["ended"], "complete", "{program}");
     }
@@ -228,17 +209,13 @@ fn uncaught_python_exception_ends_its_strategy() {
                   assert error.args[1] == bulkhead.layout.BAD_ORDER and error.args[0].startswith('side: '), error.args\n        \
                   print('refused', flush=True)\n    raise RuntimeError('on purpose')\n";
     std::fs::write(&script, source).unwrap();
-    let alone = Command::new(&python).arg(&script).output().unwrap();
-    assert!(text(&alone.stderr).contains("BULKHEAD_RUN is not set"), "{}", text(&alone.stderr));
+    let alone = output_of(Command::new(&python).arg(&script));
+    assert!(alone.stderr.contains("BULKHEAD_RUN is not set"), "{}", alone.stderr);
     let launcher = Launcher::new();
-    let kinds = format!("player,exec:{python} {}", script.display());
-    let flags = ["--strategies", "2", "--strategy", &kinds, "--orders", "200", "--idle", "park"];
-    let summary = launcher.summary(&[BOOK, &flags, &["--on-death", "continue"]].concat());
-    let said = std::fs::read_to_string(launcher.folders()[0].join("strategy-1.stderr")).unwrap();
+    let kinds = with_player(&format!("exec:{python} {}", script.display()));
+    let summary = launcher.summary(&format!("{BOOK} {kinds} --orders 200 --idle park --on-death continue"));
+    let said = launcher.read("strategy-1.stderr");
     assert!(said.starts_with("refused\n") && said.contains("RuntimeError: on purpose"), "{said}");
-    assert!(
-        summary["incidents"][0]["cause"].as_str().unwrap().contains("exit 1"),
-        "{}",
-        summary["incidents"]
-    );
+    let cause = string(&summary["incidents"][0]["cause"]);
+    assert!(cause.contains("exit 1"), "{cause}");
 }

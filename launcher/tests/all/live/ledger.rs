@@ -6,7 +6,7 @@
 //! one that it was about to push when it died. In addition this test watches from outside that
 //! nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
 
-use crate::common::{Launcher, assert_nothing_left, segments};
+use crate::common::{Launcher, list, number, proc, segments};
 use serde_json::Value;
 use std::fs;
 
@@ -14,23 +14,8 @@ use std::fs;
 const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
 
 /// One run: 0.8 seconds of load with a kill every 8 ms.
-const FLAGS: &[&str] = &[
-    "--strategies",
-    "4",
-    "--venues",
-    "2",
-    "--orders",
-    "6400",
-    "--window",
-    "800ms",
-    "--delay",
-    "uniform:1ms..20ms",
-    "--on-death",
-    "restart",
-    "--fault",
-    "kill:any@200ms every 8ms",
-    "--json",
-];
+const FLAGS: &str = "--strategies 4 --venues 2 --orders 6400 --window 800ms --delay uniform:1ms..20ms \
+                     --on-death restart --fault 'kill:any@200ms every 8ms' --json";
 
 /// What a process has open and holds: descriptors, and kilobytes of memory of its own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,7 +25,7 @@ struct ProcessResources {
 }
 
 fn holds(pid: u32) -> Option<ProcessResources> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = proc(pid, "status");
     let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let own_kb = anonymous.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some(ProcessResources { descriptors: fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count(), own_kb })
@@ -49,13 +34,11 @@ fn holds(pid: u32) -> Option<ProcessResources> {
 /// Makes one run, watches launcher and engine, and returns its summary.
 fn run(technique: &str, isolation: &str, seed: u64) -> Value {
     let launcher = Launcher::new();
-    let seed = seed.to_string();
     // Every second one parks.
     let parks = TECHNIQUES.iter().position(|it| *it == technique).is_some_and(|place| place % 2 == 0);
     let idle = if parks { "park" } else { "auto" };
-    let mut flags = vec!["--technique", technique, "--isolation", isolation, "--seed", &seed, "--idle", idle];
-    flags.extend(FLAGS);
-    let running = launcher.start(&flags);
+    let how = format!("--technique {technique} --isolation {isolation} --seed {seed} --idle {idle}");
+    let running = launcher.start(&format!("{FLAGS} {how}"));
     let (pid, engine) = (running.pid(), running.process("engine"));
     let (mut seen, mut named) = (Vec::new(), Vec::new());
     while let (Some(launcher), Some(engine)) = (holds(pid), holds(engine)) {
@@ -66,9 +49,8 @@ fn run(technique: &str, isolation: &str, seed: u64) -> Value {
             break;
         }
     }
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(0), "{technique}, {isolation}: {stderr}\n{stdout}");
-    assert_nothing_left(pid);
+    let result = running.end();
+    assert_eq!(result.code, Some(0), "{technique}, {isolation}: {}", result.said());
     let flat = |what: &str, of: &dyn Fn(&(ProcessResources, ProcessResources)) -> u64, slack: u64| {
         // The first samples are of the start, the last of the end.
         let samples: Vec<u64> = seen.iter().map(of).collect();
@@ -84,7 +66,7 @@ fn run(technique: &str, isolation: &str, seed: u64) -> Value {
     flat("the engine's memory (KiB)", &|(_, engine)| engine.own_kb, 1024);
     let middle = &named[named.len() / 5..named.len() * 4 / 5];
     assert!(middle.iter().all(|count| Some(count) == middle.first()), "segments come and go: {named:?}");
-    serde_json::from_str(&stdout).unwrap()
+    result.json()
 }
 
 /// Kills, and orders that went with them.
@@ -92,17 +74,15 @@ fn check(summary: &Value, what: &str) -> (u64, u64) {
     assert_eq!(summary["outcome"]["ended"], "complete", "{what}");
     assert_eq!(summary["valid"], true, "{what}: {:#}", summary["violations"]);
     let orders = &summary["orders"];
-    let count = |key: &str| orders[key].as_u64().unwrap();
+    let count = |key: &str| number(&orders[key]);
     assert_eq!(count("duplicated"), 0, "{what}");
     let accounted: u64 = ["returned", "rejected", "cancelled", "orphaned", "lost"].map(count).iter().sum();
     assert_eq!(count("sent"), accounted, "{what}: each order is one of these");
-    let incidents = summary["incidents"].as_array().unwrap();
+    let incidents = list(&summary["incidents"]);
     assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
     for incident in incidents {
-        assert!(
-            incident["orders"]["lost"].as_u64().unwrap() <= 1,
-            "{what}: its unfinished order only: {incident:#}"
-        );
+        let lost = number(&incident["orders"]["lost"]);
+        assert!(lost <= 1, "{what}: its unfinished order only: {incident:#}");
         assert!(!incident["detect_to_repair_ns"].is_null(), "{what}: repaired: {incident:#}");
     }
     (incidents.len() as u64, count("lost"))
@@ -112,28 +92,20 @@ fn check(summary: &Value, what: &str) -> (u64, u64) {
 fn killed_strategies_lose_only_unfinished_orders() {
     let wanted = if crate::common::slow() { 10_000 } else { 200 };
     let (mut kills, mut lost, mut sent, mut runs) = (0, 0, 0, 0);
-    let mut by_technique = vec![0; TECHNIQUES.len()];
     while kills < wanted || runs < TECHNIQUES.len() as u64 {
         assert!(runs < wanted / 10 + 6, "{kills} kills in {runs} runs: they are too rare");
-        let place = runs as usize % TECHNIQUES.len();
+        let technique = TECHNIQUES[runs as usize % TECHNIQUES.len()];
         // Every fourth run in the sandbox.
         let isolation = if runs % 4 == 3 { "sandbox" } else { "process" };
-        let summary = run(TECHNIQUES[place], isolation, runs);
-        let found = check(&summary, &format!("{} under {isolation}, seed {runs}", TECHNIQUES[place]));
+        let summary = run(technique, isolation, runs);
+        let found = check(&summary, &format!("{technique} under {isolation}, seed {runs}"));
         kills += found.0;
         lost += found.1;
-        sent += summary["orders"]["sent"].as_u64().unwrap();
-        by_technique[place] += found.0;
+        sent += number(&summary["orders"]["sent"]);
         runs += 1;
     }
-    let each: Vec<String> = TECHNIQUES
-        .iter()
-        .zip(&by_technique)
-        .map(|(technique, kills)| format!("{technique} {kills}"))
-        .collect();
     println!(
-        "{kills} kills in {runs} runs ({}): {sent} orders sent, {lost} unfinished ones lost with their strategy, 0 of survivors, \
-         0 doubled, 0 overtaken",
-        each.join(", ")
+        "{kills} kills in {runs} runs: {sent} orders sent, {lost} unfinished ones lost with their strategy, 0 of survivors, \
+         0 doubled, 0 overtaken"
     );
 }

@@ -3,7 +3,7 @@
 mod asleep;
 mod board;
 mod closed_terminals;
-mod comebacks;
+pub mod comebacks;
 mod contained;
 mod deaths;
 mod exchange;

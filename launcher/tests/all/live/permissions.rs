@@ -2,30 +2,34 @@
 //! name and the reason, and nothing is left.
 
 use super::comebacks::{BASE, BEHIND_THE_FIRST, MANY_SEGMENTS};
-use crate::common::{Launcher, Running, assert_nothing_left, signal, text, wait_until};
+use crate::common::{Launcher, Running, output_of, signal, skip, wait_until};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The launcher as somebody whom permissions concern: root is not, unless it gives that up. `None`:
-/// it cannot.
-fn concerned(launcher: &Launcher, flags: &[&str]) -> Option<Command> {
-    let run = launcher.run(&[&BASE[..], flags].concat());
-    let setpriv = ["--bounding-set=-dac_override,-dac_read_search", "--"];
-    let mut command = if nix::unistd::geteuid().is_root() {
-        let mut command = Command::new("setpriv");
-        command.args(setpriv).arg(run.get_program());
-        command
-    } else {
-        Command::new(run.get_program())
-    };
-    command.args(run.get_args()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let tried = Command::new("setpriv").args(setpriv).arg("true").output();
-    let is_able = !nix::unistd::geteuid().is_root() || tried.is_ok_and(|output| output.status.success());
-    if !is_able {
-        eprintln!("SKIPPED: setpriv cannot give up a capability here");
+/// A run without these capabilities: root gives them up, others have none. `None`, with a message:
+/// root cannot give them up here.
+pub fn without(capabilities: &[&str], run: &Command) -> Option<Command> {
+    let mut command = Command::new(run.get_program());
+    if nix::unistd::geteuid().is_root() {
+        let dropped: Vec<String> = capabilities.iter().map(|name| format!("-{name}")).collect();
+        let dropped = dropped.join(",");
+        let flags = [format!("--bounding-set={dropped}"), format!("--inh-caps={dropped}"), "--".into()];
+        let tried = Command::new("setpriv").args(&flags).arg("true").output();
+        if !tried.is_ok_and(|output| output.status.success()) {
+            skip("setpriv cannot give up a capability here");
+            return None;
+        }
+        command = Command::new("setpriv");
+        command.args(flags).arg(run.get_program());
     }
-    is_able.then_some(command)
+    command.args(run.get_args()).stdin(Stdio::null());
+    Some(command)
+}
+
+/// The launcher as somebody whom permissions concern: root is not, unless it gives that up.
+fn concerned(launcher: &Launcher, flags: &str) -> Option<Command> {
+    without(&["dac_override", "dac_read_search"], &launcher.run(&format!("{BASE} {flags}")))
 }
 
 fn allow(folder: &Path, mode: u32) {
@@ -37,8 +41,8 @@ fn allow(folder: &Path, mode: u32) {
 #[test]
 fn unwritable_journal_ends_run_with_reason() {
     let launcher = Launcher::new();
-    let Some(mut command) = concerned(&launcher, &MANY_SEGMENTS) else { return };
-    let running = Running { child: command.spawn().unwrap() };
+    let Some(mut command) = concerned(&launcher, MANY_SEGMENTS) else { return };
+    let running = Running::spawn(&mut command);
     let folder = || launcher.folders().first().map(|run| run.join("journal-engine"));
     let is_behind = |name: &std::ffi::OsStr| {
         name.to_str().is_some_and(|name| name.starts_with("log-") && name >= BEHIND_THE_FIRST)
@@ -51,26 +55,24 @@ fn unwritable_journal_ends_run_with_reason() {
     let folder = folder().unwrap();
     allow(&folder, 0o500);
     signal(running.process("engine"), "KILL");
-    let pid = running.pid();
-    let (code, _, said) = running.end();
+    let result = running.end();
     allow(&folder, 0o700);
-    assert_eq!(code, Some(1), "{said}");
-    for words in ["engine", "journal-engine", "Permission denied"] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
-    assert_nothing_left(pid);
+    result.fails(1, &["engine", "journal-engine", "Permission denied"]);
 }
 
 #[test]
 fn unwritable_run_folder_is_refused() {
     let launcher = Launcher::new();
     allow(launcher.out.path(), 0o500);
-    let output = concerned(&launcher, &["--journal", "process"]).map(|mut command| command.output().unwrap());
+    let result = concerned(&launcher, "--journal process").map(|mut command| output_of(&mut command));
     allow(launcher.out.path(), 0o700);
-    let Some(output) = output else { return };
-    let said = text(&output.stderr);
-    assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
+    let Some(result) = result else { return };
+    assert!(matches!(result.code, Some(1 | 2)), "{}", result.stderr);
     let folder = launcher.out.path().to_str().unwrap();
-    assert!(said.contains(folder) && said.contains("Permission denied"), "{said}");
+    assert!(
+        result.stderr.contains(folder) && result.stderr.contains("Permission denied"),
+        "{}",
+        result.stderr
+    );
     assert_eq!(launcher.folders().len(), 0);
 }

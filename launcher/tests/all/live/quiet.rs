@@ -1,7 +1,7 @@
 //! Other threads on the cores of the roles: their priority, and the launcher's own sleep.
 
-use crate::common::{LONG, Launcher, assert_nothing_left, document, newest, signal, text, wait_until};
-use std::process::{Command, Stdio};
+use super::permissions::without;
+use crate::common::{LONG, Launcher, document, newest, number, output_of, proc, signal, skip, wait_until};
 
 /// The kernel's number of `SCHED_FIFO`.
 const FIFO: u64 = 1;
@@ -24,19 +24,18 @@ fn priorities(pid: u32) -> Vec<(bool, u64)> {
 #[test]
 fn priority_applies_to_role_threads_after_restart() {
     if let Err(error) = system::priority::try_fifo(7) {
-        return eprintln!("SKIPPED priority_applies_to_role_threads_after_restart: {error}");
+        return skip(&format!("priority_applies_to_role_threads_after_restart: {error}"));
     }
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
-        let more = ["--priority", "fifo:7", "--on-death", "restart", "--isolation", isolation];
-        let tried = launcher.run(&[LONG, &more].concat()).arg("--dry-run").output().unwrap();
-        let said = text(&tried.stderr);
-        if isolation == "sandbox" && said.contains("the limit cannot be raised") {
-            assert!(tried.status.code() == Some(2) && said.contains("ulimit -Hr to 7"), "{said}");
-            eprintln!("SKIPPED with a sandbox: {said}");
+        let flags = format!("{LONG} --priority fifo:7 --on-death restart --isolation {isolation}");
+        let tried = launcher.result(&format!("{flags} --dry-run"));
+        if isolation == "sandbox" && tried.stderr.contains("the limit cannot be raised") {
+            let said = tried.fails(2, &["ulimit -Hr to 7"]).stderr;
+            skip(&format!("with a sandbox: {said}"));
             continue;
         }
-        let running = launcher.start(&[LONG, &more].concat());
+        let running = launcher.start(&flags);
         let pid = running.pid();
         let one = [(false, 7)];
         for role in ["strategy-0", "strategy-1", "engine"] {
@@ -49,45 +48,26 @@ fn priority_applies_to_role_threads_after_restart() {
         wait_until("the next one has it too", || {
             newest(pid, "strategy-0", first).is_some_and(|next| priorities(next) == one)
         });
-        signal(pid, "INT");
-        let (_, said, error) = running.end();
-        assert!(said.contains("priority fifo:7"), "{said}{error}");
-        let folder = launcher.folders().remove(0);
+        let result = running.interrupt();
+        assert!(result.stdout.contains("priority fifo:7"), "{}", result.said());
         assert_eq!(launcher.newest_summary()["plan"]["priority"], 7);
-        let config = std::fs::read_to_string(folder.join("config.yaml")).unwrap();
+        let config = launcher.read("config.yaml");
         assert!(config.contains("priority: fifo:7"), "{config}");
-        assert_nothing_left(pid);
     }
 }
 
 #[test]
 fn unavailable_priority_is_refused_before_start() {
-    let without = ["--bounding-set=-sys_nice", "--inh-caps=-sys_nice", "--"];
-    let launcher = Launcher::new();
-    let run = launcher.run(&["--priority", "fifo:7"]);
-    let mut command = if nix::unistd::geteuid().is_root() {
-        let tried = Command::new("setpriv").args(without).arg("true").output();
-        if !tried.is_ok_and(|output| output.status.success()) {
-            return eprintln!("SKIPPED: setpriv cannot give up a capability here");
-        }
-        let mut command = Command::new("setpriv");
-        command.args(without).arg(run.get_program());
-        command
-    } else if system::priority::try_fifo(7).is_ok() {
-        return eprintln!("SKIPPED: this user may have real-time priorities");
-    } else {
-        Command::new(run.get_program())
-    };
-    let output = command.args(run.get_args()).stdin(Stdio::null()).output().unwrap();
-    let said = text(&output.stderr);
-    if output.status.success() {
-        return eprintln!("SKIPPED: ulimit -r allows it without the capability");
+    if !nix::unistd::geteuid().is_root() && system::priority::try_fifo(7).is_ok() {
+        return skip("this user may have real-time priorities");
     }
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("--priority fifo:7 is not permitted") && said.contains("leave --priority out"),
-        "{said}"
-    );
+    let launcher = Launcher::new();
+    let Some(mut command) = without(&["sys_nice"], &launcher.run("--priority fifo:7")) else { return };
+    let result = output_of(&mut command);
+    if result.code == Some(0) {
+        return skip("ulimit -r allows it without the capability");
+    }
+    result.fails(2, &["--priority fifo:7 is not permitted", "leave --priority out"]);
     assert_eq!(launcher.folders().len(), 0);
 }
 
@@ -95,43 +75,35 @@ fn unavailable_priority_is_refused_before_start() {
 #[test]
 fn the_launcher_sleeps_while_nothing_happens() {
     let launcher = Launcher::new();
-    let flags = ["--strategies", "1", "--venues", "1", "--orders", "300", "--window", "3s", "--idle", "park"];
-    launcher.summary(&[&flags[..], &["--delay", "uniform:1ms..20ms"]].concat());
-    let run = document(&launcher.folders()[0], "run.json");
+    launcher
+        .summary("--strategies 1 --venues 1 --orders 300 --window 3s --idle park --delay uniform:1ms..20ms");
+    let run = document(&launcher.folder(), "run.json");
     let counted = &run["kernel"]["launcher"];
-    let (times, ns) = (counted["times"].as_u64().unwrap(), counted["ns"].as_u64().unwrap());
+    let (times, ns) = (number(&counted["times"]), number(&counted["ns"]));
     assert!(ns > 2_500_000_000, "{counted}");
     assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {counted}");
-    let samples = run["open_orders"]["samples"].as_u64().unwrap();
+    let samples = number(&run["open_orders"]["samples"]);
     assert!(samples > 5, "and it still looks at the open orders: {samples}");
 }
 
 #[test]
 fn launcher_avoids_run_cores_if_others_exist() {
     let allowed = system::pin::allowed_cores();
-    let [.., last] = allowed[..] else { return };
-    if allowed.len() < 2 {
-        return eprintln!("SKIPPED: one core only");
-    }
-    let cores = |task: String| {
-        let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
+    let Some((last, rest)) = allowed.split_last().filter(|(_, rest)| !rest.is_empty()) else {
+        return skip("one core only");
+    };
+    let cores = |status: &str| {
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         list.map_or_else(String::new, |list| list.trim().to_owned())
     };
     let launcher = Launcher::new();
-    let running = launcher.start(&[LONG, &["--cores", &last.to_string()]].concat());
-    let pid = running.pid();
-    let rest = analysis::cpu_list::parse(&cores(pid.to_string())).unwrap();
-    assert_eq!(rest, allowed[..allowed.len() - 1]);
+    let running = launcher.start(&format!("{LONG} --cores {last}"));
+    let own = cores(&proc(running.pid(), "status"));
+    assert_eq!(analysis::cpu_list::parse(&own).unwrap(), rest);
     let engine = running.process("engine");
-    let on_last = |pid: u32| {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-        tasks
-            .filter(|task| cores(format!("{pid}/task/{}", task.file_name().display())) == last.to_string())
-            .count()
-    };
-    assert_eq!(on_last(engine), 1, "the role's thread is where the plan has it");
-    signal(pid, "INT");
-    running.end();
-    assert_nothing_left(pid);
+    let tasks = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().flatten();
+    let statuses = tasks.map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());
+    let on_last = statuses.filter(|status| cores(status) == last.to_string()).count();
+    assert_eq!(on_last, 1, "the role's thread is where the plan has it");
+    running.interrupt();
 }

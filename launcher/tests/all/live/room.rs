@@ -1,35 +1,54 @@
 //! Too little room in `/dev/shm` or on the disk, on file systems of the test's own. Needs the right
 //! to mount in a namespace of its own; says so loudly and passes where that is missing.
 
-use crate::common::text;
-use std::process::{Command, Output};
+use crate::common::{CommandResult, output_of, skip};
+use std::process::Command;
 
 /// Runs a script in a mount namespace of its own, with `$L` as the launcher and `$OUT` as an empty
-/// folder; `None` where that is not allowed.
-pub fn in_namespace(script: &str) -> Option<Output> {
-    let may = Command::new("unshare").args(["--mount", "true"]).output();
-    if !may.is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: no right to make a mount namespace here; run as root to test small file systems");
+/// folder. `None`, with a message: that is not allowed, or the script prints `SKIPPED`.
+pub fn in_namespace(script: &str) -> Option<CommandResult> {
+    if output_of(Command::new("unshare").args(["--mount", "true"])).code != Some(0) {
+        skip("no right to make a mount namespace here; run as root to test small file systems");
         return None;
     }
     let out = tempfile::tempdir().unwrap();
-    let output = Command::new("unshare")
-        .args(["--mount", "sh", "-c", script])
-        .env("L", env!("CARGO_BIN_EXE_launcher"))
-        .env("OUT", out.path())
-        .output()
-        .unwrap();
-    Some(output)
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]);
+    let result = output_of(command.env("L", env!("CARGO_BIN_EXE_launcher")).env("OUT", out.path()));
+    let skipped = result.stdout.lines().find_map(|line| line.strip_prefix("SKIPPED: "));
+    if let Some(why) = skipped {
+        skip(why);
+    }
+    skipped.is_none().then_some(result)
+}
+
+impl CommandResult {
+    /// Checks that stdout has all of `words`, and `without` not.
+    #[track_caller]
+    pub fn shows(&self, words: &[&str], without: &str) -> &Self {
+        for word in words {
+            assert!(self.stdout.contains(word), "{word:?} is not in: {}", self.said());
+        }
+        assert!(without.is_empty() || !self.stdout.contains(without), "{without:?}: {}", self.said());
+        self
+    }
+
+    /// Checks that stderr has all of these words.
+    #[track_caller]
+    pub fn complains(&self, words: &[&str]) -> &Self {
+        for word in words {
+            assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.said());
+        }
+        assert!(!self.said().contains("panicked"), "{}", self.said());
+        self
+    }
 }
 
 #[test]
 fn a_small_dev_shm_is_said_before_anything_starts() {
     let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && $L run --orders 1M --out $OUT; echo rc=$?; ls /dev/shm $OUT";
-    let Some(output) = in_namespace(script) else { return };
-    let stderr = text(&output.stderr);
-    assert!(stderr.contains("/dev/shm") && stderr.contains("--shm-size"), "{stderr}");
-    let stdout = text(&output.stdout);
-    assert!(stdout.contains("rc=1") && !stdout.contains("bulkhead"), "nothing is left: {stdout}");
+    let Some(result) = in_namespace(script) else { return };
+    result.shows(&["rc=1"], "bulkhead").complains(&["/dev/shm", "--shm-size"]);
 }
 
 #[test]
@@ -37,20 +56,17 @@ fn late_full_dev_shm_is_an_error() {
     // The size says there is room; a limit on files' size does not.
     let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && ulimit -f 1000; trap '' XFSZ; \
                   $L run --orders 100k --out $OUT; echo rc=$?; ls /dev/shm";
-    let Some(output) = in_namespace(script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=1") && !stdout.contains("bulkhead."), "{stdout}{stderr}");
-    assert!(stderr.contains("bulkhead.") && stderr.contains("reserve"), "{stderr}");
+    let Some(result) = in_namespace(script) else { return };
+    result.shows(&["rc=1"], "bulkhead.").complains(&["bulkhead.", "reserve"]);
 }
 
 #[test]
 fn a_small_disk_is_said_before_anything_starts() {
     let script =
         "mount -t tmpfs -o size=1m tmpfs $OUT && $L run --orders 100k --out $OUT; echo rc=$?; ls $OUT";
-    let Some(output) = in_namespace(script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stderr.contains("--out") && stderr.contains("MiB"), "{stderr}");
-    assert!(stdout.trim_end().ends_with("rc=1"), "no folder is left: {stdout}");
+    let Some(result) = in_namespace(script) else { return };
+    result.complains(&["--out", "MiB"]);
+    assert!(result.stdout.trim_end().ends_with("rc=1"), "no folder is left: {}", result.stdout);
 }
 
 /// Waits in a script until the orders of the run flow.
@@ -72,19 +88,11 @@ fn full_disk_at_end_loses_no_log() {
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; \
          grep -h '\"ended\"' $OUT/*/run.json; {RESCUE}"
     );
-    let Some(output) = in_namespace(&script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=1") && !stderr.contains("panicked"), "{stdout}{stderr}");
+    let Some(result) = in_namespace(&script) else { return };
     // The record has room of its own: a run that ended is not a run whose launcher died.
-    assert!(stdout.contains("\"ended\": \"complete\"") && !stdout.contains("failed"), "{stdout}{stderr}");
-    assert!(stdout.contains("report=0") && stdout.contains("\"valid\":true"), "{stdout}{stderr}");
-    assert!(stderr.contains("launcher report") && stderr.contains("No space left"), "{stderr}");
-    assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}");
-    assert!(
-        stdout.contains("\"sent\":20000\"returned\":20000") && stdout.contains("\"lost\":0"),
-        "{stdout}{stderr}"
-    );
-    assert!(stdout.contains("left=0"), "{stdout}{stderr}");
+    result.shows(&["rc=1", "\"ended\": \"complete\"", "report=0", "\"valid\":true"], "failed");
+    result.complains(&["launcher report", "No space left"]);
+    result.shows(&[".thread-engine", "\"sent\":20000\"returned\":20000", "\"lost\":0", "left=0"], ".control");
 }
 
 #[test]
@@ -92,13 +100,8 @@ fn in_the_sandbox_a_full_disk_loses_nothing_either() {
     let run = TWO_SECONDS.replace("$L run", "$L run --isolation sandbox --allow-weaker-sandbox");
     let script =
         format!("{SMALL_DISKS} {run} PID=$!; {BEGUN} {FILL} wait $PID; echo rc=$?; ls /dev/shm; {RESCUE}");
-    let Some(output) = in_namespace(&script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=1") && stdout.contains(".thread-engine"), "{stdout}{stderr}");
-    assert!(
-        stdout.contains("\"sent\":20000\"returned\":20000") && stdout.contains("left=0"),
-        "{stdout}{stderr}"
-    );
+    let Some(result) = in_namespace(&script) else { return };
+    result.shows(&["rc=1", ".thread-engine", "\"sent\":20000\"returned\":20000", "left=0"], "");
 }
 
 #[test]
@@ -112,12 +115,10 @@ fn reaper_on_full_disk_keeps_logs_and_removes_rest() {
         "{SMALL_DISKS} {TWO_SECONDS} PID=$!; {BEGUN} {fill} kill -KILL $PID; {gone} ls /dev/shm; \
          cat $OUT/*/reaper.stderr; {RESCUE}"
     );
-    let Some(output) = in_namespace(&script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    let left: Vec<&str> = stdout.lines().filter(|line| line.starts_with("bulkhead.")).collect();
-    assert!(!left.is_empty() && left.iter().all(|name| name.contains(".thread-")), "{stdout}{stderr}");
-    assert!(!stdout.contains("panicked") && stdout.contains("left=0"), "{stdout}{stderr}");
-    assert!(stdout.contains("report=") && !stdout.contains("\"sent\":0"), "{stdout}{stderr}");
+    let Some(result) = in_namespace(&script) else { return };
+    let left: Vec<&str> = result.stdout.lines().filter(|line| line.starts_with("bulkhead.")).collect();
+    assert!(!left.is_empty() && left.iter().all(|name| name.contains(".thread-")), "{}", result.said());
+    result.shows(&["left=0", "report="], "\"sent\":0").complains(&[]);
 }
 
 #[test]
@@ -127,52 +128,38 @@ fn clean_removes_unsaved_logs_and_start_keeps_them() {
          $L run --orders 100 --window 50ms --out $OUT/second >/dev/null; echo second=$?; \
          echo kept=$(ls /dev/shm | grep -c thread-); $L clean; echo left=$(ls /dev/shm | wc -l)"
     );
-    let Some(output) = in_namespace(&script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("second=0") && !stdout.contains("kept=0"), "{stdout}{stderr}");
-    assert!(stdout.contains("left=0"), "{stdout}{stderr}");
+    let Some(result) = in_namespace(&script) else { return };
+    result.shows(&["second=0", "left=0"], "kept=0");
 }
 
 /// A run whose strategy is killed and started again after a second, and whose launcher can open
 /// only a number of further descriptors from the start on; none: not even those that it has are
 /// within its limit.
-fn with_descriptors(more: Option<u32>) -> Option<Output> {
+fn with_descriptors(more: Option<u32>) -> Option<CommandResult> {
     let kill = "--on-death restart --fault kill:strategy-1@1s";
     let run = TWO_SECONDS.replace("--out", &format!("{kill} --out"));
     let free = "free=0; n=0; while [ $free -lt MORE ]; do [ -e /proc/$PID/fd/$n ] || free=$((free + 1)); n=$((n + 1)); done;";
     let free = more.map_or("n=4;".into(), |more| free.replace("MORE", &more.to_string()));
     let limit = format!("{free} prlimit --pid $PID --nofile=$n;");
     in_namespace(&format!(
-        "which prlimit >/dev/null || {{ echo SKIPPED; exit; }}; {SMALL_DISKS} {run} PID=$!; {BEGUN} {limit} wait $PID; \
-         echo rc=$?; touch $OUT/filler; ls $OUT/*/; ls /dev/shm; {RESCUE}; cat $OUT/json"
+        "which prlimit >/dev/null || {{ echo SKIPPED: no prlimit here; exit; }}; {SMALL_DISKS} {run} PID=$!; {BEGUN} {limit} \
+         wait $PID; echo rc=$?; touch $OUT/filler; ls $OUT/*/; ls /dev/shm; {RESCUE}; cat $OUT/json"
     ))
-    .filter(|output| {
-        let skipped = text(&output.stdout).contains("SKIPPED");
-        if skipped {
-            eprintln!("SKIPPED: no prlimit here");
-        }
-        !skipped
-    })
 }
 
 #[test]
 fn restart_without_descriptors_leaves_only_its_strategy_down() {
-    let Some(output) = with_descriptors(Some(1)) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=0") && stderr.contains("strategy-1 stayed down"), "{stdout}{stderr}");
-    assert!(stdout.contains("summary.json") && stdout.contains("strategy-1.stamps"), "{stdout}{stderr}");
-    assert!(stdout.contains("cannot be started") && stdout.contains("Too many open files"), "{stdout}");
-    assert!(!stdout.contains("bulkhead.2") && stdout.contains("left=0"), "{stdout}{stderr}");
+    let Some(result) = with_descriptors(Some(1)) else { return };
+    let files = ["summary.json", "strategy-1.stamps"];
+    result.shows(&["rc=0", "cannot be started", "Too many open files", "left=0"], "bulkhead.2");
+    result.shows(&files, "").complains(&["strategy-1 stayed down"]);
 }
 
 #[test]
 fn launcher_without_descriptors_leaves_rescuable_logs() {
-    let Some(output) = with_descriptors(None) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("rc=1") && stderr.contains("launcher report"), "{stdout}{stderr}");
-    assert!(stdout.contains(".thread-engine") && !stdout.contains(".control"), "{stdout}{stderr}");
-    assert!(stdout.contains("report=") && stdout.contains("left=0"), "{stdout}{stderr}");
-    assert!(stdout.contains("\"sent\":") && !stdout.contains("\"sent\":0"), "{stdout}{stderr}");
+    let Some(result) = with_descriptors(None) else { return };
+    result.shows(&["rc=1", ".thread-engine", "report=", "left=0"], ".control");
+    result.shows(&["\"sent\":"], "\"sent\":0").complains(&["launcher report"]);
 }
 
 #[test]
@@ -182,32 +169,20 @@ fn foreign_dev_shm_files_stay_and_never_block() {
                   mkfifo bulkhead.20260101-000000000-5-1.control bulkhead.20260101-000000000-1.control; \
                   timeout 60 $L clean; echo clean=$?; \
                   timeout 60 $L run --orders 100 --window 50ms --out $OUT >/dev/null; echo run=$?; ls";
-    let Some(output) = in_namespace(script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    assert!(stdout.contains("clean=0") && stdout.contains("run=0"), "{stdout}{stderr}");
-    for kept in ["bulkhead.x-1.control", "bulkhead.mydb", "bulkhead.link.control"] {
-        assert!(stdout.contains(kept), "{kept} is gone: {stdout}");
-    }
-    assert!(
-        !stdout.contains("-5-1.control"),
-        "a run of a pid 1 that started at another time is dead: {stdout}"
-    );
+    let Some(result) = in_namespace(script) else { return };
+    let kept = ["bulkhead.x-1.control", "bulkhead.mydb", "bulkhead.link.control"];
+    // A run of a pid 1 that started at another time is dead.
+    result.shows(&["clean=0", "run=0"], "-5-1.control").shows(&kept, "");
 }
 
 #[test]
 fn clean_in_other_namespace_keeps_starting_run() {
     let script = "mount -t tmpfs -o size=512m tmpfs /dev/shm || exit 9; \
-                  unshare --pid --fork --mount-proc true || { echo SKIPPED; exit; }; \
+                  unshare --pid --fork --mount-proc true || { echo SKIPPED: no right to make a PID namespace here; exit; }; \
                   $L run --isolation sandbox --allow-weaker-sandbox --strategies 16 --orders 64000 --window 200ms \
                   --delay fixed:1ms --out $OUT >/dev/null & PID=$!; \
                   for n in $(seq 1 40); do unshare --pid --fork --mount-proc $L clean; done; \
                   wait $PID; echo rc=$?; ls /dev/shm";
-    let Some(output) = in_namespace(script) else { return };
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    if stdout.contains("SKIPPED") {
-        eprintln!("SKIPPED: no right to make a PID namespace here");
-        return;
-    }
-    assert!(stdout.contains("rc=0") && !stdout.contains("bulkhead."), "{stdout}{stderr}");
-    assert!(stdout.contains("kept") && !stdout.contains("1 segments removed"), "{stdout}{stderr}");
+    let Some(result) = in_namespace(script) else { return };
+    result.shows(&["rc=0", "kept"], "bulkhead.").shows(&[], "1 segments removed");
 }

@@ -1,60 +1,50 @@
 //! Standbys of engine and exchange: a role restarts from its standby, or without one from snapshots
 //! and the rest of the log.
 
-use super::comebacks::BASE;
-use crate::common::{Launcher, Running, family, in_place, is_back, signal, wait_for, wait_until};
+use super::comebacks::{BASE, assert_settled, flip_bit};
+use crate::common::{
+    Launcher, Running, in_place, is_back, list, newest, number, signal, wait_for, wait_until,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A run of [`BASE`] with a journal that is ended long before its orders are.
-const JOURNAL: [&str; 6] = ["--journal", "process", "--liveness", "1s", "--strategies", "2"];
-
-fn started(launcher: &Launcher, orders: &str, window: &str) -> Running {
-    launcher.start(&[&BASE[..], &JOURNAL, &["--orders", orders, "--window", window]].concat())
+fn started(launcher: &Launcher, load: &str) -> Running {
+    launcher.start(&format!("{BASE} --journal process --liveness 1s --strategies 2 {load}"))
 }
 
-/// The newest process that was started as the spare of that one, and is none of these.
-fn spare_of(running: &Running, name: &str, but: &[u32]) -> Option<u32> {
-    let role = format!("role spare:{name} ");
-    let all = family(running.pid()).into_iter();
-    all.filter(|(pid, line)| line.contains(&role) && !but.contains(pid)).map(|(pid, _)| pid).max()
-}
-
-fn await_spare(running: &Running, name: &str, but: &[u32]) -> u32 {
-    wait_for("there is a spare", || spare_of(running, name, but))
+/// Waits for a process that was started as the spare of that one, and is not this one.
+fn await_spare(running: &Running, name: &str, but: u32) -> u32 {
+    wait_for("there is a spare", || newest(running.pid(), &format!("spare:{name}"), but))
 }
 
 /// Ends the run, in which all orders came back; who died.
 fn ended(launcher: &Launcher, running: Running) -> Vec<Value> {
     let summary = launcher.interrupted(running);
-    let died = summary["comebacks"].as_array().cloned().unwrap_or_default();
-    assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{died:#?}");
-    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
-    died
-}
-
-fn count(one: &Value, key: &str) -> u64 {
-    one[key].as_u64().unwrap()
+    assert_settled(&summary);
+    assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"]);
+    list(&summary["comebacks"]).to_vec()
 }
 
 /// Each carries out again what its spare had not got to.
 #[test]
 fn engine_restarts_repeatedly_from_standby() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "400k", "40s");
-    let mut living = vec![running.process("engine")];
+    let running = started(&launcher, "--orders 400k --window 40s");
+    let mut living = running.process("engine");
     for kills in 0..3 {
-        let spare = await_spare(&running, "engine", &living);
+        let spare = await_spare(&running, "engine", living);
         std::thread::sleep(Duration::from_millis(250 + 30 * kills));
-        signal(*living.last().unwrap(), "KILL");
+        signal(living, "KILL");
         wait_until("it is back", || is_back(spare));
-        living.push(spare);
+        living = spare;
     }
     let died = ended(&launcher, running);
     assert_eq!(died.len(), 3, "{died:#?}");
     for one in &died {
-        assert!(one["role"] == "engine" && count(one, "again") < count(one, "records"), "{one:#}");
+        let is_less = number(&one["again"]) < number(&one["records"]);
+        assert!(one["role"] == "engine" && is_less, "{one:#}");
     }
 }
 
@@ -62,11 +52,11 @@ fn engine_restarts_repeatedly_from_standby() {
 #[test]
 fn killed_standby_is_replaced_silently() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "200k", "40s");
+    let running = started(&launcher, "--orders 200k --window 40s");
     for name in ["engine", "exchange-0"] {
-        let spare = await_spare(&running, name, &[]);
+        let spare = await_spare(&running, name, 0);
         signal(spare, "KILL");
-        await_spare(&running, name, &[spare]);
+        await_spare(&running, name, spare);
     }
     assert_eq!(ended(&launcher, running), Vec::<Value>::new());
 }
@@ -76,10 +66,10 @@ fn killed_standby_is_replaced_silently() {
 #[test]
 fn stopped_standby_falls_back_to_cold_start() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "400k", "40s");
+    let running = started(&launcher, "--orders 400k --window 40s");
     for name in ["engine", "exchange-0"] {
         let living = running.process(name);
-        let spare = await_spare(&running, name, &[living]);
+        let spare = await_spare(&running, name, living);
         signal(spare, "STOP");
         signal(living, "KILL");
         wait_until("another one is back", || {
@@ -97,10 +87,10 @@ fn stopped_standby_falls_back_to_cold_start() {
 #[test]
 fn an_engine_may_be_killed_while_it_comes_back() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "400k", "30s");
+    let running = started(&launcher, "--orders 400k --window 30s");
     for name in ["engine", "exchange-0"] {
         let living = running.process(name);
-        let spare = await_spare(&running, name, &[living]);
+        let spare = await_spare(&running, name, living);
         std::thread::sleep(Duration::from_millis(300));
         signal(living, "KILL");
         std::thread::sleep(Duration::from_millis(6));
@@ -125,20 +115,17 @@ fn snapshots(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn engine_without_spare_comes_back_from_newest_whole_snapshot() {
     let launcher = Launcher::new();
-    let running = started(&launcher, "600k", "24s");
-    let folder = launcher.folders()[0].join("journal-engine");
+    let running = started(&launcher, "--orders 600k --window 24s");
+    let folder = launcher.folder().join("journal-engine");
     wait_until("snapshots are there", || snapshots(&folder).len() >= 2);
     let living = running.process("engine");
     // Stopped, so that no further one is written.
     signal(living, "STOP");
-    signal(await_spare(&running, "engine", &[living]), "KILL");
-    let newest = snapshots(&folder).pop().unwrap();
-    let mut bytes = std::fs::read(&newest).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(newest, bytes).unwrap();
+    signal(await_spare(&running, "engine", living), "KILL");
+    flip_bit(&snapshots(&folder).pop().unwrap(), |len| len / 2);
     signal(living, "KILL");
     wait_for("it is back", || in_place(running.pid(), "engine", &[living]));
     let died = ended(&launcher, running);
-    assert!(died.len() == 1 && count(&died[0], "again") < count(&died[0], "records"), "{died:#?}");
+    let [one] = &died[..] else { panic!("{died:#?}") };
+    assert!(number(&one["again"]) < number(&one["records"]), "{one:#}");
 }

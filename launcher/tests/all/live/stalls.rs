@@ -1,37 +1,20 @@
 //! Real stalls in real runs: the engine is stopped for 4 ms at a time, and the figures without the
 //! machine's stalls are what they are without that.
 
-use crate::common::{Launcher, Running};
+use crate::common::{Launcher, Running, skip};
 use analysis::document::Document;
 use analysis::stats::median;
 use analysis::summary::Summary;
 use analysis::tail::{Cause, Tail};
-use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 use system::process;
 
 /// A second of orders that the machine carries with ease.
-const LOAD: &[&str] = &[
-    "--strategies",
-    "1",
-    "--venues",
-    "1",
-    "--orders",
-    "10000",
-    "--window",
-    "1s",
-    "--delay",
-    "fixed:200us",
-    "--threading",
-    "shared",
-    "--idle",
-    "spin",
-    "--json",
-];
+const LOAD: &str =
+    "--strategies 1 --venues 1 --orders 10000 --window 1s --delay fixed:200us --threading shared --idle spin";
 /// Stops in a run, and the time from one to the next: 8 % of the orders are sent into one.
 const STOPS: usize = 12;
 const EVERY: Duration = Duration::from_millis(50);
@@ -53,15 +36,6 @@ fn stop(running: &Running) -> usize {
     (0..STOPS).map_while(|_| stopped()).count()
 }
 
-/// Load from other programs does not count.
-fn skip(why: &str) {
-    // Not `eprintln!`, which a passing test swallows.
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: {why}: what stops of the engine do to the figures was not tried"
-    );
-}
-
 /// The middle of the runs' figures; `None`: one of them has too few orders for it.
 fn middle(of: &[Summary], figure: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
     median(&of.iter().map(figure).collect::<Option<Vec<f64>>>()?)
@@ -75,13 +49,12 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
             let launcher = Launcher::new();
             let running = launcher.start(LOAD);
             let stops = if stops { stop(&running) } else { 0 };
-            let (code, stdout, stderr) = running.end();
-            assert_eq!(code, Some(0), "{stdout}{stderr}");
-            let folder: &Path = &launcher.folders()[0];
-            let summary = Summary::read(folder).unwrap();
+            running.end().succeeds();
+            let folder = launcher.folder();
+            let summary = Summary::read(&folder).unwrap();
             assert!(summary.valid, "{:?}", summary.violations);
             if stops > 0 {
-                found(&Tail::read(folder).unwrap(), stops);
+                found(&Tail::read(&folder).unwrap(), stops);
             }
             if stops > 0 { &mut stopped } else { &mut quiet }.push(summary);
         }
@@ -91,10 +64,13 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
     let taken_out = |run: &Summary| Some(run.stall_free.map_or(1.0, |free| free.excluded_share));
     let out = middle(&quiet, taken_out).unwrap();
     let (Some(undisturbed), Some(rest)) = (middle(&quiet, free), middle(&stopped, free)) else {
-        return skip(&format!("{:.0} % of the orders were touched by stalls of this machine", out * 100.0));
+        return skip(&format!(
+            "stops of the engine: {:.0} % of the orders were touched by stalls of this machine",
+            out * 100.0
+        ));
     };
     if out > 0.25 || stopped.len() < REPEATS {
-        return skip("this machine is too busy");
+        return skip("stops of the engine: this machine is too busy");
     }
     // The stops are in the raw figure, or the test would show nothing.
     let seen = middle(&stopped, raw).unwrap() / rest;
@@ -102,10 +78,7 @@ fn stops_of_the_engine_are_seen_and_taken_out() {
     // As in a run without stops: a wide bound, since others may be at work on this machine; the raw
     // figure is far beyond it.
     let kept = rest / undisturbed;
-    assert!(
-        (0.2..5.0).contains(&kept),
-        "p99 without stalls is {kept} times that of runs that nobody stopped"
-    );
+    assert!((0.2..5.0).contains(&kept), "p99 without stalls is {kept} times that without stops");
     let more = middle(&stopped, taken_out).unwrap() - out;
     assert!(more > 0.02, "{more}");
 }

@@ -1,7 +1,7 @@
 //! Catches a process of a run before its first instruction: the launcher is traced as far as it
 //! starts processes, and goes on at full speed else.
 
-use nix::errno::Errno;
+use super::tracer::unless_gone;
 use nix::sys::ptrace::{self, Event, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -49,13 +49,13 @@ impl Births {
                     if String::from_utf8_lossy(&cmdline).contains(&self.role) {
                         return Ok(Some(child));
                     }
-                    gone(ptrace::detach(child, None))?;
+                    unless_gone(ptrace::detach(child, None))?;
                 }
                 WaitStatus::Exited(..) | WaitStatus::Signaled(..) => self.new.retain(|other| *other != child),
                 WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
-                    gone(ptrace::cont(child, Some(signal)))?;
+                    unless_gone(ptrace::cont(child, Some(signal)))?;
                 }
-                _ => gone(ptrace::cont(child, None))?,
+                _ => unless_gone(ptrace::cont(child, None))?,
             }
         }
         Ok(None)
@@ -67,12 +67,12 @@ impl Births {
         match status {
             WaitStatus::PtraceEvent(_, _, event) if starts.contains(&event) => {
                 self.new.push(Pid::from_raw(ptrace::getevent(self.launcher)? as i32));
-                gone(ptrace::cont(self.launcher, None))
+                unless_gone(ptrace::cont(self.launcher, None))
             }
             WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
-                gone(ptrace::cont(self.launcher, Some(signal)))
+                unless_gone(ptrace::cont(self.launcher, Some(signal)))
             }
-            _ => gone(ptrace::cont(self.launcher, None)),
+            _ => unless_gone(ptrace::cont(self.launcher, None)),
         }
     }
 
@@ -84,14 +84,14 @@ impl Births {
         loop {
             while !self.new.is_empty() {
                 if let Some(child) = self.look()? {
-                    gone(ptrace::detach(child, None))?;
+                    unless_gone(ptrace::detach(child, None))?;
                 }
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
-            gone(ptrace::interrupt(self.launcher))?;
+            unless_gone(ptrace::interrupt(self.launcher))?;
             match waitpid(self.launcher, Some(WaitPidFlag::__WALL))? {
                 WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_STOP as i32 => {
-                    return gone(ptrace::detach(self.launcher, None));
+                    return unless_gone(ptrace::detach(self.launcher, None));
                 }
                 status => self.born(status)?,
             }
@@ -102,9 +102,4 @@ impl Births {
 /// What has become of a tracee by now.
 fn now(task: Pid) -> nix::Result<WaitStatus> {
     waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))
-}
-
-/// A task that is gone is none to resume.
-fn gone(result: nix::Result<()>) -> nix::Result<()> {
-    if result == Err(Errno::ESRCH) { Ok(()) } else { result }
 }

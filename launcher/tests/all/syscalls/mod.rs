@@ -8,17 +8,13 @@ mod series;
 mod tracer;
 mod trial;
 
+use crate::common::slow;
 use series::{Series, series};
 use trial::CountedStops;
 
-/// `BULKHEAD_SLOW=1`: every stop of every level. Two runs do not make quite the same calls, so the
-/// number of a stop means another call now and then; the calls that change the world are the same
-/// in each, and all of them are met.
-fn slow() -> bool {
-    std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
-}
-
-/// Interval of kills, in stops that change state, and in stops of any kind.
+/// Interval of kills, in stops that change state, and in stops of any kind. `BULKHEAD_SLOW=1`:
+/// every stop. Two runs do not make quite the same calls, so the number of a stop means another call
+/// now and then; the calls that change the world are the same in each, and all of them are met.
 fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, usize)) {
     let (changes, all) = if slow() { (1, 1) } else { (changes, all) };
     for (counted, step) in [(CountedStops::Changes, changes), (CountedStops::All, all)] {

@@ -9,13 +9,14 @@
 
 use super::births::Births;
 use super::calls::call_of;
-use crate::common::{Launcher, Running, is_back, newest, signal, slow, wait_until};
+use super::tracer::resume;
+use crate::common::{Launcher, Running, is_back, list, newest, signal, slow, wait_until};
+use crate::live::comebacks::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,14 +25,6 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(400);
 /// Between two deaths: until there is a spare that has followed the journal.
 const APART: Duration = Duration::from_millis(60);
-
-/// Lets a tracee go on to its next stop.
-fn on(task: Pid, by: Option<Signal>) {
-    match ptrace::syscall(task, by) {
-        Ok(()) | Err(Errno::ESRCH) => {}
-        Err(errno) => panic!("cannot resume {task}: {errno}"),
-    }
-}
 
 /// What came of a try.
 enum KillAttempt {
@@ -79,14 +72,14 @@ fn killed_at(
                     while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
                     return Ok(KillAttempt::At(call.what));
                 }
-                on(task, None);
+                resume(task, None);
             }
-            WaitStatus::Stopped(_, signal) => on(task, Some(signal)),
+            WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
             WaitStatus::Exited(..) if !is_on => return Ok(KillAttempt::Unready),
             status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
                 panic!("ended by itself behind {last}, at stop {seen} of {stop}: {status:?}")
             }
-            _ => on(task, None),
+            _ => resume(task, None),
         }
     }
 }
@@ -123,7 +116,7 @@ fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix:
         assert!(since.elapsed() < Duration::from_secs(60), "the engine was never started again");
         std::thread::sleep(Duration::from_micros(100));
     };
-    on(task, None);
+    resume(task, None);
     let call = killed_at(stop, task, false, out, || births.look().map(drop));
     births.end()?;
     call
@@ -184,26 +177,20 @@ fn killed_at_every(
 
 /// A run of the given length in seconds and rate.
 fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
-    let (launcher, lasts, orders) = (Launcher::new(), format!("{window}s"), (window * rate).to_string());
-    let base = ["--venue", "book", "--venues", "1", "--exchange", "process", "--on-death", "restart"];
-    let how =
-        ["--idle", "park", "--isolation", "process", "--journal", "process", "--liveness", "2s", "--json"];
-    let flags = [&base[..], &how, &["--orders", &orders, "--window", &lasts, "--strategies", "2"]].concat();
-    let running = launcher.start(&flags);
+    let launcher = Launcher::new();
+    let load = format!("--orders {} --window {window}s --strategies 2", window * rate);
+    let running = launcher.start(&format!("{BASE} {load} --journal process --liveness 2s --json"));
     (launcher, running)
 }
 
 /// Nothing was lost in such a run, with those deaths in it.
 fn is_whole(running: Running, calls: &[String], least: usize) {
     // Its window is longer than the kills need on a slow machine.
-    signal(running.pid(), "INT");
-    let (code, stdout, stderr) = running.end();
-    assert_eq!(code, Some(130), "{stderr}\n{calls:#?}");
-    let summary: Value = serde_json::from_str(&stdout).unwrap();
+    let summary = running.interrupt().fails(130, &[]).json();
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{calls:#?}");
     assert_eq!(summary["valid"], true, "{summary:#}");
     assert!(calls.len() >= least, "{calls:#?}");
-    let died = summary["comebacks"].as_array().unwrap();
+    let died = list(&summary["comebacks"]);
     // A death before the launcher has seen it running is part of the previous restart.
     assert!(2 * died.len() >= calls.len(), "{} comebacks, {} kills", died.len(), calls.len());
     assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");

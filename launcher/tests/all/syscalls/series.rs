@@ -1,9 +1,7 @@
 //! A series of trials: the launcher killed at every n-th stop, until it ends before the stop comes.
 
 use super::tracer::{StopAction, trace};
-use super::trial::{CountedStops, Remains, Trial, TrialResult};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use super::trial::{CountedStops, Trial};
 use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::Mutex;
@@ -34,7 +32,7 @@ struct SeriesResult {
     next: usize,
     /// The least number of a stop that did not come.
     stops: Option<usize>,
-    killed: Vec<Remains>,
+    killed: usize,
     failures: Vec<String>,
 }
 
@@ -63,7 +61,12 @@ pub fn series(series: &Series) {
     });
     let done = done.into_inner().unwrap();
     assert!(done.failures.is_empty(), "{}", done.failures.join("\n\n"));
-    say(&describe(series, &done, began));
+    say(&format!(
+        "{series:?}: {} stops, {} trials in {} s, 0 leftovers",
+        done.stops.unwrap_or(0),
+        done.killed,
+        began.elapsed().as_secs()
+    ));
 }
 
 fn next(series: &Series, done: &mut SeriesResult) -> Option<Trial> {
@@ -76,41 +79,14 @@ fn next(series: &Series, done: &mut SeriesResult) -> Option<Trial> {
     Some(Trial { isolation, interrupted, counted, number, run_next: done.next.is_multiple_of(RUN_NEXT) })
 }
 
-fn take_note(done: &mut SeriesResult, trial: &Trial, ended: Result<TrialResult, String>) {
+fn take_note(done: &mut SeriesResult, trial: &Trial, ended: Result<bool, String>) {
     match ended {
-        Ok(TrialResult::Killed(left)) => done.killed.push(left),
-        Ok(TrialResult::Itself) => {
+        Ok(true) => done.killed += 1,
+        Ok(false) => {
             done.stops = Some(done.stops.map_or(trial.number - 1, |stops| stops.min(trial.number - 1)));
         }
         Err(what) => done.failures.push(what),
     }
-}
-
-fn describe(series: &Series, done: &SeriesResult, began: Instant) -> String {
-    let Series { isolation, interrupted, counted, step } = series;
-    let count = |wanted: fn(&Remains) -> bool| done.killed.iter().filter(|left| wanted(left)).count();
-    let mut line = isolation.to_string();
-    if *interrupted {
-        line += ", interrupted";
-    }
-    let _ = write!(
-        line,
-        ": {} stops ({counted:?}, 1 in {step}), {} trials in {} s, 0 leftovers; \
-         {} times the next start had segments to remove, {} folders were merged, {} held no run",
-        done.stops.unwrap_or(0),
-        done.killed.len(),
-        began.elapsed().as_secs(),
-        count(|left| left.segments > 0),
-        count(|left| left.merged == Some(true)),
-        count(|left| left.merged == Some(false)),
-    );
-    let mut calls = BTreeMap::<&str, usize>::new();
-    for left in &done.killed {
-        *calls.entry(left.at).or_default() += 1;
-    }
-    let calls: Vec<String> = calls.iter().map(|(name, times)| format!("{name} {times}")).collect();
-    let _ = write!(line, "; killed at {}", calls.join(", "));
-    line
 }
 
 /// Past the test harness, which shows what a test prints only if it fails.

@@ -20,8 +20,6 @@ use std::process::{Command, Stdio};
 /// A task that stands still.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// The name of the call, or of the moment.
-    pub name: &'static str,
     /// `before openat /dev/shm/…`, for example.
     pub what: String,
     /// Whether the call changes the world.
@@ -127,12 +125,15 @@ fn run_to_program(main: Pid) {
     }
 }
 
-/// Until the next stop at a system call. A task that is gone by now is none to resume.
-fn resume(task: Pid, signal: Option<Signal>) {
-    match ptrace::syscall(task, signal) {
-        Ok(()) | Err(Errno::ESRCH) => {}
-        Err(errno) => panic!("cannot resume {task}: {errno}"),
-    }
+/// Resumes a task until its next stop at a system call.
+pub fn resume(task: Pid, signal: Option<Signal>) {
+    unless_gone(ptrace::syscall(task, signal))
+        .unwrap_or_else(|errno| panic!("cannot resume {task}: {errno}"));
+}
+
+/// A task that is gone by now is none to resume.
+pub fn unless_gone(result: nix::Result<()>) -> nix::Result<()> {
+    if result == Err(Errno::ESRCH) { Ok(()) } else { result }
 }
 
 impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
@@ -187,13 +188,11 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
         let signal = if let WaitStatus::Stopped(_, signal) = status { Some(signal) } else { None };
         if signal.is_none() {
             let name = if executed { "a child has executed its program" } else { "a child is made" };
-            self.ask(Stop { name, what: name.into(), changes: true });
+            self.ask(Stop { what: name.into(), changes: true });
         }
         let let_go = executed || self.killed_at.is_some();
-        match if let_go { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) } {
-            Ok(()) | Err(Errno::ESRCH) => {}
-            Err(errno) => panic!("cannot resume child {child}: {errno}"),
-        }
+        let resumed = if let_go { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) };
+        unless_gone(resumed).unwrap_or_else(|errno| panic!("cannot resume child {child}: {errno}"));
     }
 
     /// The stop before or after a call.
@@ -206,7 +205,7 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
             _ => call_of(self.main, task, self.out)?,
         };
         let side = if before { "before" } else { "after" };
-        let stop = Stop { name: call.name, what: format!("{side} {}", call.what), changes: call.changes };
+        let stop = Stop { what: format!("{side} {}", call.what), changes: call.changes };
         self.threads.insert(task, before.then_some(call));
         Ok(stop)
     }

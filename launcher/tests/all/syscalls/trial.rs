@@ -2,35 +2,23 @@
 //! the folder makes sense.
 
 use super::tracer::{Stop, StopAction, TraceEnd, trace};
-use crate::common::{family, output, segments, text};
+use crate::common::{entries, family, output, proc, segments, words};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::time::{Duration, Instant};
 
 /// Whatever has to go is gone by then, or stays.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// A run of 20 orders.
-const TINY: &[&str] = &["--orders", "20", "--window", "5ms"];
+const TINY: &str = "--orders 20 --window 5ms";
 
 /// A run that lasts until it is interrupted.
-const ENDLESS: &[&str] = &["--orders", "60000", "--window", "60s"];
+const ENDLESS: &str = "--orders 60000 --window 60s";
 
 /// What all runs here have in common.
-const SMALL: &[&str] = &[
-    "--strategies",
-    "1",
-    "--venues",
-    "1",
-    "--delay",
-    "fixed:1ms",
-    "--idle",
-    "yield",
-    "--threading",
-    "shared",
-];
+const SMALL: &str = "--strategies 1 --venues 1 --delay fixed:1ms --idle yield --threading shared";
 
 /// Which stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,32 +45,13 @@ pub struct Trial {
     pub run_next: bool,
 }
 
-/// A trial in which all was well.
-#[derive(Clone, Debug)]
-pub enum TrialResult {
-    /// The launcher was killed.
-    Killed(Remains),
-    /// The launcher ended before the stop came.
-    Itself,
-}
-
-/// What a killed launcher left.
-#[derive(Clone, Debug)]
-pub struct Remains {
-    /// The name of the call that it was killed at.
-    pub at: &'static str,
-    /// Segments that were there for the next start to remove.
-    pub segments: usize,
-    /// What `launcher report` made of the run's folder; `None` where there is none.
-    pub merged: Option<bool>,
-}
-
 impl Trial {
-    /// Makes the trial in a new folder below `scratch`.
+    /// Makes the trial in a new folder below `scratch`. Returns `false` if the launcher ended before
+    /// the stop came.
     ///
     /// # Errors
     /// What was not well, with the stop at which the launcher was killed.
-    pub fn make(&self, scratch: &Path) -> Result<TrialResult, String> {
+    pub fn make(&self, scratch: &Path) -> Result<bool, String> {
         let folder = tempfile::tempdir_in(scratch).unwrap();
         let out = folder.path().join("runs");
         let errors = folder.path().join("stderr");
@@ -97,7 +66,7 @@ impl Trial {
                 return if counting { StopAction::Interrupt } else { StopAction::Go };
             }
             let counts = match self.counted {
-                CountedStops::All => stop.name != "sched_yield",
+                CountedStops::All => !stop.what.ends_with("sched_yield"),
                 CountedStops::Changes => stop.changes,
             };
             count += usize::from(counts);
@@ -109,11 +78,10 @@ impl Trial {
         let traced = trace(env!("CARGO_BIN_EXE_launcher"), &arguments, stderr, &out, decide).unwrap();
         let said = std::fs::read_to_string(&errors).unwrap();
         let (result, stop) = match traced.end {
-            TraceEnd::KilledAt(stop) => (
-                self.after(stop.name, traced.pid, &traced.children, &out).map(TrialResult::Killed),
-                stop.what,
-            ),
-            TraceEnd::Itself(code) => (self.ended(code, &out), "the end".into()),
+            TraceEnd::KilledAt(stop) => {
+                (self.after(traced.pid, &traced.children, &out).map(|()| true), stop.what)
+            }
+            TraceEnd::Itself(code) => (self.ended(code, &out).map(|()| false), "the end".into()),
             TraceEnd::Signal(signal) => (Err(format!("died of {signal}")), last),
         };
         result.map_err(|what| format!("{} stop {}, {stop}: {what}\n{said}", self.isolation, self.number))
@@ -121,76 +89,55 @@ impl Trial {
 
     fn arguments(&self, out: &Path) -> Vec<String> {
         let run = if self.interrupted { ENDLESS } else { TINY };
-        let fixed = ["run", "--isolation", self.isolation, "--out", out.to_str().unwrap()];
-        fixed.iter().chain(SMALL).chain(run).map(|&flag| flag.to_owned()).collect()
+        words(&format!("run --isolation {} --out {} {SMALL} {run}", self.isolation, out.display()))
     }
 
     /// A launcher that nobody killed: its run is complete.
-    fn ended(&self, code: i32, out: &Path) -> Result<TrialResult, String> {
+    fn ended(&self, code: i32, out: &Path) -> Result<(), String> {
         let expected = if self.interrupted { 130 } else { 0 };
-        if code != expected {
-            return Err(format!("exit code {code}"));
-        }
-        let folder = folders(out).pop().ok_or("no folder")?;
+        let folder = folders(out).pop().filter(|_| code == expected);
+        let folder = folder.ok_or_else(|| format!("exit code {code}"))?;
         let summary = std::fs::read(folder.join("summary.json")).map_err(|error| error.to_string())?;
         let summary: Value = serde_json::from_slice(&summary).map_err(|error| error.to_string())?;
-        if summary["valid"] == true {
-            Ok(TrialResult::Itself)
-        } else {
-            Err(format!("not valid: {summary:#}"))
-        }
+        if summary["valid"] == true { Ok(()) } else { Err(format!("not valid: {summary:#}")) }
     }
 
     /// What is to be true after a launcher was killed.
-    fn after(&self, at: &'static str, pid: u32, children: &[u32], out: &Path) -> Result<Remains, String> {
+    fn after(&self, pid: u32, children: &[u32], out: &Path) -> Result<(), String> {
         within_bound(|| {
             let alive: Vec<u32> = children.iter().copied().filter(|child| is_alive(*child)).collect();
             let known = family(pid);
             (!alive.is_empty() || !known.is_empty())
                 .then(|| format!("processes are left: {alive:?} {known:?}"))
         })?;
-        let left = segments(pid).len();
         let next = if self.run_next {
-            let next = out.with_file_name("next");
-            let flags = ["run", "--json", "--out", next.to_str().unwrap()];
-            output(&[&flags[..], SMALL, TINY].concat())
+            output(&format!("run --out {} {SMALL} {TINY}", out.with_file_name("next").display()))
         } else {
-            output(&["clean"])
+            output("clean")
         };
-        if next.status.code() != Some(0) {
-            return Err(format!("the next start fails: {}", both(&next)));
+        if next.code != Some(0) {
+            return Err(format!("the next start fails: {}", next.said()));
         }
         let leaked = segments(pid);
         if !leaked.is_empty() {
             return Err(format!("the next start leaves {leaked:?}"));
         }
-        let mut merged = None;
-        for folder in folders(out) {
-            merged = Some(report(&folder)?);
-        }
-        Ok(Remains { at, segments: left, merged })
+        folders(out).iter().try_for_each(|folder| report(folder))
     }
 }
 
 /// A folder with a record is a run that began, which is merged; one without is refused in words.
-fn report(folder: &Path) -> Result<bool, String> {
+fn report(folder: &Path) -> Result<(), String> {
     let began = folder.join("run.json").exists();
-    let report = output(&["report", folder.to_str().unwrap(), "--json"]);
-    let (code, said) = (report.status.code(), both(&report));
-    let summary: Option<Value> = serde_json::from_slice(&report.stdout).ok();
+    let report = output(&format!("report {} --json", folder.display()));
+    let summary: Option<Value> = serde_json::from_str(&report.stdout).ok();
     let merged = summary.is_some_and(|summary| summary["schema"].is_string());
-    let in_words = text(&report.stderr).starts_with("error: ");
-    match (code, merged) {
-        (Some(0 | 1), true) if began => Ok(true),
-        (Some(1), false) if !began && in_words => Ok(false),
-        _ => Err(format!("{:?}: report exits with {code:?}: {said}", names(folder))),
+    let in_words = report.stderr.starts_with("error: ");
+    match (report.code, merged) {
+        (Some(0 | 1), true) if began => Ok(()),
+        (Some(1), false) if !began && in_words => Ok(()),
+        _ => Err(format!("{:?}: {report:?}", entries(folder))),
     }
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-    let name = |path: PathBuf| format!("{} {}", path.file_name().unwrap().to_string_lossy(), size(&path));
-    folders(folder).into_iter().map(name).collect()
 }
 
 /// What is in a folder; nothing if it is not there.
@@ -198,13 +145,9 @@ fn folders(out: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(out).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
-fn both(output: &Output) -> String {
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
-
 /// Whether a process runs. One that has ended and that nobody has waited for does not.
 fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = proc(pid, "stat");
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
