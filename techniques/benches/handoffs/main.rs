@@ -28,6 +28,7 @@ mod trip;
 use report::BenchReport;
 use techniques::Technique;
 
+/// What the command line asks for.
 pub struct Options {
     /// Sections to run; empty: all.
     sections: Vec<String>,
