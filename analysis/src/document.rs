@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use system::folder::{OpenDir, not_regular, read_regular};
 use thiserror::Error;
 
-/// Maximum size of a document, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A type that is saved as versioned JSON. Its name and keys are defined in its own module only.
@@ -39,15 +38,9 @@ pub trait Document: Serialize + Sized {
 
     /// Converts parsed JSON to the document. Each type has a function of its own, so that no other
     /// crate compiles the conversion again.
-    ///
-    /// # Errors
-    /// A missing key, or a value of another type.
     fn from_json(value: Value) -> serde_json::Result<Self>;
 
     /// Checks that the values of a read document are consistent.
-    ///
-    /// # Errors
-    /// The inconsistency, as text.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -58,9 +51,6 @@ pub trait Document: Serialize + Sized {
     }
 
     /// Reads the document from a folder.
-    ///
-    /// # Errors
-    /// [`DocumentError`]: the file is missing, of another version, or damaged.
     fn read(folder: &Path) -> Result<Self, DocumentError> {
         let path = folder.join(Self::FILE);
         parse(&path, &read_text(&path, Self::ABSENT, Self::REMEDY)?)
@@ -91,7 +81,6 @@ pub trait Document: Serialize + Sized {
     }
 }
 
-/// A document with its schema, as saved.
 #[derive(Serialize)]
 struct VersionedDocument<'a, D> {
     schema: String,
@@ -103,7 +92,6 @@ struct VersionedDocument<'a, D> {
 #[derive(Deserialize)]
 struct SchemaHeader {
     schema: String,
-    /// Version of bulkhead, in documents that hold it.
     #[serde(default)]
     version: Option<String>,
 }
@@ -225,9 +213,6 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 
 /// Writes a file to a path that a user named, as [`write_atomically`] does. Unlike there, links in
 /// its parent path are followed.
-///
-/// # Errors
-/// [`SaveError`], also if the folder does not exist.
 pub fn write_user_path(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default();

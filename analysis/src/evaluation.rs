@@ -32,9 +32,6 @@ pub enum EvaluationStep {
 /// Merges a run's logs, computes its figures and saves them next to the logs. The files are
 /// `summary.json`, `timeline.json`, `tail.json`, `histograms.hlog`, `stages.csv`, `stages.md`,
 /// `positions.csv` where anything was filled, `report.html`.
-///
-/// # Errors
-/// Logs that cannot be merged, or a folder without write permission.
 pub fn evaluate(
     folder: &Path,
     record: &RunRecord,

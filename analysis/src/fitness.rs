@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const FIT: &str = "fit for latency claims";
 /// The verdict on latencies that may not be quoted.
 pub const UNFIT: &str = "not fit for latency claims";
-/// The number of kinds of reasons that are listed.
 const MAX_REASONS: usize = 12;
 
 /// The verdict whether latencies may be quoted, with the reasons against it.

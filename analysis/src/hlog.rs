@@ -25,13 +25,9 @@ use system::folder::read_regular;
 /// Name of the histogram file in the folder of a run.
 pub const HLOG_FILE: &str = "histograms.hlog";
 
-/// Maximum size of a histogram log, in bytes.
 const MAX_BYTES: u64 = 1 << 28;
 
 /// Reads the histograms of a run from its folder, in file order.
-///
-/// # Errors
-/// The file is missing or damaged, as text.
 pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
     let path = folder.join(HLOG_FILE);
     let bytes = read_regular(&path, MAX_BYTES).map_err(|source| format!("{}: {source}", path.display()))?;
@@ -39,9 +35,6 @@ pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
 }
 
 /// Parses histograms from the bytes of their file; `file` names it in errors.
-///
-/// # Errors
-/// The damage, as text.
 pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
     let damaged = |why: String| {
         format!("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")
@@ -65,9 +58,6 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, S
 
 /// Writes the latency histograms of a run in HdrHistogram's log format. Measures without samples
 /// are left out.
-///
-/// # Errors
-/// Any error of `out`.
 pub fn write(
     record: &RunRecord,
     merged: &MergedRun,
@@ -101,17 +91,4 @@ pub fn write(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn damaged_histogram_log_is_an_error() {
-        for bytes in ["", "Tag=submit,0.0,1.0,1.0,AAAA\n", "Tag=submit,0.0,1.0,1.0,*\n"] {
-            let error = parse("h.hlog", bytes.as_bytes()).unwrap_err();
-            assert!(error.starts_with("h.hlog: "), "{error}");
-        }
-    }
 }

@@ -28,7 +28,6 @@ use thiserror::Error;
 /// Bytes in a block: large enough to amortize the system calls, small enough to stay in the cache.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Number of words in a block.
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 
 /// The file name extension of saved stamp logs.
@@ -44,9 +43,6 @@ pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 
 /// Writes one thread's stamp log to a file: header, status block and records. `header` replaces the
 /// segment's own header.
-///
-/// # Errors
-/// An error of `out`.
 pub fn write(header: &[u64], segment: &ReadOnlyWords, out: &mut impl Write) -> io::Result<()> {
     let words = LOG_OFFSET + count_records(segment) * RECORD_WORDS;
     let mut bytes = Vec::with_capacity(BLOCK_WORDS.min(words) * 8);
@@ -80,19 +76,15 @@ pub enum LogFault {
 pub struct LogError {
     /// Kind of the error.
     pub fault: LogFault,
-    /// Path of the log.
     file: String,
-    /// The error as text.
     what: String,
 }
 
 impl LogError {
-    /// Creates the error of an invalid log.
     pub(crate) fn invalid(file: impl Into<String>, what: impl ToString) -> Self {
         Self { fault: LogFault::Invalid, file: file.into(), what: what.to_string() }
     }
 
-    /// Creates the error of a log that the operating system cannot read.
     pub(crate) fn unreadable(file: impl Into<String>, source: impl ToString) -> Self {
         Self { fault: LogFault::Unreadable, ..Self::invalid(file, source) }
     }
@@ -115,10 +107,6 @@ pub struct LogReader<R = File> {
 
 impl LogReader<File> {
     /// Opens a saved log and checks its header. With `run`, also that the log belongs to that run.
-    ///
-    /// # Errors
-    /// [`LogError`]: the file cannot be read, ends within header or status, or has a foreign
-    /// header.
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
         let name = || path.display().to_string();
         let io = |source| LogError::unreadable(name(), source);
@@ -138,9 +126,6 @@ impl LogReader<File> {
 
 impl<R: Read> LogReader<R> {
     /// Creates a reader of a log from `source`; `file` names the log in errors.
-    ///
-    /// # Errors
-    /// [`LogError`], as for [`LogReader::open`].
     pub fn new(mut source: R, file: String, run: Option<&str>) -> Result<Self, LogError> {
         let mut front = [0; LOG_OFFSET * 8];
         let bytes =
@@ -234,7 +219,7 @@ impl<R: Read> LogReader<R> {
         }
         let first = self.records;
         self.records = record;
-        Ok(Some(RecordBlock { first, records: &self.block.as_chunks().0[..good] }))
+        Ok(Some(RecordBlock { first, bytes: &self.block.as_chunks().0[..good] }))
     }
 
     /// Checks that only zeros follow the zero key that ends a log: anything else means that the
@@ -272,23 +257,14 @@ impl<R: Read> LogReader<R> {
 pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.
     pub first: u64,
-    records: &'a [[u8; RECORD_BYTES]],
+    /// The words of the records, at least one.
+    pub bytes: &'a [[u8; RECORD_BYTES]],
 }
 
 impl<'a> RecordBlock<'a> {
     /// Returns the block's records in log order.
     pub fn records(self) -> impl Iterator<Item = Record> + 'a {
-        self.records.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
-    }
-
-    /// Returns the number of records in the block, at least 1.
-    pub const fn len(&self) -> usize {
-        self.records.len()
-    }
-
-    /// Returns `true` if the block has no records, which never occurs for blocks of a reader.
-    pub const fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.bytes.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
     }
 }
 

@@ -103,7 +103,7 @@ impl Document for RunRecord {
 
 /// The death of one incarnation of a strategy, and how it was handled. Times are nanoseconds since
 /// the start of the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// Index of the strategy.
     pub strategy: u16,
@@ -181,7 +181,7 @@ pub struct RoleRestart {
 
 /// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds
 /// since the start of the run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// Name of the dead process in the plan.
     pub process: String,

@@ -2,11 +2,12 @@
 
 use super::time::{LogTimebase, signed};
 use super::truncation::MergedCounts;
-use super::{Format, check_no_problems, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, print_json, print_lines};
 use crate::document::Document;
-use crate::logfile::{EXTENSION, LogReader, file_name};
+use crate::logfile::{EXTENSION, file_name};
 use crate::merge::folder;
 use crate::record::{Incident, RunOutcome, RunRecord};
+use crate::report::export::write_csv;
 use crate::report::grid::wrap_indented;
 use crate::report::units::{duration, short};
 use crate::table::{Column, Grid};
@@ -37,7 +38,6 @@ struct LogRow {
     minor_faults: Option<u64>,
     major_faults: Option<u64>,
     longest_gap_ns: Option<u64>,
-    /// Damage of the log, as text.
     damage: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn inspect(folder: &Path, format: Format, out: &mut impl Write) -> an
     problems.extend(unplanned_logs(folder, &record));
     match format {
         Format::Text => text(&record, &lines, &problems, out)?,
-        Format::Csv => print_csv(out, &lines)?,
+        Format::Csv => write_csv(out, &lines)?,
         Format::Json => {
             let listing = FolderListing {
                 folder: folder.display().to_string(),
@@ -89,62 +89,21 @@ fn read_log_row(
     base: &LogTimebase,
     merged: &MergedCounts,
 ) -> LogRow {
-    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
+    let name = record.plan.threads[thread].name.as_str();
     let line = LogRow { thread: name.into(), file: file_name(name), ..LogRow::default() };
     let mut log = match folder::open(folder, &record.plan, thread) {
         Ok(log) => log,
         Err(error) => return LogRow { damage: Some(error.to_string()), ..line },
     };
-    let LogContents { ends, epochs, sums, damage } = read_contents(&mut log, own_strategy(record, thread));
-    let status = log.status();
-    let word = |field| Some(status.get(field));
-    let cut = || {
-        merged
-            .missing_tail(name, status, log.records(), sums)
-            .map(|what| format!("{}: {what}", file_name(name)))
-    };
-    LogRow {
-        state: Some(status.state().name()),
-        pid: word(StatusField::Pid),
-        core: status.core(),
-        records: log.records(),
-        epochs,
-        first_s: ends.map(|(first, _)| base.seconds(first)),
-        last_s: ends.map(|(_, last)| base.seconds(last)),
-        voluntary_switches: word(StatusField::VoluntarySwitches),
-        involuntary_switches: word(StatusField::InvoluntarySwitches),
-        minor_faults: word(StatusField::MinorFaults),
-        major_faults: word(StatusField::MajorFaults),
-        longest_gap_ns: Some(base.between_ns(0, status.get(StatusField::LongestGapTicks)).round() as u64),
-        damage: damage.or_else(cut),
-        ..line
-    }
-}
-
-/// Returns the strategy of a thread that runs exactly one.
-fn own_strategy(record: &RunRecord, thread: usize) -> Option<u16> {
-    match record.plan.threads.get(thread)?.roles.as_slice() {
+    let own = match record.plan.threads[thread].roles.as_slice() {
         [Role::Strategy(index)] => Some(*index),
         _ => None,
-    }
-}
-
-/// Result of a pass over a log.
-struct LogContents {
-    /// First and last stamp of an event; due times and releases are planned times and do not count.
-    ends: Option<(u64, u64)>,
-    epochs: Option<u64>,
-    /// Number of link checksums; a closed log ends with them.
-    sums: u64,
-    /// Cause of an early end.
-    damage: Option<String>,
-}
-
-fn read_contents(log: &mut LogReader, own: Option<u16>) -> LogContents {
+    };
+    // First and last stamp of an event; due times and releases are planned times and do not count.
+    let mut ends: Option<(u64, u64)> = None;
     let happened = |point: Point| {
         point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
     };
-    let mut ends: Option<(u64, u64)> = None;
     let (mut epochs, mut last, mut sums) = (BTreeSet::new(), None, 0);
     let damage = loop {
         match log.next_block() {
@@ -165,7 +124,28 @@ fn read_contents(log: &mut LogReader, own: Option<u16>) -> LogContents {
             Err(error) => break Some(error.to_string()),
         }
     };
-    LogContents { ends, epochs: own.map(|_| epochs.len() as u64), sums, damage }
+    let status = log.status();
+    let word = |field| Some(status.get(field));
+    let cut = || {
+        let missing = merged.missing_tail(name, status, log.records(), sums);
+        missing.map(|what| format!("{}: {what}", file_name(name)))
+    };
+    LogRow {
+        state: Some(status.state().name()),
+        pid: word(StatusField::Pid),
+        core: status.core(),
+        records: log.records(),
+        epochs: own.map(|_| epochs.len() as u64),
+        first_s: ends.map(|(first, _)| base.seconds(first)),
+        last_s: ends.map(|(_, last)| base.seconds(last)),
+        voluntary_switches: word(StatusField::VoluntarySwitches),
+        involuntary_switches: word(StatusField::InvoluntarySwitches),
+        minor_faults: word(StatusField::MinorFaults),
+        major_faults: word(StatusField::MajorFaults),
+        longest_gap_ns: Some(base.between_ns(0, status.get(StatusField::LongestGapTicks)).round() as u64),
+        damage: damage.or_else(cut),
+        ..line
+    }
 }
 
 /// Returns the logs in the folder that belong to no thread of the plan.

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Number of records shown by default.
 const DEFAULT_RECORDS: u64 = 10;
 
 /// Status fields that are meaningful by themselves, with their JSON names.
@@ -36,7 +35,6 @@ const FIELDS: [(&str, StatusField); 15] = [
     ("allocations_plus_one", StatusField::AllocationsPlusOne),
 ];
 
-/// A printed record.
 #[derive(Serialize)]
 struct StampRow {
     number: u64,
@@ -225,17 +223,12 @@ fn subject(record: &Record) -> String {
     }
 }
 
-/// Number of records that a pass over a log read, matched and printed.
 pub(super) struct LogScan {
-    /// Number of readable records in the log.
     pub total: u64,
     /// Number of records that match the requested order, or of all.
     pub matching: u64,
-    /// Number of printed records.
     pub printed: u64,
-    /// Number of link checksums.
     pub sums: u64,
-    /// Cause of an early end.
     pub damage: Option<LogError>,
 }
 

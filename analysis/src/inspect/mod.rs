@@ -76,13 +76,11 @@ pub fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> Result<(
     }
 }
 
-/// The error of an order without a stamp in any log of a path.
 fn no_such_order(path: &Path, order: OrderId) -> anyhow::Error {
     let path = path.display();
     anyhow!("{path}: no stamp of order {order}: see the logs' orders with `inspect` on a strategy's log")
 }
 
-/// Returns an error if there are problems.
 fn check_no_problems(folder: &Path, problems: &[String]) -> Result<()> {
     match (problems, folder.display()) {
         ([], _) => Ok(()),
@@ -96,17 +94,7 @@ fn print_lines(out: &mut impl Write, lines: impl IntoIterator<Item = String>) ->
     lines.into_iter().try_for_each(|line| writeln!(out, "{}", single_line(line.trim_end())))
 }
 
-/// Writes one JSON value and a line break.
 fn print_json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
-}
-
-/// Writes CSV with a header row.
-fn print_csv<T: serde::Serialize>(out: &mut impl Write, rows: &[T]) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    for row in rows {
-        writer.serialize(row).map_err(crate::report::export::io_error)?;
-    }
-    writer.flush()
 }

@@ -1,16 +1,17 @@
 //! Prints one order: each of its stamps in all logs of a run, in path order.
 
 use super::time::{LogTimebase, signed};
-use super::{Format, check_no_problems, no_such_order, print_csv, print_json, print_lines};
+use super::{Format, check_no_problems, no_such_order, print_json, print_lines};
 use crate::document::Document;
 use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, order_name};
-use crate::record::RunRecord;
+use crate::record::{Incident, RunRecord};
+use crate::report::export::write_csv;
 use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
 use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
-use protocol::plan::Role;
+use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
 use protocol::wire::{OrderId, Report};
@@ -18,7 +19,6 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Points in the order of an order's path.
 const PATH: [Point; 19] = [
     Point::TopOfBook,
     Point::Due,
@@ -41,9 +41,12 @@ const PATH: [Point; 19] = [
     Point::StrategyRecv,
 ];
 
-/// A printed stamp of the order.
 #[derive(Serialize)]
 struct PathStep {
+    #[serde(skip)]
+    stamped: Point,
+    #[serde(skip)]
+    detail: u8,
     point: &'static str,
     meaning: &'static str,
     /// Number of the report that the stamp belongs to, from 0; 0 for stamps before the first
@@ -51,11 +54,9 @@ struct PathStep {
     report: u8,
     thread: String,
     pid: u64,
-    /// Number of the record in the thread's log.
     record: u64,
     /// Ticks, or the code of the reason for a rejection.
     value: u64,
-    /// Seconds since the start of the schedule.
     seconds: Option<f64>,
     since_due_ns: Option<f64>,
     since_t1_ns: Option<f64>,
@@ -64,19 +65,6 @@ struct PathStep {
     stage_ns: Option<f64>,
 }
 
-/// A stamp found in a log.
-struct FoundStamp {
-    point: Point,
-    /// Number of the report, as in [`PathStep`].
-    report: u8,
-    detail: u8,
-    value: u64,
-    record: u64,
-    thread: String,
-    pid: u64,
-}
-
-/// The printed path of an order.
 #[derive(Serialize)]
 struct OrderPath<'a> {
     run: &'a str,
@@ -98,38 +86,37 @@ pub(super) fn inspect(
     let record = RunRecord::read(folder)?;
     let base = LogTimebase::new(&record);
     let mut problems = Vec::new();
-    let mut found = Vec::new();
+    let mut steps = Vec::new();
     let is_of_order = |record: &Record| record.id == order && record.point.is_of_order();
     for thread in 0..record.plan.threads.len() {
-        if let Err(problem) = search(folder, &record, thread, is_of_order, &mut found) {
+        if let Err(problem) = search(folder, &record.plan, thread, is_of_order, &mut steps) {
             problems.push(problem);
         }
     }
-    if let Some(touch) = triggered_by(&found)
-        && let Err(problem) = search_touch(folder, &record, touch, &mut found)
+    if let Some(touch) = triggered_by(&steps)
+        && let Err(problem) = search_touch(folder, &record.plan, touch, &mut steps)
     {
         problems.push(format!("{}: {problem}", order_name(order)));
     }
     let rank = |point: Point| PATH.iter().position(|other| *other == point);
-    found.sort_by_key(|found| (found.report, rank(found.point)));
-    let is_same = |pair: &&[FoundStamp]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
-    for pair in found.windows(2).filter(is_same) {
-        problems.push(format!(
-            "{}: {} twice",
-            order_name(order),
-            point_label(pair[0].point.name(), pair[0].report)
-        ));
+    steps.sort_by_key(|step| (step.report, rank(step.stamped)));
+    let is_same = |pair: &&[PathStep]| (pair[0].point, pair[0].report) == (pair[1].point, pair[1].report);
+    for pair in steps.windows(2).filter(is_same) {
+        let point = point_label(pair[0].point, pair[0].report);
+        problems.push(format!("{}: {point} twice", order_name(order)));
     }
-    let steps = path_steps(&found, &base);
-    let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
+    add_times(&mut steps, &base);
+    let at = |point: Point| value_at(&steps, point);
     let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
-    let points = found.iter().fold(0, |points, found| points | bit(found.point));
+    let points = steps.iter().fold(0, |points, step| points | bit(step.stamped));
     let round_trip = between(Point::StrategySend, Point::StrategyRecv);
     let venue = between(Point::GatewayRecv, Point::GatewayDone);
+    let is_its_death =
+        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
-        became: OrderEnd::from_points(points, has_died(&record, order)).name(),
+        became: OrderEnd::from_points(points, record.incidents.iter().any(is_its_death)).name(),
         round_trip_ns: round_trip,
         rt_venue_ns: round_trip.zip(venue).map(|(round_trip, venue)| round_trip - venue),
         steps: &steps,
@@ -141,18 +128,11 @@ pub(super) fn inspect(
         }
         Format::Text => text(&path, out)?,
         Format::Json => print_json(out, &path)?,
-        Format::Csv => print_csv(out, &steps)?,
+        Format::Csv => write_csv(out, &steps)?,
     }
     check_no_problems(folder, &problems)
 }
 
-/// Returns `true` if the order's incarnation died during the run.
-fn has_died(record: &RunRecord, order: OrderId) -> bool {
-    let its = (order.strategy(), order.epoch());
-    record.incidents.iter().any(|incident| (incident.strategy, incident.epoch) == its)
-}
-
-/// Returns the number of the report that a record belongs to.
 fn report_of(record: &Record) -> u8 {
     match record.point {
         Point::GatewayDone => Report::parse_detail(record.detail).0,
@@ -176,23 +156,29 @@ fn point_label(point: &str, report: u8) -> String {
 /// be read to its end.
 fn search(
     folder: &Path,
-    record: &RunRecord,
+    plan: &Plan,
     thread: usize,
     is_wanted: impl Fn(&Record) -> bool,
-    found: &mut Vec<FoundStamp>,
+    found: &mut Vec<PathStep>,
 ) -> Result<(), String> {
-    let mut log: LogReader = folder::open(folder, &record.plan, thread).map_err(|error| error.to_string())?;
-    let name = record.plan.threads.get(thread).map_or("", |thread| thread.name.as_str());
+    let mut log: LogReader = folder::open(folder, plan, thread).map_err(|error| error.to_string())?;
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records()).filter(|(_, record)| is_wanted(record));
-        found.extend(counted.map(|(number, record)| FoundStamp {
-            point: record.point,
-            report: report_of(&record),
+        found.extend(counted.map(|(number, record)| PathStep {
+            stamped: record.point,
             detail: record.detail,
+            point: record.point.name(),
+            meaning: record.point.meaning(),
+            report: report_of(&record),
             value: record.value,
             record: number,
-            thread: name.into(),
+            seconds: None,
+            since_due_ns: None,
+            since_t1_ns: None,
+            stage: None,
+            stage_ns: None,
+            thread: plan.threads[thread].name.clone(),
             pid,
         }));
     }
@@ -201,71 +187,69 @@ fn search(
 
 /// Returns the top-of-book version that triggered the order according to its strategy. The time of
 /// the write is not known yet.
-fn triggered_by(found: &[FoundStamp]) -> Option<TopOfBookWritten> {
-    let value = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let venue = found.iter().find(|found| found.point == Point::GatewayRecv)?.detail.into();
-    let instrument = value(Point::Instrument).unwrap_or(0) as u16;
-    Some(TopOfBookWritten { venue, instrument, version: value(Point::Trigger)?, ticks: 0 })
+fn triggered_by(found: &[PathStep]) -> Option<TopOfBookWritten> {
+    let venue = found.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail.into();
+    let instrument = value_at(found, Point::Instrument).unwrap_or(0) as u16;
+    let version = value_at(found, Point::Trigger)?;
+    Some(TopOfBookWritten { venue, instrument, version, ticks: 0 })
+}
+
+fn value_at(steps: &[PathStep], point: Point) -> Option<u64> {
+    steps.iter().find(|step| step.stamped == point).map(|step| step.value)
 }
 
 /// Adds the time of that write from the log of the exchange. Returns a problem if the version was
 /// never written.
 fn search_touch(
     folder: &Path,
-    record: &RunRecord,
+    plan: &Plan,
     touch: TopOfBookWritten,
-    found: &mut Vec<FoundStamp>,
+    found: &mut Vec<PathStep>,
 ) -> Result<(), String> {
     let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
-    let thread = record.plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
+    let thread = plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
     let is_it = |record: &Record| {
         let written = TopOfBookWritten::from_record(record);
         written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
     };
     let before = found.len();
-    search(folder, record, thread, is_it, found)?;
+    search(folder, plan, thread, is_it, found)?;
     if found.len() == before { Err(never()) } else { Ok(()) }
 }
 
-fn path_steps(found: &[FoundStamp], base: &LogTimebase) -> Vec<PathStep> {
-    let at = |point: Point| found.iter().find(|found| found.point == point).map(|found| found.value);
-    let stage_of = |end: &FoundStamp| {
+/// Adds to each stamp its times and the stage that ends at it.
+fn add_times(steps: &mut [PathStep], base: &LogTimebase) {
+    let stamps: Vec<(Point, u8, u64)> =
+        steps.iter().map(|step| (step.stamped, step.report, step.value)).collect();
+    let [due, sent, touch] =
+        [Point::Due, Point::StrategySend, Point::TopOfBook].map(|point| value_at(steps, point));
+    let stage_of = |end: &PathStep| {
         let part = |end: Point| ExchangeStage::ALL.into_iter().find(|part| part.info().to == end);
-        if end.point == Point::StrategySend {
-            return Some((Measure::TickToTrade.name(), at(Point::TopOfBook)?));
+        if end.stamped == Point::StrategySend {
+            return Some((Measure::TickToTrade.name(), touch?));
         }
-        let stage = match Stage::ending_with(end.point) {
+        let stage = match Stage::ending_with(end.stamped) {
             Some(stage) => stage.info(),
-            None => part(end.point)?.info(),
+            None => part(end.stamped)?.info(),
         };
         // Stages of a further report begin with its own stamps, those of the venue with the stamps
         // of the order.
-        let is_of_venue = matches!(end.point, Point::GatewayDone | Point::ExchangeDone);
+        let is_of_venue = matches!(end.stamped, Point::GatewayDone | Point::ExchangeDone);
         let report = if is_of_venue { 0 } else { end.report };
-        let begin = found.iter().find(|found| (found.point, found.report) == (stage.from, report))?;
-        Some((stage.name, begin.value))
+        let (.., begin) = stamps.iter().find(|stamp| (stamp.0, stamp.1) == (stage.from, report))?;
+        Some((stage.name, *begin))
     };
-    let step = |found: &FoundStamp| {
-        let is_time = found.point.is_time();
-        let since =
-            |from: Option<u64>| from.filter(|_| is_time).map(|from| base.between_ns(from, found.value));
-        let stage = stage_of(found);
-        PathStep {
-            point: found.point.name(),
-            meaning: found.point.meaning(),
-            report: found.report,
-            thread: found.thread.clone(),
-            pid: found.pid,
-            record: found.record,
-            value: found.value,
-            seconds: is_time.then(|| base.seconds(found.value)),
-            since_due_ns: since(at(Point::Due)),
-            since_t1_ns: since(at(Point::StrategySend)),
-            stage: stage.map(|(name, _)| name),
-            stage_ns: stage.map(|(_, from)| base.between_ns(from, found.value)),
-        }
-    };
-    found.iter().map(step).collect()
+    for step in steps.iter_mut().filter(|step| step.stamped.is_time()) {
+        let value = step.value;
+        let since = |from: u64| base.between_ns(from, value);
+        step.seconds = Some(base.seconds(step.value));
+        (step.since_due_ns, step.since_t1_ns) = (due.map(since), sent.map(since));
+    }
+    for step in steps {
+        let stage = stage_of(step);
+        step.stage = stage.map(|(name, _)| name);
+        step.stage_ns = stage.map(|(_, from)| base.between_ns(from, step.value));
+    }
 }
 
 fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {

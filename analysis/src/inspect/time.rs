@@ -14,12 +14,10 @@ pub(super) struct LogTimebase {
     start_ticks: u64,
     /// Hash of the run's id, as in the headers of its logs.
     pub run_hash: u64,
-    /// Names of the plan's threads.
     pub threads: Vec<String>,
 }
 
 impl LogTimebase {
-    /// Creates a converter from the record of a run.
     pub fn new(record: &RunRecord) -> Self {
         Self {
             ns_per_tick: ns_per_tick(record),

@@ -1,39 +1,37 @@
 //! Inspection of a run's slowest orders: shares by cause, percentiles without the machine's stalls,
 //! each of the worst orders.
 
-use super::{Format, print_csv, print_json, print_lines};
+use super::{Format, print_json, print_lines};
 use crate::document::Document;
 use crate::merge::merge;
 use crate::numbers::{count, duration, percent};
 use crate::record::RunRecord;
+use crate::report::export::write_table;
 use crate::report::grid::wrap_indented;
 use crate::report::width;
 use crate::table::{Column, Grid};
 use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
-use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Indent of continuation lines.
 const INDENT: &str = "      ";
 
-/// A row of the CSV: a stage of one order.
-#[derive(Serialize)]
-struct WorstStageRow<'a> {
-    order: &'a str,
-    at_ns: u64,
-    rt_venue_ns: u64,
-    touched: bool,
-    stage: &'a str,
-    thread: &'a str,
-    machine_ns: u64,
-    memory_ns: u64,
-    backlog_ns: u64,
-    queueing_ns: u64,
-    usual_ns: u64,
-    unexplained_ns: u64,
-    wake_up_ns: u64,
-}
+/// The columns of the CSV, which has a row for each stage of an order.
+const STAGE_COLUMNS: [&str; 13] = [
+    "order",
+    "at_ns",
+    "rt_venue_ns",
+    "touched",
+    "stage",
+    "thread",
+    "machine_ns",
+    "memory_ns",
+    "backlog_ns",
+    "queueing_ns",
+    "usual_ns",
+    "unexplained_ns",
+    "wake_up_ns",
+];
 
 /// Prints the slowest orders of a run, with the causes of their time.
 pub(super) fn inspect(
@@ -54,32 +52,17 @@ pub(super) fn inspect(
     match format {
         Format::Text => text(&tail, out)?,
         Format::Json => print_json(out, &tail)?,
-        Format::Csv => print_csv(out, &tail.worst.iter().flat_map(worst_stage_rows).collect::<Vec<_>>())?,
+        Format::Csv => {
+            let rows = tail.worst.iter().flat_map(|order| {
+                let ExplainedOrder { order, at_ns, rt_venue_ns, stall_affected, stages } = order;
+                stages.iter().map(move |(stage, thread, NanosByCause(causes))| {
+                    (order, at_ns, rt_venue_ns, stall_affected, stage, thread, causes)
+                })
+            });
+            write_table(out, &STAGE_COLUMNS, rows)?;
+        }
     }
     Ok(())
-}
-
-fn worst_stage_rows(order: &ExplainedOrder) -> impl Iterator<Item = WorstStageRow<'_>> {
-    order.stages.iter().map(move |(stage, thread, causes)| {
-        let NanosByCause(
-            [machine_ns, memory_ns, backlog_ns, queueing_ns, usual_ns, unexplained_ns, wake_up_ns],
-        ) = *causes;
-        WorstStageRow {
-            order: &order.order,
-            at_ns: order.at_ns,
-            rt_venue_ns: order.rt_venue_ns,
-            touched: order.stall_affected,
-            stage,
-            thread,
-            machine_ns,
-            memory_ns,
-            backlog_ns,
-            queueing_ns,
-            usual_ns,
-            unexplained_ns,
-            wake_up_ns,
-        }
-    })
 }
 
 fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {

@@ -73,7 +73,6 @@ impl Account {
     }
 }
 
-/// The price of the last trade in an instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LastPrice {
     ticks: u64,
@@ -128,7 +127,7 @@ pub(super) struct Accounts {
     last: Option<OpenReport>,
     stated: BTreeMap<(u16, u16), [Option<u64>; PositionField::ALL.len()]>,
     /// Violations in the records themselves.
-    found: Violations,
+    pub found: Violations,
 }
 
 impl Accounts {
@@ -139,15 +138,9 @@ impl Accounts {
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the log that is being read, so that the next one can begin.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
-    }
-
-    /// Returns the violations that the accounts found while the logs were read.
-    pub fn take_found(&mut self) -> Violations {
-        std::mem::take(&mut self.found)
     }
 
     /// Handles the stamp t5 of a report: its gateway pushed it.
@@ -178,33 +171,27 @@ impl Accounts {
     #[cold]
     fn end_report(&mut self) {
         if let Some(OpenReport { id, number, quantity: Some(_), .. }) = self.last {
-            add_fill_violation(&mut self.found, id, &|| format!("the fill of report {number} has no price"));
+            add_fill_violation(&mut self.found, id, || format!("the fill of report {number} has no price"));
         }
     }
 
-    /// Handles a log record with the quantity of a fill.
     #[inline]
     pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
-        match &mut self.last {
-            Some(last) if (last.id, last.number) != (id, detail) => {
-                add_fill_violation(&mut self.found, id, &|| {
-                    format!("a fill of report {detail}, which has no t5 before it")
-                });
-            }
-            None => add_fill_violation(&mut self.found, id, &|| {
-                format!("a fill of report {detail}, which has no t5 before it")
-            }),
-            Some(last) if last.is_filled || last.quantity.is_some() => {
-                add_fill_violation(&mut self.found, id, &|| format!("report {detail} is filled twice"));
-            }
-            Some(_) if quantity == 0 => {
-                add_fill_violation(&mut self.found, id, &|| {
+        let what = match &mut self.last {
+            Some(last) if (last.id, last.number) == (id, detail) => {
+                if last.is_filled || last.quantity.is_some() {
+                    format!("report {detail} is filled twice")
+                } else if quantity == 0 {
                     format!("the fill in report {detail} has zero quantity")
-                });
+                } else {
+                    last.quantity = Some(quantity);
+                    return;
+                }
             }
-            Some(last) => last.quantity = Some(quantity),
-        }
+            _ => format!("a fill of report {detail}, which has no t5 before it"),
+        };
+        add_fill_violation(&mut self.found, id, || what);
     }
 
     /// Handles a log record with the price of a fill, and counts the fill.
@@ -216,13 +203,13 @@ impl Accounts {
             last.is_filled = true;
             Some((last.quantity.take()?, *last))
         }) else {
-            return add_fill_violation(&mut self.found, id, &|| {
+            return add_fill_violation(&mut self.found, id, || {
                 format!("a price of report {detail}, which has no fill")
             });
         };
         let index = usize::from(instrument);
         if index >= MAX_INSTRUMENTS {
-            return add_fill_violation(&mut self.found, id, &|| {
+            return add_fill_violation(&mut self.found, id, || {
                 format!("a fill in instrument {instrument}: there is none")
             });
         }
@@ -231,14 +218,14 @@ impl Accounts {
             Some((waiting, position)) => {
                 waiting.push_back(PendingFill { key: position << 24 | key, quantity, price })
             }
-            None if is_excused => {
-                self.is_unordered = true;
-                self.count(PendingFill { key, quantity, price });
-            }
             None => {
-                add_fill_violation(&mut self.found, id, &|| {
-                    format!("a fill of report {detail}, and no gateway had taken the order")
-                });
+                if is_excused {
+                    self.is_unordered = true;
+                } else {
+                    add_fill_violation(&mut self.found, id, || {
+                        format!("a fill of report {detail}, and no gateway had taken the order")
+                    });
+                }
                 self.count(PendingFill { key, quantity, price });
             }
         }
@@ -290,7 +277,6 @@ impl Accounts {
         }
     }
 
-    /// Handles a log record with a figure of the orchestrator's final positions.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
@@ -312,12 +298,6 @@ impl Accounts {
         }
     }
 
-    /// Returns `true` without fills and position records.
-    fn is_empty(&self) -> bool {
-        self.filled.iter().all(Vec::is_empty) && self.stated.is_empty()
-    }
-
-    /// Returns the keys (strategy, instrument) of all accounts with fills or with position records.
     fn keys(&self) -> Vec<(u16, u16)> {
         let filled = (0..).zip(&self.filled).flat_map(|(strategy, accounts)| {
             let used = (0..).zip(accounts).filter(|(_, account): &(u16, _)| account.fills > 0);
@@ -381,11 +361,7 @@ impl Accounts {
         }
     }
 
-    /// Returns all positions, with the price of the last trade of the instrument.
     pub fn into_positions(self) -> Vec<Position> {
-        if self.is_empty() {
-            return Vec::new();
-        }
         let position = |key: (u16, u16)| {
             let price = self.prices.get(usize::from(key.1)).filter(|last| last.ticks > 0);
             Position {
@@ -419,7 +395,7 @@ pub struct Position {
 }
 
 #[cold]
-fn add_fill_violation(found: &mut Violations, id: OrderId, what: &dyn Fn() -> String) {
+fn add_fill_violation(found: &mut Violations, id: OrderId, what: impl FnOnce() -> String) {
     found.add(ViolationKind::Fill, || format!("{}: {}", order_name(id), what()));
 }
 

@@ -39,23 +39,24 @@ const UP_TO_ENGINE: u64 = points_mask(PATH.split_at(PATH.len() - 2).0) | bit(Poi
 
 /// Facts about a run on which the checks of its orders depend.
 pub(super) struct CheckContext<'a> {
-    deaths: &'a Deaths,
-    switches: &'a KillSwitches,
-    chains: &'a FurtherReports,
+    pub record: &'a RunRecord,
+    pub deaths: &'a Deaths,
+    pub switches: &'a KillSwitches,
+    pub chains: &'a FurtherReports,
     /// Additional points that a completed order needs under this pacing.
     pacing_points: u64,
-    /// Points that the run stamps.
     stamped_points: u64,
     /// Whether every order must be complete: the run ended normally.
-    is_complete: bool,
+    pub is_complete: bool,
+    /// Whether any stamp may be missing: the run broke off.
+    pub has_failed: bool,
     /// Points that may be missing because the processes of their threads died.
-    engine_missing: u64,
+    pub engine_missing: u64,
     /// Points that may be missing, for each strategy that died outside of an incident.
     strategy_missing: Vec<bool>,
 }
 
 impl<'a> CheckContext<'a> {
-    /// Derives the facts that the checks need from the run's record.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
@@ -63,49 +64,42 @@ impl<'a> CheckContext<'a> {
         chains: &'a FurtherReports,
     ) -> Self {
         let plan = &record.plan;
-        let mut gone: Vec<&str> = record
-            .exits
-            .iter()
-            .filter(|exit| exit.how != "exit 0" && !is_outage(record, &exit.process))
-            .map(|exit| exit.process.as_str())
-            .collect();
-        if let RunOutcome::Failed { process, .. } = &record.outcome {
-            gone.push(process);
-        }
-        let mut strategy_gone = vec![false; usize::from(plan.trading().strategies)];
-        let mut engine_gone = 0;
-        let dead = plan.processes.iter().filter(|process| gone.contains(&process.name.as_str()));
-        for role in dead
-            .flat_map(|process| &process.threads)
-            .filter_map(|thread| plan.threads.get(*thread as usize))
-            .flat_map(|thread| &thread.roles)
-        {
+        let failed = match &record.outcome {
+            RunOutcome::Failed { process, .. } => Some(process),
+            _ => None,
+        };
+        let ended = record.exits.iter().filter(|exit| exit.how != "exit 0");
+        let dead = ended.map(|exit| &exit.process).filter(|process| !is_outage(record, process));
+        let gone: Vec<&String> = dead.chain(failed).collect();
+        let mut strategy_missing = vec![false; usize::from(plan.trading().strategies)];
+        let mut engine_missing = 0;
+        let dead = plan.processes.iter().filter(|process| gone.contains(&&process.name));
+        for role in dead.flat_map(|process| plan.roles_of(process)) {
             match role {
                 Role::Strategy(index) => {
-                    if let Some(gone) = strategy_gone.get_mut(usize::from(*index)) {
-                        *gone = true;
+                    if let Some(missing) = strategy_missing.get_mut(usize::from(index)) {
+                        *missing = true;
                     }
                 }
-                role => engine_gone |= points_mask(role.info().points),
+                role => engine_missing |= points_mask(role.info().points),
             }
         }
+        let is_scheduled = plan.trading().overall_pacing() == Pacing::Scheduled;
+        let is_stamped = |point: &&Point| {
+            point.is_stamped_with(plan.stamps) && (plan.trading().tells_release || **point != Point::Release)
+        };
+        let stamped = Point::ALL.iter().filter(is_stamped);
         Self {
+            record,
             deaths,
             switches,
             chains,
-            pacing_points: if plan.trading().overall_pacing() == Pacing::Scheduled {
-                bit(Point::Due)
-            } else {
-                0
-            },
-            stamped_points: Point::ALL
-                .iter()
-                .filter(|point| point.is_stamped_with(plan.stamps))
-                .filter(|point| plan.trading().tells_release || **point != Point::Release)
-                .fold(0, |points, point| points | bit(*point)),
+            pacing_points: if is_scheduled { bit(Point::Due) } else { 0 },
+            stamped_points: stamped.fold(0, |points, point| points | bit(*point)),
             is_complete: record.outcome == RunOutcome::Complete,
-            engine_missing: engine_gone,
-            strategy_missing: strategy_gone,
+            has_failed: failed.is_some(),
+            engine_missing,
+            strategy_missing,
         }
     }
 }
@@ -118,12 +112,6 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl CheckContext<'_> {
-    /// Returns a bit mask of the points that may be missing because the threads that stamp them
-    /// died.
-    pub const fn engine_missing(&self) -> u64 {
-        self.engine_missing
-    }
-
     /// Returns the points that show how an order ended. Where the orchestrator stamps no reports, a
     /// produced or refused report counts as processed and returned.
     #[inline]
@@ -142,33 +130,25 @@ impl CheckContext<'_> {
         let report_points = bit(Point::OrchReturn) | bit(Point::StrategyRecv);
         let report = self.chains.engine_report(id);
         let has = |point| report.is_some_and(|report| report.at(point).is_some());
-        let received = if has(Point::StrategyRecv) { bit(Point::StrategyRecv) } else { 0 };
-        let returned = if has(Point::OrchReturn) { bit(Point::OrchReturn) } else { 0 };
-        row.points() & !report_points | received | returned
+        let stamped = |point| if has(point) { bit(point) } else { 0 };
+        row.points() & !report_points | stamped(Point::OrchReturn) | stamped(Point::StrategyRecv)
     }
 }
 
-/// Totals of the checks over all orders of a run.
 pub(super) struct CheckTotals {
     pub orders: OrderCounts,
     pub span: StampSpan,
     /// Lost orders for each incident of the record.
     pub losses: Vec<OrderLosses>,
-    /// Orders lost by incarnations that survived.
     pub lost_of_survivors: u64,
 }
 
 /// Checks and counts every order of the merged run, and marks those that count in the figures.
-pub(super) fn check(
-    table: &mut OrderTable,
-    context: &CheckContext,
-    incidents: usize,
-    findings: &mut Findings,
-) -> CheckTotals {
+pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &mut Findings) -> CheckTotals {
     let mut counted = CheckTotals {
         orders: OrderCounts::default(),
         span: StampSpan::empty(),
-        losses: vec![OrderLosses::default(); incidents],
+        losses: vec![OrderLosses::default(); context.record.incidents.len()],
         lost_of_survivors: 0,
     };
     for lane in &mut table.lanes {
@@ -176,8 +156,7 @@ pub(super) fn check(
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut losses = OrderLosses::default();
         if lane.is_excused {
-            let is_dead = incident.is_some();
-            count_excused(lane, context, is_dead, &mut counted.orders, &mut losses);
+            count_excused(lane, context, incident.is_some(), &mut counted.orders, &mut losses);
         } else {
             check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
@@ -201,7 +180,7 @@ fn count_excused(
     losses: &mut OrderLosses,
 ) {
     for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
-        let shown = context.outcome_points(OrderId::new(lane.strategy, lane.epoch, sequence), row);
+        let shown = context.outcome_points(lane.id(sequence), row);
         let was_given = shown & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(shown | taken, true) {
@@ -221,13 +200,13 @@ fn check_lane(
     losses: &mut OrderLosses,
     findings: &mut Findings,
 ) {
-    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.next_sent());
+    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.sent);
     let gone = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = gone && !is_dead;
     let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
-    for (sequence, row) in lane.rows.iter_mut().enumerate() {
-        let (id, sequence) = (OrderId::new(strategy, epoch, sequence as u64), sequence as u64);
+    for (sequence, row) in (0..).zip(&mut lane.rows) {
+        let id = OrderId::new(strategy, epoch, sequence);
         // The witness of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
         let mut broken = |witness, kind, what: &dyn Fn() -> String| {
@@ -266,15 +245,14 @@ fn check_lane(
             let witness = is_its_word.then_some(strategy);
             // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
-            match is_dead {
-                true if is_unfinished => {}
-                true => broken(witness, ViolationKind::Lost, &|| {
-                    let points = point_names(row.points());
-                    format!("lost, and not in the last push of an incarnation that died; it has {points}")
-                }),
-                false => broken(witness, ViolationKind::Lost, &|| {
-                    format!("sent and never returned; it has {}", point_names(row.points()))
-                }),
+            let what = match is_dead {
+                true => "lost, and not in the last push of an incarnation that died",
+                false => "sent and never returned",
+            };
+            if !(is_dead && is_unfinished) {
+                broken(witness, ViolationKind::Lost, &|| {
+                    format!("{what}; it has {}", point_names(row.points()))
+                });
             }
         }
         let is_retired = row.has(Point::Cancelled) || row.reason() == Some(Reject::Gone as u8);
@@ -285,20 +263,17 @@ fn check_lane(
             let done = context.chains.last_pushed(id, row);
             row.has(Point::Cancelled) && context.switches.has_cancelled(id, row, done, instrument)
         };
-        if is_retired && context.deaths.is_complete() && (!is_dead || was_given) && !is_killed() {
-            broken(
-                by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() }),
-                ViolationKind::NotDead,
-                &|| {
-                    let whose = if is_dead {
-                        "yet a report was given to its strategy"
-                    } else {
-                        "yet its strategy lived"
-                    };
-                    format!("ended as an order of the dead, {whose}; it has {}", point_names(row.points()))
-                },
-            );
+        if is_retired && context.deaths.is_complete && (!is_dead || was_given) && !is_killed() {
+            let witness = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
+            let what = if is_dead { "a report was given to its strategy" } else { "its strategy lived" };
+            broken(witness, ViolationKind::NotDead, &|| {
+                format!("ended as an order of the dead, yet {what}; it has {}", point_names(row.points()))
+            });
         }
+        // An order that a kill switch or a death recalls from its gateway's queue was dispatched
+        // and reaches no gateway.
+        let recalled = if is_recalled(row, context) { bit(Point::OrchDispatch) } else { 0 };
+        let never = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
         if is_unknown {
             if let Some(what) = unknown_fault(row, end, context) {
                 broken(None, ViolationKind::RejectedDispatched, &|| {
@@ -306,23 +281,13 @@ fn check_lane(
                     format!("closed as {}, {what}; it has {points}", Reject::VenueUnknown.name())
                 });
             }
-            if let Some((point, after)) = time_order_fault(row) {
-                broken(by_strategy(bit(point) | bit(after)), ViolationKind::TimeOrder, &|| {
-                    format!("{} before {}", point.name(), after.name())
-                });
-            }
-            continue;
-        }
-        // An order that a kill switch or a death recalls from its gateway's queue was dispatched
-        // and reaches no gateway.
-        let recalled = if is_recalled(row, context.deaths) { bit(Point::OrchDispatch) } else { 0 };
-        let never = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
-        if row.has(Point::Rejected) && row.points() & never != 0 {
+        } else if row.has(Point::Rejected) && row.points() & never != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
                 format!("rejected, yet it has {}", point_names(row.points()))
             });
         }
-        let missing = needed_points(row, end, context) & !row.points();
+        let needed = if is_unknown { 0 } else { needed_points(row, end, context) };
+        let missing = needed & !row.points();
         if missing & !excused != 0 {
             // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
@@ -337,13 +302,12 @@ fn check_lane(
                     format!("{} before {}", point.name(), after.name())
                 });
             }
-            None if end == OrderEnd::Returned && missing == 0 => row.set_measured(),
+            None if end == OrderEnd::Returned && missing == 0 && !is_unknown => row.set_measured(),
             None => {}
         }
     }
 }
 
-/// Returns the points that an order with this end must have.
 #[inline]
 fn needed_points(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> u64 {
     let points = match end {
@@ -357,21 +321,22 @@ fn needed_points(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> u64 {
 
 /// Returns `true` if an order was rejected for a reason that allows recalling it from its gateway's
 /// queue.
-fn is_recalled(row: &OrderRow, deaths: &Deaths) -> bool {
-    row.reason().is_some_and(|reason| {
-        reason == Reject::Killed.code()
-            || reason == Reject::Gone.code()
-            || (reason == Reject::VenueDown.code() && deaths.has_outage())
-    })
+fn is_recalled(row: &OrderRow, context: &CheckContext) -> bool {
+    match row.reason().and_then(Reject::from_code) {
+        Some(Reject::Killed | Reject::Gone) => true,
+        Some(Reject::VenueDown) => !context.record.outages.is_empty(),
+        _ => false,
+    }
 }
 
 /// Returns the fault of an order that the engine closed because its gateway died. The gateway may
 /// have answered it, but the engine must not have processed its last report, and no successor may
 /// have resumed the gateway's session.
 fn unknown_fault(row: &OrderRow, end: OrderEnd, context: &CheckContext) -> Option<&'static str> {
+    let lost_gateways = &context.deaths.lost_gateways;
     let is_of_dead = match row.pushed() {
-        Some((gateway, _)) => context.deaths.is_lost_gateway(gateway),
-        None => context.deaths.has_lost_gateway(),
+        Some((gateway, _)) => lost_gateways.get(gateway) == Some(&true),
+        None => lost_gateways.contains(&true),
     };
     let owed = bit(Point::StrategySend)
         | bit(Point::OrchRecvSubmit)

@@ -1,11 +1,11 @@
 //! Compares the counters of each thread with its stamps, where both are final.
 
 use super::ThreadLog;
-use super::deaths::Deaths;
+use super::check::CheckContext;
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
-use crate::record::{RunOutcome, RunRecord};
+use crate::record::{Incident, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::stamps::Point;
@@ -14,35 +14,40 @@ use protocol::supervision::ProtocolViolation;
 
 /// Checks the counters of every trusted thread against its stamps. The counters of a strategy
 /// restart with each incarnation, so they are compared with the stamps of the last one.
-pub(super) fn check(
-    record: &RunRecord,
-    logs: &[ThreadLog],
-    deaths: &Deaths,
-    table: &OrderTable,
-    findings: &mut Findings,
-) {
-    unexplained_quarantines(record, findings);
+pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTable, findings: &mut Findings) {
+    let record = context.record;
+    report_unexplained_quarantines(record, findings);
+    let misbehaves = |fault: &Fault| matches!(fault.kind, FaultKind::Scribble | FaultKind::Flood);
+    let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
+        || record.plan.faults.iter().any(misbehaves);
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
         let (name, dropped) = (&log.name, log.status.get(StatusField::RecordsDropped));
-        let author = deaths.sole_author(thread);
-        findings.firm.add_many(ViolationKind::RecordsDropped, dropped, || {
+        let author = context.deaths.sole_author(thread);
+        findings.firm().add_many(ViolationKind::RecordsDropped, dropped, || {
             format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
-        let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
-        if strange > 0 && !has_failed && !deaths.has_known_violation() {
+        if strange > 0 && !context.has_failed && !is_misconduct_known {
             findings.add(author, ViolationKind::PeerFaults, || {
                 format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
             });
         }
-        let finished = record.outcome == RunOutcome::Complete && log.status.state() == ThreadState::Done;
-        let Some(strategies) = only_strategies(thread).filter(|_| finished && dropped == 0) else { continue };
-        if strategies.iter().any(|strategy| has_stayed_down(record, deaths, *strategy)) {
+        let is_final = context.is_complete && log.status.state() == ThreadState::Done && dropped == 0;
+        let Some(strategies) = only_strategies(thread).filter(|_| is_final) else { continue };
+        let last_death = |strategy| last_death(context, strategy);
+        if strategies.iter().filter_map(|index| last_death(*index)).any(|death| death.restarted_ns.is_none())
+        {
             // It reported done and was killed: its last counters are not final.
             continue;
         }
-        let stamped: u64 =
-            strategies.iter().map(|strategy| sent_last(record, deaths, table, *strategy)).sum();
+        let sent_last = |strategy: &u16| {
+            // An incarnation that sent nothing has no stamps.
+            let restarted = last_death(*strategy).map_or(0, |_| context.deaths.last_epoch(*strategy));
+            let lane = table.lane_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
+            let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
+            lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
+        };
+        let stamped: u64 = strategies.iter().map(sent_last).sum();
         let sent = log.counters.agents(&thread.roles).map(|agent| agent.get(StrategyCounter::Sent));
         let counted = sent.fold(0, u64::saturating_add);
         if stamped != counted {
@@ -56,7 +61,7 @@ pub(super) fn check(
 /// Reports strategies that were quarantined for invalid orders without a fault of the plan: either
 /// the strategy sent them or the ring under test corrupted them. In the sandbox, where strategies
 /// may be hostile, it is attributed to the strategy.
-fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
+fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
     if record.plan.isolation == Isolation::Sandbox {
         return;
     }
@@ -77,7 +82,7 @@ fn unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
                 && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
         };
         if !record.plan.faults.iter().any(misbehaves) {
-            findings.firm.add(ViolationKind::PeerFaults, || {
+            findings.firm().add(ViolationKind::PeerFaults, || {
                 format!(
                     "{} was quarantined ({why}), and no fault of the plan explains it: it wrote over what it had sent, or {} \
                      lost, doubled, reordered or tore it",
@@ -98,24 +103,8 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
     thread.roles.iter().map(strategy).collect()
 }
 
-/// Returns `true` if a strategy died and was not restarted.
-fn has_stayed_down(record: &RunRecord, deaths: &Deaths, strategy: u16) -> bool {
-    let died = deaths.last_epoch(strategy).checked_sub(1);
-    let incident = died.and_then(|epoch| deaths.incident(strategy, epoch));
-    let incident = incident.and_then(|incident| record.incidents.get(incident));
-    incident.is_some_and(|incident| incident.restarted_ns.is_none())
-}
-
-/// Returns the number of orders that the last incarnation of a strategy stamped as sent.
-fn sent_last(record: &RunRecord, deaths: &Deaths, table: &OrderTable, strategy: u16) -> u64 {
-    // An incarnation that sent nothing has no stamps.
-    let last_died = deaths.last_epoch(strategy).checked_sub(1);
-    let incident = last_died.and_then(|epoch| deaths.incident(strategy, epoch));
-    let was_restarted = incident
-        .and_then(|incident| record.incidents.get(incident))
-        .is_some_and(|incident| incident.restarted_ns.is_some());
-    let restarted = if was_restarted { deaths.last_epoch(strategy) } else { 0 };
-    let lane = table.lane_of(strategy, restarted.max(table.newest_epoch(strategy)));
-    let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
-    lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
+/// Returns the death of the last incarnation of a strategy that died.
+fn last_death<'a>(context: &CheckContext<'a>, strategy: u16) -> Option<&'a Incident> {
+    let epoch = context.deaths.last_epoch(strategy).checked_sub(1)?;
+    context.record.incidents.get(context.deaths.incident(strategy, epoch)?)
 }

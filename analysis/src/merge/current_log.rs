@@ -7,7 +7,8 @@
 use super::row::bit;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::numbers::duration;
-use protocol::stamps::{Point, Record};
+use protocol::gaps::MAX_GAPS;
+use protocol::stamps::{Gap, Point, Record};
 
 /// The points whose times never decrease within a log.
 const ORDERED: u64 = {
@@ -26,7 +27,6 @@ const ORDERED: u64 = {
 pub(super) struct CurrentLog {
     /// Index in the plan of the thread that wrote the log.
     pub thread: usize,
-    /// File name.
     pub file: String,
     /// Points that the thread's roles stamp.
     pub points: u64,
@@ -34,11 +34,16 @@ pub(super) struct CurrentLog {
     pub is_untrusted: bool,
     /// Number of skipped records.
     pub ignored: u64,
-    /// Strategy that alone writes this log; its violations are in `own`.
+    /// Strategy that alone writes this log, to which invalid records are therefore attributed.
     pub author: Option<u16>,
+    /// Violations that no correct author would cause.
     pub own_violations: Violations,
     /// Stamps that precede their predecessor, in a log without a sole author.
     pub backward_steps: Violations,
+    /// Gaps and sleeps in log order.
+    pub gaps: Vec<Gap>,
+    pub sleeps: Vec<Gap>,
+    pub max_sleeps: u64,
     /// Time of the last stamp, in ticks.
     pub last: u64,
 }
@@ -58,32 +63,42 @@ impl CurrentLog {
     /// Counts a stamp that is `back` ticks earlier than the one before it.
     #[cold]
     pub fn add_backward_step(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
-        let Self { file, author, own_violations: own, backward_steps: went_back, is_untrusted, .. } = self;
-        let found = match author {
-            _ if *is_untrusted => return,
-            Some(_) => own,
-            None => went_back,
+        let found = match self.author {
+            _ if self.is_untrusted => return,
+            Some(_) => &mut self.own_violations,
+            None => &mut self.backward_steps,
         };
         found.add(ViolationKind::TimeOrder, || {
             let (order, point) = (order_name(record.id), record.point.name());
-            let back = duration((back as f64 * ns_per_tick) as u64);
+            let (back, file) = (duration((back as f64 * ns_per_tick) as u64), &self.file);
             format!("{order}: its {point} lies {back} before the stamp in front of it in {file}")
         });
     }
 
     /// Counts a violation in the log that is being read. The strategy that alone writes it is the
-    /// witness, if there is one. `example` receives the file name.
+    /// witness, if there is one; otherwise `witness` is.
     #[cold]
     pub fn add_violation(
         &mut self,
         findings: &mut Findings,
+        witness: Option<u16>,
         kind: ViolationKind,
-        example: impl FnOnce(&str) -> String,
+        example: impl FnOnce() -> String,
     ) {
-        let Self { file, author, own_violations: own, .. } = self;
-        match author {
-            Some(_) => own.add(kind, || example(file)),
-            None => findings.add(None, kind, || example(file)),
+        match self.author {
+            Some(_) => self.own_violations.add(kind, example),
+            None => findings.add(witness, kind, example),
+        }
+    }
+
+    /// Adds a logged gap or sleep, up to the capacity of the plan. An untrusted log has none.
+    pub fn add_gap(&mut self, record: &Record) {
+        let (all, max) = match record.point {
+            Point::Gap => (&mut self.gaps, MAX_GAPS),
+            _ => (&mut self.sleeps, self.max_sleeps),
+        };
+        if !self.is_untrusted && (all.len() as u64) < max {
+            all.extend(Gap::from_record(record));
         }
     }
 }

@@ -18,22 +18,15 @@ use protocol::wire::MAX_EPOCH;
 #[derive(Debug)]
 pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
-    is_complete: bool,
+    /// The record has every death: the launcher survived the run.
+    pub is_complete: bool,
     /// Strategies write their logs in their own processes.
     has_strategy_processes: bool,
-    /// The strategies' processes may be hostile.
-    has_sandbox: bool,
-    /// A violation is in the record or planned as a fault: it explains invalid messages that the
-    /// engine received.
-    has_known_violation: bool,
     /// A strategy with a `scribble` fault shared a process with the engine.
     is_everyone_untrusted: bool,
-    /// For each gateway: whether it died during the run without a successor that resumed its
-    /// session.
-    lost_gateways: Vec<bool>,
-    /// For each gateway: whether it stayed down after its last death.
-    down_gateways: Vec<bool>,
-    has_outage: bool,
+    /// For each gateway: whether it died without a successor that resumed its session, so that its
+    /// open orders were lost.
+    pub lost_gateways: Vec<bool>,
 }
 
 /// The dead incarnations of one strategy.
@@ -66,73 +59,29 @@ impl Deaths {
             deceased.is_untrusted |= incident.quarantined.is_some();
         }
         let is_thread = record.plan.isolation == Isolation::Thread;
-        let scribblers = record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
-        let mut nobody_is_trusted = false;
-        for fault in scribblers {
-            nobody_is_trusted |= is_thread;
+        let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
+        for fault in scribblers() {
             if let FaultTarget::Strategy(index) = fault.target
                 && let Some(deceased) = strategies.get_mut(usize::from(index))
             {
                 deceased.is_untrusted = true;
             }
         }
-        let misbehaves =
-            |fault: &protocol::plan::Fault| matches!(fault.kind, FaultKind::Scribble | FaultKind::Flood);
-        let is_misconduct_known = record.incidents.iter().any(|incident| incident.quarantined.is_some())
-            || record.plan.faults.iter().any(misbehaves);
         // A record written before the first order, by a launcher that died, names no incident.
         let launcher_died = record.exits.is_empty()
             && matches!(&record.outcome, RunOutcome::Failed { process, .. } if process == "launcher");
-        let last = |gateway| record.outages.iter().rfind(|outage| outage.gateways.contains(&gateway));
-        let gateways = 0..record.plan.trading().venues;
         let is_lost = |gateway| {
             let is_resumed = record.plan.can_resume_gateway(gateway);
             let is_lost = |outage: &Outage| !is_resumed || outage.stayed_down.is_some();
             record.outages.iter().any(|outage| outage.gateways.contains(&gateway) && is_lost(outage))
         };
-        let is_down = |gateway| last(gateway).is_some_and(|outage| outage.restarted_ns.is_none());
         Self {
             strategies,
             is_complete: !launcher_died,
             has_strategy_processes: !is_thread,
-            has_sandbox: record.plan.isolation == Isolation::Sandbox,
-            has_known_violation: is_misconduct_known,
-            is_everyone_untrusted: nobody_is_trusted,
-            lost_gateways: gateways.clone().map(is_lost).collect(),
-            down_gateways: gateways.map(is_down).collect(),
-            has_outage: !record.outages.is_empty(),
+            is_everyone_untrusted: is_thread && scribblers().next().is_some(),
+            lost_gateways: (0..record.plan.trading().venues).map(is_lost).collect(),
         }
-    }
-
-    /// Returns `true` if the gateway died and no successor resumed its session: its open orders
-    /// were lost.
-    pub fn is_lost_gateway(&self, gateway: usize) -> bool {
-        self.lost_gateways.get(gateway).copied().unwrap_or(false)
-    }
-
-    /// Returns `true` if any gateway died and no successor resumed its session.
-    pub fn has_lost_gateway(&self) -> bool {
-        self.lost_gateways.contains(&true)
-    }
-
-    /// Returns `true` if this gateway died and stayed down.
-    pub fn is_down(&self, gateway: usize) -> bool {
-        self.down_gateways.get(gateway).copied().unwrap_or(false)
-    }
-
-    /// Returns `true` if any gateway of the run died.
-    pub const fn has_outage(&self) -> bool {
-        self.has_outage
-    }
-
-    /// Returns `true` if the run's record explains why a thread received invalid messages.
-    pub fn has_known_violation(&self) -> bool {
-        self.has_known_violation
-    }
-
-    /// Returns `true` if strategies of the run may forge their stamps.
-    pub fn can_be_hostile(&self) -> bool {
-        self.has_sandbox
     }
 
     /// Returns the strategy that alone writes this log, to which invalid records are therefore
@@ -144,16 +93,10 @@ impl Deaths {
         }
     }
 
-    /// Marks the log of a strategy as untrusted.
     pub fn distrust(&mut self, strategy: u16) {
         if let Some(deceased) = self.strategies.get_mut(usize::from(strategy)) {
             deceased.is_doubted = true;
         }
-    }
-
-    /// Returns `true` if the run's record has every death: the launcher survived the run.
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
     }
 
     /// Returns the index of the strategy death that ended an incarnation, in the run's record.
@@ -172,26 +115,20 @@ impl Deaths {
 
     /// Returns `true` if a strategy's log is untrusted.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        self.is_everyone_untrusted
-            || self
-                .strategies
-                .get(usize::from(strategy))
-                .is_some_and(|deceased| deceased.is_untrusted || deceased.is_doubted)
+        let deceased = self.strategies.get(usize::from(strategy));
+        self.is_hostile(strategy) || deceased.is_some_and(|deceased| deceased.is_doubted)
     }
 
     /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
     /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
-        self.is_everyone_untrusted
-            || self.strategies.get(usize::from(strategy)).is_some_and(|deceased| deceased.is_untrusted)
+        let deceased = self.strategies.get(usize::from(strategy));
+        self.is_everyone_untrusted || deceased.is_some_and(|deceased| deceased.is_untrusted)
     }
 
     /// Returns `true` if a thread's log is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
-        self.is_everyone_untrusted
-            || thread
-                .roles
-                .iter()
-                .any(|role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index)))
+        let is_untrusted = |role: &Role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index));
+        self.is_everyone_untrusted || thread.roles.iter().any(is_untrusted)
     }
 }

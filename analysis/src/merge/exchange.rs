@@ -5,76 +5,49 @@
 //! the exchange of its venue only. Each further report has the second stamp before its t5. The
 //! three exchange stages of an order therefore sum to its venue_service.
 
-use super::deaths::Deaths;
-use super::further_reports::FurtherReports;
+use super::check::CheckContext;
 use super::row::{ExchangeStamps, OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
-use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
-use protocol::wire::OrderId;
 
-/// The facts about a run that the checks need.
-struct ExchangeContext<'a> {
-    plan: &'a Plan,
-    /// The run broke off: any stamp may be missing.
-    has_broken_off: bool,
-    /// For each gateway: whether it validates its exchange and may answer for it, so that a stamp
-    /// may be missing or too late.
-    validating: Vec<bool>,
-    /// Points that may be missing because the processes of their threads died.
-    gone: u64,
-}
-
-impl ExchangeContext<'_> {
+impl CheckContext<'_> {
     /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
-        let venue = row.pushed()?.0 as u16;
-        self.plan.trading().is_book(venue).then(|| self.plan.thread_of(Role::Exchange(venue)))?
+        let (plan, venue) = (&self.record.plan, row.pushed()?.0 as u16);
+        plan.trading().is_book(venue).then(|| plan.thread_of(Role::Exchange(venue)))?
     }
 
-    /// Returns `true` if a stamp must exist.
     fn is_required(&self, point: Point) -> bool {
-        !self.has_broken_off && self.gone & bit(point) == 0
+        !self.has_failed && self.engine_missing & bit(point) == 0
     }
 
-    /// Returns `true` if the gateway of an order may have answered for its exchange.
+    /// Returns `true` if the gateway of an order validates its exchange and may have answered for
+    /// it, so that a stamp may be missing or too late.
     fn is_excused(&self, row: &OrderRow) -> bool {
-        let is_checked = row.pushed().and_then(|(gateway, _)| self.validating.get(gateway).copied());
-        self.has_broken_off || is_checked == Some(true)
+        let plan = &self.record.plan;
+        self.has_failed || row.pushed().is_some_and(|(gateway, _)| plan.validates_venue(gateway as u16))
     }
 }
 
 /// Checks the exchange's stamps of every order that was or should have been at an exchange. An
 /// order with a violation counts in no figure.
-pub(super) fn check(
-    table: &mut OrderTable,
-    chains: &FurtherReports,
-    record: &RunRecord,
-    deaths: &Deaths,
-    gone: u64,
-    findings: &mut Findings,
-) {
-    let plan = &record.plan;
-    let context = ExchangeContext {
-        plan,
-        has_broken_off: matches!(record.outcome, RunOutcome::Failed { .. }),
-        validating: (0..plan.trading().venues).map(|venue| plan.validates_venue(venue)).collect(),
-        gone,
-    };
+pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &mut Findings) {
+    let plan = &context.record.plan;
     let has_book = plan.trading().books().next().is_some();
     for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
         if has_book || lane.has_exchange() {
-            check_lane(lane, &context, findings);
+            check_lane(lane, context, findings);
         }
     }
-    for (id, number, report) in chains.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
+    let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy()));
+    for (id, number, report) in trusted {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));
-        let is_excused = context.has_broken_off || row.is_some_and(|row| context.is_excused(row));
+        let is_excused = context.has_failed || row.is_some_and(|row| context.is_excused(row));
         let what = match (report.exchange_done, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
                 (ViolationKind::Misplaced, foreign_stamp(plan, thread as usize))
@@ -98,26 +71,26 @@ pub(super) fn check(
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &ExchangeContext, findings: &mut Findings) {
+fn check_lane(lane: &mut Lane, context: &CheckContext, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
         if let Some((kind, what)) = fault(row, at, context) {
             row.clear_measured();
-            let id = OrderId::new(lane.strategy, lane.epoch, sequence);
+            let id = lane.id(sequence);
             findings.add(None, kind, || format!("{}: {what}", order_name(id)));
         }
     }
 }
 
-/// Returns the fault in the exchange stamps of an order.
-fn fault(row: &OrderRow, at: ExchangeStamps, context: &ExchangeContext) -> Option<(ViolationKind, String)> {
+fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(ViolationKind, String)> {
     let exchange = context.exchange(row);
     if at.is_empty() && (exchange.is_none() || !row.has(Point::GatewayDone)) {
         return None;
     }
     if !at.is_empty() && exchange != Some(at.thread()) {
         let is_lost = !row.has(Point::GatewayRecv) && !context.is_required(Point::GatewayRecv);
-        return (!is_lost).then(|| (ViolationKind::Misplaced, foreign_stamp(context.plan, at.thread())));
+        return (!is_lost)
+            .then(|| (ViolationKind::Misplaced, foreign_stamp(&context.record.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
     let is_excused = context.is_excused(row);

@@ -3,13 +3,12 @@
 //! The row of an order is its path to the first report. Each further report has its own t5 to t8,
 //! under the order's id and the report's number. Orders with one report need no memory here.
 
+use super::check::CheckContext;
 use super::deaths::Deaths;
 use super::orders::StampSpan;
 use super::row::OrderRow;
-use super::switches::KillSwitches;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind, order_name};
-use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
@@ -25,7 +24,6 @@ pub struct FurtherReport {
     /// Time at which the venue's exchange produced the report, in ticks, and the thread that
     /// stamped it.
     pub(super) exchange_done: Option<(u64, u32)>,
-    /// Whether more reports of the order follow, by its t5.
     pub(super) has_more: bool,
 }
 
@@ -66,7 +64,6 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns an order's report with a number after the first; creates it if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -86,7 +83,6 @@ impl FurtherReports {
         self.by_engine.get(&id)
     }
 
-    /// Marks an order whose first report announced more reports.
     pub fn expect_more(&mut self, id: OrderId) {
         self.expected.push(id);
     }
@@ -112,7 +108,6 @@ impl FurtherReports {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
-    /// Returns the number of reports after their orders' first ones.
     pub fn count(&self) -> u64 {
         self.reports.values().filter(|report| !report.is_only_received()).count() as u64
     }
@@ -123,7 +118,6 @@ impl FurtherReports {
         all.rfind(|report| !report.is_only_received())
     }
 
-    /// Returns `true` if the engine has stamped the next report of the order.
     fn is_followed(&self, id: OrderId, number: u8) -> bool {
         let next = number.checked_add(1).and_then(|next| self.reports.get(&(id, next)));
         next.is_some_and(|next| !next.is_only_received())
@@ -132,15 +126,8 @@ impl FurtherReports {
     /// Checks each report after an order's first one: complete, in time order, exactly one is the
     /// last. Strategies without a trusted log are skipped. Reports that a dead strategy missed are
     /// not violations; in a run that broke off some may be in flight.
-    pub fn check(
-        &self,
-        table: &OrderTable,
-        record: &RunRecord,
-        deaths: &Deaths,
-        switches: &KillSwitches,
-        findings: &mut Findings,
-    ) {
-        let is_complete = record.outcome == RunOutcome::Complete;
+    pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
+        let CheckContext { record, deaths, is_complete, .. } = *context;
         if is_complete {
             for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
                 if self.last(*id).is_none() && self.engine_report(*id).is_none() {
@@ -152,17 +139,13 @@ impl FurtherReports {
         }
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let mut accuse = |witness, kind, what: String| {
+            let mut accuse = |witness, kind, what: &str| {
                 findings.add(witness, kind, || format!("{}: report {number} {what}", order_name(id)));
             };
             let strategy = Some(id.strategy());
             if report.is_only_received() {
                 // The engine stamped no such report: only the strategy claims it.
-                accuse(
-                    strategy,
-                    ViolationKind::MissingPoint,
-                    format!("has no {}", Point::GatewayDone.name()),
-                );
+                accuse(strategy, ViolationKind::MissingPoint, "has no t5");
                 continue;
             }
             let mut broken = |kind, what| accuse(None, kind, what);
@@ -177,31 +160,31 @@ impl FurtherReports {
             };
             match (before, report.at(Point::GatewayDone)) {
                 (Some((before, _)), Some(pushed)) if pushed < before => {
-                    broken(ViolationKind::TimeOrder, "was pushed before the one before it".into());
+                    broken(ViolationKind::TimeOrder, "was pushed before the one before it");
                 }
-                (Some((_, false)), _) => broken(ViolationKind::LastReport, "follows the last one".into()),
-                (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it".into()),
+                (Some((_, false)), _) => broken(ViolationKind::LastReport, "follows the last one"),
+                (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it"),
                 _ => {}
             }
             let is_end = !self.is_followed(id, number);
             let is_closed = self.engine_report(id).is_some();
             if is_closed && report.at(Point::OrchRecvCompletion).is_some() && !report.has_more {
-                let what = "is the last, and the engine closed its order all the same";
-                broken(ViolationKind::LastReport, what.into());
+                broken(
+                    ViolationKind::LastReport,
+                    "is the last, and the engine closed its order all the same",
+                );
             }
             if is_complete && is_end && report.has_more && !is_closed {
-                broken(ViolationKind::LastReport, "is not the last, and none follows".into());
+                broken(ViolationKind::LastReport, "is not the last, and none follows");
             }
             let was_given =
                 report.at(Point::OrchReturn).is_some() || report.at(Point::StrategyRecv).is_some();
             let is_killed = |row: &OrderRow| {
-                let lane = table.lane_of(id.strategy(), id.epoch());
-                let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
-                switches.has_cancelled(id, row, self.last_pushed(id, row), instrument)
+                context.switches.has_cancelled(id, row, self.last_pushed(id, row), table.instrument(id))
             };
             if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
                 let what = "cancels an order of the dead, yet it was given to its strategy";
-                broken(ViolationKind::NotDead, what.into());
+                broken(ViolationKind::NotDead, what);
             }
             let is_owed =
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
@@ -209,7 +192,7 @@ impl FurtherReports {
             if is_closed && report.at(Point::OrchRecvCompletion).is_none() {
                 // The gateway died with the report.
                 if report.at(Point::OrchReturn).is_some() {
-                    broken(ViolationKind::MissingPoint, "was returned, and never came".into());
+                    broken(ViolationKind::MissingPoint, "was returned, and never came");
                 }
                 continue;
             }
@@ -218,26 +201,20 @@ impl FurtherReports {
             let whose = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
                 let witness = whose(*point != Point::StrategyRecv);
-                accuse(witness, ViolationKind::MissingPoint, format!("has no {}", point.name()));
+                accuse(witness, ViolationKind::MissingPoint, &format!("has no {}", point.name()));
             }
             let is_sorted = |ticks: &[Option<u64>]| ticks.iter().flatten().is_sorted();
             if !is_sorted(&report.ticks) {
                 let witness = whose(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
-                accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time".into());
+                accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time");
             }
         }
     }
 
     /// Checks each report with which the engine closed an order of a dead gateway. Both its stamps
     /// exist and are the last of the order.
-    pub fn check_engine_reports(
-        &self,
-        table: &OrderTable,
-        record: &RunRecord,
-        deaths: &Deaths,
-        findings: &mut Findings,
-    ) {
-        let is_complete = record.outcome == RunOutcome::Complete;
+    pub fn check_engine_reports(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
+        let CheckContext { record, deaths, is_complete, .. } = *context;
         let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy()));
         for (id, report) in trusted {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();

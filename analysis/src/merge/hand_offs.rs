@@ -16,44 +16,37 @@ use super::violation::ViolationKind;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
-/// A violation of first in, first out by two messages of a hand-off, and who stamped them.
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
-    pub by_strategy: bool,
     pub what: &'static str,
 }
 
-/// Result of a check that a hand-off is first in, first out.
+impl OutOfOrder {
+    /// Returns the strategy on whose stamps the violation rests.
+    pub fn witness(&self, id: OrderId) -> Option<u16> {
+        (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
+    }
+}
+
 pub(super) type OrderCheck = Result<(), OutOfOrder>;
 
 const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> OrderCheck {
-    if in_order {
-        Ok(())
-    } else {
-        Err(OutOfOrder { kind, by_strategy: matches!(kind, ViolationKind::ReturnOrder), what })
-    }
+    if in_order { Ok(()) } else { Err(OutOfOrder { kind, what }) }
 }
 
 /// Checks that one incarnation's orders pass the submit hand-off in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubmitOrder {
-    sent: u64,
+    /// Smallest sequence that the next sent order may have: one past the last.
+    pub sent: u64,
     taken: u64,
 }
 
 impl SubmitOrder {
-    /// Returns the smallest sequence that the next sent order may have: one past the last.
-    pub const fn next_sent(&self) -> u64 {
-        self.sent
-    }
-
     #[inline]
     pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
-        check(
-            advance(&mut self.sent, id.sequence()),
-            ViolationKind::SendOrder,
-            "sent after a later one of its strategy",
-        )?;
+        let in_order = advance(&mut self.sent, id.sequence());
+        check(in_order, ViolationKind::SendOrder, "sent after a later one of its strategy")?;
         let is_late = id.epoch() < newest.sent;
         newest.sent = newest.sent.max(id.epoch());
         check(!is_late, ViolationKind::SendOrder, "sent after the next incarnation of its strategy had begun")
@@ -62,11 +55,9 @@ impl SubmitOrder {
     #[inline]
     pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
-        check(
-            advance(&mut self.taken, id.sequence()),
-            ViolationKind::SubmitOrder,
-            "reached the orchestrator after a later one of its strategy",
-        )
+        let in_order = advance(&mut self.taken, id.sequence());
+        let what = "reached the orchestrator after a later one of its strategy";
+        check(in_order, ViolationKind::SubmitOrder, what)
     }
 }
 
@@ -95,7 +86,6 @@ pub(super) struct GatewayOrder {
     /// Latest t4 of the dispatched orders (or t3 of the received ones), whichever log is read
     /// second.
     last_dispatch: u64,
-    /// Number of reports pushed.
     pushed: u64,
     /// Minimum position of the next report to arrive.
     next_completion: u64,
@@ -107,11 +97,8 @@ impl GatewayOrder {
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
-        check(
-            in_order,
-            ViolationKind::DispatchOrder,
-            "reached its gateway in another order than it was dispatched",
-        )
+        let what = "reached its gateway in another order than it was dispatched";
+        check(in_order, ViolationKind::DispatchOrder, what)
     }
 
     /// Counts a report that a gateway pushed. Returns its position among the gateway's reports.
@@ -141,15 +128,11 @@ impl ReturnOrder {
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));
-        check(
-            in_order,
-            ViolationKind::ReturnOrder,
-            "reached its strategy in another order than it was returned",
-        )
+        let what = "reached its strategy in another order than it was returned";
+        check(in_order, ViolationKind::ReturnOrder, what)
     }
 }
 
-/// Returns the stamp point at the opposite end of the return hand-off.
 #[inline]
 pub(super) const fn other_end(point: Point) -> Point {
     if matches!(point, Point::OrchReturn) { Point::StrategyRecv } else { Point::OrchReturn }

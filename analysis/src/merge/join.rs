@@ -10,7 +10,6 @@ use super::accounts::Accounts;
 use super::current_log::CurrentLog;
 use super::deaths::Deaths;
 use super::further_reports::{FurtherReport, FurtherReports};
-use super::gaps::ThreadGaps;
 use super::hand_offs::{
     GatewayOrder, NewestEpochs, OrderCheck, OutOfOrder, ReturnOrder, gateway_of, other_end,
 };
@@ -19,9 +18,10 @@ use super::market::TouchVersions;
 use super::row::{OrderRow, bit};
 use super::switches::KillSwitches;
 use super::table::{LaneBounds, MissingRow, OrderTable};
-use super::violation::{Findings, Violation, ViolationKind, order_name};
+use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
+use protocol::gaps::MAX_SLEEPS;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
@@ -37,15 +37,13 @@ pub(super) const STRATEGY_POINTS: u64 = points_mask(RoleKind::Strategy.info().po
 pub(super) struct Join<'a> {
     plan: &'a Plan,
     pub deaths: &'a mut Deaths,
-    /// Thread that runs each strategy, or each gateway.
+    /// Thread that runs each strategy.
     owners: Vec<Option<usize>>,
     pub table: OrderTable,
-    /// Thread that runs each strategy, or each gateway.
+    /// Thread that runs each gateway.
     gateway_threads: Vec<Option<usize>>,
     gateways: Vec<GatewayOrder>,
     pub further_reports: FurtherReports,
-    /// Gaps and sleeps of each thread, in log order.
-    pub gaps: Vec<ThreadGaps>,
     newest: Vec<NewestEpochs>,
     pub findings: &'a mut Findings,
     pub links: LinkChecksums,
@@ -54,36 +52,31 @@ pub(super) struct Join<'a> {
     pub touches: TouchVersions,
     /// Refused orders by the code of the reason.
     pub rejections: [u64; MAX_REASONS],
-    source: CurrentLog,
+    /// The log being read.
+    pub source: CurrentLog,
 }
 
 impl<'a> Join<'a> {
-    /// Creates an empty join for strategies whose logs have at most these sizes.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
         bounds: Vec<LaneBounds>,
         findings: &'a mut Findings,
     ) -> Self {
-        let gateways = 0..usize::from(plan.trading().venues);
-        let dead = gateways.map(|gateway| deaths.is_lost_gateway(gateway)).collect();
+        let (strategies, venues) = (plan.trading().strategies, plan.trading().venues);
+        let accounts = Accounts::new(strategies, deaths.lost_gateways.clone());
         Self {
             plan,
             deaths,
-            owners: (0..plan.trading().strategies)
-                .map(|index| plan.thread_of(Role::Strategy(index)))
-                .collect(),
+            owners: (0..strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
             table: OrderTable::new(bounds),
-            gateway_threads: (0..plan.trading().venues)
-                .map(|index| plan.thread_of(Role::Gateway(index)))
-                .collect(),
-            gateways: vec![GatewayOrder::default(); usize::from(plan.trading().venues)],
+            gateway_threads: (0..venues).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
+            gateways: vec![GatewayOrder::default(); usize::from(venues)],
             further_reports: FurtherReports::default(),
-            gaps: ThreadGaps::for_plan(plan),
-            newest: vec![NewestEpochs::default(); usize::from(plan.trading().strategies)],
+            newest: vec![NewestEpochs::default(); usize::from(strategies)],
             findings,
             links: LinkChecksums::default(),
-            accounts: Accounts::new(plan.trading().strategies, dead),
+            accounts,
             switches: KillSwitches::default(),
             touches: TouchVersions::default(),
             rejections: [0; MAX_REASONS],
@@ -91,7 +84,6 @@ impl<'a> Join<'a> {
         }
     }
 
-    /// Starts reading the log of a thread.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
@@ -102,25 +94,9 @@ impl<'a> Join<'a> {
             points,
             is_untrusted: self.deaths.is_untrusted_log(plan),
             author: self.deaths.sole_author(plan),
+            max_sleeps: plan.sleep_records.min(MAX_SLEEPS),
             ..CurrentLog::default()
         };
-    }
-
-    /// Returns the strategy that alone writes the log being read, to which invalid records are
-    /// therefore attributed.
-    pub fn sole_author(&self) -> Option<u16> {
-        self.source.author
-    }
-
-    /// Returns the first violation in the log being read that no correct strategy would cause.
-    pub fn first_nonsense(&self) -> Option<&Violation> {
-        self.source.own_violations.first()
-    }
-
-    /// Returns how many stamps of the log being read are earlier than the one before them, with an
-    /// example. Not for a log that one strategy writes alone, where it is a violation.
-    pub fn went_back(&self) -> Option<&Violation> {
-        self.source.backward_steps.first()
     }
 
     /// Marks the log of a strategy as untrusted: its stamps stay in the table but count for
@@ -131,15 +107,8 @@ impl<'a> Join<'a> {
         self.links.forget(strategy);
     }
 
-    /// Returns the number of invalid records that were skipped in an untrusted log.
-    pub fn ignored(&self) -> u64 {
-        self.source.ignored
-    }
-
-    /// Adds one record of the log being read.
-    ///
-    /// # Errors
-    /// Only [`MergeError`] for missing space; every fault of the record is a violation.
+    /// Adds one record of the log being read. Only missing space is an error: every fault of the
+    /// record is a violation.
     #[inline]
     pub fn ingest(&mut self, record: Record) -> Result<(), MergeError> {
         self.ingest_stamp(record)?;
@@ -200,10 +169,9 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
             report.has_more |= !is_last;
-            if let Err(OutOfOrder { kind, by_strategy, what }) =
-                join_further_report(point, row, report, &mut self.gateways, &mut lane.returns)
-            {
-                broken(by_strategy.then_some(id.strategy()), kind, &|| format!("report {number}: {what}"));
+            let joined = join_further_report(point, row, report, &mut self.gateways, &mut lane.returns);
+            if let Err(error) = joined {
+                broken(error.witness(id), error.kind, &|| format!("report {number}: {}", error.what));
             }
             match (point, report.pushed) {
                 (Point::GatewayDone, pushed) => self.accounts.on_report(id, number, value, pushed),
@@ -245,7 +213,6 @@ impl<'a> Join<'a> {
                     }
                     _ => Err(OutOfOrder {
                         kind: ViolationKind::Misplaced,
-                        by_strategy: false,
                         what: "t4 names a gateway that is none of its thread's",
                     }),
                 }
@@ -271,26 +238,10 @@ impl<'a> Join<'a> {
                 None => Ok(()),
             },
             Point::OrchReturn | Point::StrategyRecv => lane.returns.on_stamp(row.at(other_end(point))),
-            Point::Due
-            | Point::Release
-            | Point::Rejected
-            | Point::Cancelled
-            | Point::Checksum
-            | Point::Gap
-            | Point::Instrument
-            | Point::FillQuantity
-            | Point::FillPrice
-            | Point::Position
-            | Point::KillSeen
-            | Point::KillDone
-            | Point::ExchangeRecv
-            | Point::ExchangeDone
-            | Point::Trigger
-            | Point::TopOfBook
-            | Point::Slept => Ok(()),
+            _ => Ok(()),
         };
-        if let Err(OutOfOrder { kind, by_strategy, what }) = in_order {
-            broken(by_strategy.then_some(id.strategy()), kind, &|| what.into());
+        if let Err(error) = in_order {
+            broken(error.witness(id), error.kind, &|| error.what.into());
         }
         Ok(())
     }
@@ -301,11 +252,7 @@ impl<'a> Join<'a> {
         let Record { point, id, value, .. } = record;
         match point {
             Point::FillQuantity => self.accounts.on_fill_quantity(record),
-            Point::FillPrice => {
-                let lane = self.table.lane_of(id.strategy(), id.epoch());
-                let instrument = lane.map_or(0, |lane| lane.instrument(id.sequence()));
-                self.accounts.on_fill_price(record, instrument);
-            }
+            Point::FillPrice => self.accounts.on_fill_price(record, self.table.instrument(id)),
             Point::Instrument => {
                 let lane = self.table.lane(id);
                 let done = lane.and_then(|lane| lane.set_instrument(id.sequence(), value as u16));
@@ -322,10 +269,6 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// Adds a stamp of an exchange.
-    ///
-    /// # Errors
-    /// [`MergeError`], as for [`Join::ingest`].
     fn ingest_exchange_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
@@ -373,12 +316,7 @@ impl<'a> Join<'a> {
     fn add_misplaced(&mut self, record: Record) {
         match record.point {
             Point::Checksum if self.try_set_checksum(record) => return,
-            // An untrusted log has no gaps either.
-            Point::Gap | Point::Slept => {
-                let own = self.gaps.get_mut(self.source.thread).filter(|_| !self.source.is_untrusted);
-                own.into_iter().for_each(|own| own.record(&record));
-                return;
-            }
+            Point::Gap | Point::Slept => return self.source.add_gap(&record),
             _ => {}
         }
         if self.source.is_untrusted {
@@ -390,7 +328,8 @@ impl<'a> Join<'a> {
             Point::TopOfBook => "a board".into(),
             _ => order_name(record.id),
         };
-        self.source.add_violation(self.findings, ViolationKind::Misplaced, |file| {
+        let file = self.source.file.clone();
+        self.source.add_violation(self.findings, None, ViolationKind::Misplaced, || {
             format!("{what}: {} stands in {file}", record.point.name())
         });
     }
@@ -422,43 +361,30 @@ impl<'a> Join<'a> {
         if self.deaths.is_hostile(id.strategy()) {
             return Ok(());
         }
-        let is_doubted = self.deaths.is_untrusted(id.strategy());
-        let CurrentLog { author, own_violations: own, .. } = &mut self.source;
-        let findings = &mut *self.findings;
-        let mut add = |witness, kind, example: &dyn Fn() -> String| match author {
-            Some(_) => own.add(kind, example),
-            None => findings.add(witness, kind, example),
-        };
         let planned = self.plan.trading().orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
-        let name = || order_name(id);
-        match why {
-            MissingRow::Strategy => {
-                add(None, ViolationKind::NotInPlan, &|| format!("{}: the plan has no such strategy", name()));
+        // There is a row for every order that its strategy's log can hold, and more.
+        let is_unsent = *why == MissingRow::Limit && id.sequence() < planned;
+        let (witness, kind) = match is_unsent {
+            true if self.deaths.is_untrusted(id.strategy()) => return Ok(()),
+            true => (Some(id.strategy()), ViolationKind::NeverSent),
+            false => (None, ViolationKind::NotInPlan),
+        };
+        let last_epoch = self.deaths.last_epoch(id.strategy());
+        self.source.add_violation(self.findings, witness, kind, || {
+            let name = order_name(id);
+            match why {
+                MissingRow::Strategy => format!("{name}: the plan has no such strategy"),
+                MissingRow::Epoch => {
+                    format!("{name}: {point}, but by the record its last epoch was {last_epoch}")
+                }
+                _ if is_unsent => format!("{name}: {point}, but its strategy never sent it"),
+                _ => format!("{name}: {point}, but the plan has {planned} orders for it"),
             }
-            MissingRow::Epoch => {
-                let last = self.deaths.last_epoch(id.strategy());
-                add(None, ViolationKind::NotInPlan, &|| {
-                    format!("{}: {point}, but by the record its last epoch was {last}", name())
-                });
-            }
-            _ if id.sequence() >= planned => {
-                add(None, ViolationKind::NotInPlan, &|| {
-                    format!("{}: {point}, but the plan has {planned} orders for it", name())
-                });
-            }
-            _ if is_doubted => {}
-            _ => {
-                // There is a row for every order that its strategy's log can hold, and more.
-                add(Some(id.strategy()), ViolationKind::NeverSent, &|| {
-                    format!("{}: {point}, but its strategy never sent it", name())
-                });
-            }
-        }
+        });
         Ok(())
     }
 }
 
-/// The points of further reports.
 const REPORT_POINTS: u64 = points_mask(REPORT_PATH);
 
 /// Joins a stamp of a further report, which passes the same hand-offs as the first.

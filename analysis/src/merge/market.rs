@@ -5,11 +5,10 @@
 //! the exchange's own log: a version that was never written, or written after the order was sent,
 //! is a false claim.
 
-use super::deaths::Deaths;
+use super::check::CheckContext;
 use super::row::{OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, Violations, order_name};
-use crate::record::{RunOutcome, RunRecord};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
@@ -32,7 +31,6 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Adds a logged top-of-book version that an exchange has written to its board.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -56,7 +54,6 @@ impl TouchVersions {
         }
     }
 
-    /// Returns the number of top-of-book versions of all instruments.
     pub fn count(&self) -> u64 {
         self.written.values().map(|all| all.len() as u64).sum()
     }
@@ -74,18 +71,10 @@ impl TouchVersions {
 
     /// Checks for every order that the top-of-book version that it claims to react to was written
     /// before.
-    pub fn check(
-        &self,
-        table: &OrderTable,
-        record: &RunRecord,
-        deaths: &Deaths,
-        gone: u64,
-        findings: &mut Findings,
-    ) {
+    pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         // The log of a dead exchange may lack its last writes.
-        let is_whole =
-            gone & bit(Point::TopOfBook) == 0 && !matches!(record.outcome, RunOutcome::Failed { .. });
-        let believed = |lane: &&Lane| !lane.is_excused && !deaths.is_untrusted(lane.strategy);
+        let is_whole = !context.has_failed && context.engine_missing & bit(Point::TopOfBook) == 0;
+        let believed = |lane: &&Lane| !lane.is_excused && !context.deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };
@@ -101,7 +90,6 @@ impl TouchVersions {
     }
 }
 
-/// Returns why the trigger is impossible.
 fn trigger_fault(trigger: Trigger, row: &OrderRow, is_whole: bool) -> Option<&'static str> {
     match (trigger.written, row.at(Point::StrategySend)) {
         (None, _) => is_whole.then_some("which was never written"),

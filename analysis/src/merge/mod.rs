@@ -12,7 +12,6 @@ mod deaths;
 mod exchange;
 pub(crate) mod folder;
 mod further_reports;
-mod gaps;
 mod hand_offs;
 mod join;
 mod links;
@@ -25,7 +24,7 @@ mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
-pub use folder::{LogStore, log_path};
+pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
 pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
@@ -40,16 +39,14 @@ use crate::record::{RunOutcome, RunRecord};
 use check::{CheckContext, CheckTotals};
 use deaths::Deaths;
 use join::Join;
-use protocol::counters::ThreadCounters;
 use protocol::labels::FULL;
-use protocol::plan::{Plan, PlanError, Role};
+use protocol::plan::{Isolation, Plan, PlanError, Role};
 use protocol::reject::Reject;
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
 use table::LaneBounds;
 use thiserror::Error;
-use thread_log::empty_status;
 use violation::{Findings, Violations};
 
 /// An error that makes it impossible to merge a run's logs. Faults of single orders are
@@ -154,9 +151,6 @@ impl MergedRun {
 /// A log that ends within a record is an error, except in a failed run, which gives what it has. A
 /// damaged or forged log of a strategy in its own process is not an error: the strategy is in no
 /// figure, and a note is added.
-///
-/// # Errors
-/// [`MergeError`]: an invalid log, an impossible plan, or not enough memory.
 pub fn merge<L: LogStore + ?Sized>(
     logs: &L,
     record: &RunRecord,
@@ -185,7 +179,6 @@ pub fn merge<L: LogStore + ?Sized>(
         mut table,
         mut links,
         further_reports: mut chains,
-        gaps,
         mut accounts,
         mut switches,
         mut touches,
@@ -199,31 +192,27 @@ pub fn merge<L: LogStore + ?Sized>(
         gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
     });
     accounts.finish();
-    joined.firm.append(accounts.take_found());
-    joined.firm.append(std::mem::take(&mut switches.found));
-    joined.firm.append(std::mem::take(&mut touches.found));
+    joined.firm().append(std::mem::take(&mut accounts.found));
+    joined.firm().append(std::mem::take(&mut switches.found));
+    joined.firm().append(std::mem::take(&mut touches.found));
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {
         let mut findings = joined.clone();
         let context = CheckContext::new(record, &deaths, &switches, &chains);
-        let counted = check::check(&mut table, &context, record.incidents.len(), &mut findings);
-        exchange::check(&mut table, &chains, record, &deaths, context.engine_missing(), &mut findings);
-        touches.check(&table, record, &deaths, context.engine_missing(), &mut findings);
-        counters::check(record, &threads, &deaths, &table, &mut findings);
-        links.check(record, &threads, &deaths, &mut findings);
-        chains.check(&table, record, &deaths, &switches, &mut findings);
-        chains.check_engine_reports(&table, record, &deaths, &mut findings);
-        if record.outcome == RunOutcome::Complete {
+        let counted = check::check(&mut table, &context, &mut findings);
+        exchange::check(&mut table, &context, &mut findings);
+        touches.check(&table, &context, &mut findings);
+        counters::check(&context, &threads, &table, &mut findings);
+        links.check(&context, &threads, &mut findings);
+        chains.check(&table, &context, &mut findings);
+        chains.check_engine_reports(&table, &context, &mut findings);
+        if context.is_complete {
             accounts.check(&mut findings);
         }
-        let row = |id: OrderId| {
-            let lane = table.lane_of(id.strategy(), id.epoch())?;
-            Some((table.row(id)?, lane.instrument(id.sequence())))
-        };
-        switches.check(row, &mut findings);
+        switches.check(&table, &mut findings);
         let lies = |(strategy, found): (u16, &Violations)| {
-            let is_new = deaths.can_be_hostile() && !deaths.is_untrusted(strategy);
+            let is_new = plan.isolation == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
         let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
@@ -249,23 +238,19 @@ pub fn merge<L: LogStore + ?Sized>(
     for (log, thread) in threads.iter().zip(&plan.threads) {
         orders.full = orders.full.saturating_add(log.counters.total(&thread.roles, FULL));
     }
-    for (log, own) in threads.iter_mut().zip(gaps).filter(|(log, _)| !log.is_untrusted) {
-        (log.gaps, log.sleeps) = (own.gaps, own.sleeps);
-    }
     orders.further_reports = chains.count();
-    let violations = findings.into_sorted();
     Ok(MergedRun {
         chains,
         orders,
         span,
-        violations,
+        violations: findings.into_sorted(),
         notes,
         threads,
         records: done,
         losses,
         lost_of_survivors,
         positions: accounts.into_positions(),
-        kills: switches.into_kills(),
+        kills: switches.kills,
         rejections: (0..).zip(rejections).filter(|(_, count)| *count > 0).collect(),
         has_exchange: plan.trading().books().next().is_some(),
         touches_written: touches.count(),
@@ -285,16 +270,21 @@ fn read_log<L: LogStore + ?Sized>(
 ) -> Result<(ThreadLog, Option<String>), MergeError> {
     let name = record.plan.threads[thread].name.clone();
     let is_untrusted = join.deaths.is_untrusted_log(&record.plan.threads[thread]);
-    let has_failed = matches!(record.outcome, RunOutcome::Failed { .. });
     join.begin(thread);
-    let author = join.sole_author();
-    let is_cut_by_failure = |error: &LogError| error.fault == LogFault::Cut && has_failed;
-    let is_tolerable = |error: &LogError| {
-        is_cut_by_failure(error)
-            || ((is_untrusted || author.is_some()) && error.fault != LogFault::Unreadable)
+    let author = join.source.author;
+    let is_cut_by_failure = |error: &LogError| {
+        error.fault == LogFault::Cut && matches!(record.outcome, RunOutcome::Failed { .. })
+    };
+    // Whether a failure of the run explains the damage, and the damage.
+    let tolerate = |error: LogError, used: &str| {
+        let is_doubtful = is_untrusted || author.is_some();
+        match is_cut_by_failure(&error) || (is_doubtful && error.fault != LogFault::Unreadable) {
+            true => Ok((is_cut_by_failure(&error), format!("{error}; {used}"))),
+            false => Err(error),
+        }
     };
     let mut damage = None;
-    let (mut records, mut status, mut counters) = (0, empty_status(), ThreadCounters::default());
+    let mut facts = ThreadLog { is_untrusted: false, ..ThreadLog::unproven(name, 0) };
     match folder::open(logs, &record.plan, thread) {
         Ok(mut log) => {
             loop {
@@ -303,35 +293,30 @@ fn read_log<L: LogStore + ?Sized>(
                         for record in block.records() {
                             join.ingest(record)?;
                         }
-                        progress(block.len() as u64);
+                        progress(block.bytes.len() as u64);
                     }
                     Ok(None) => break,
-                    Err(error) if is_tolerable(&error) => {
-                        damage = Some((
-                            is_cut_by_failure(&error),
-                            format!("{error}; its whole records were used"),
-                        ));
+                    Err(error) => {
+                        damage = Some(tolerate(error, "its whole records were used")?);
                         break;
                     }
-                    Err(error) => return Err(error.into()),
                 }
             }
-            (records, status, counters) = (log.records(), log.status().clone(), log.counters().clone());
+            facts.records = log.records();
+            (facts.status, facts.counters) = (log.status().clone(), log.counters().clone());
         }
-        Err(error) if is_tolerable(&error) => {
-            damage = Some((is_cut_by_failure(&error), format!("{error}; nothing of it was used")));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => damage = Some(tolerate(error, "nothing of it was used")?),
     }
+    let source = &mut join.source;
     if is_untrusted {
-        let note = untrusted_note(&name, damage.map(|(_, what)| what), join.ignored());
-        return Ok((ThreadLog::unproven(name, records), Some(note)));
+        let note = untrusted_note(&facts.name, damage.map(|(_, what)| what), source.ignored);
+        return Ok((ThreadLog::unproven(facts.name, facts.records), Some(note)));
     }
     // Records that no correct strategy writes: from here on the log is untrusted.
     let forged = match &damage {
         Some((false, what)) => Some(what.clone()),
-        _ => join.first_nonsense().map(|first| first.first.clone()).or_else(|| {
-            match status.get(StatusField::RecordsDropped) {
+        _ => source.own_violations.first().map(|first| first.first.clone()).or_else(|| {
+            match facts.status.get(StatusField::RecordsDropped) {
                 0 => None,
                 dropped => Some(format!("{dropped} records did not fit its log")),
             }
@@ -339,22 +324,14 @@ fn read_log<L: LogStore + ?Sized>(
     };
     if let Some((strategy, why)) = author.zip(forged) {
         join.distrust(strategy);
-        let note = doubted_note(&name, &why);
-        return Ok((ThreadLog::unproven(name, records), Some(note)));
+        let note = doubted_note(&facts.name, &why);
+        return Ok((ThreadLog::unproven(facts.name, facts.records), Some(note)));
     }
-    let backwards = join.went_back();
+    (facts.gaps, facts.sleeps) = (std::mem::take(&mut source.gaps), std::mem::take(&mut source.sleeps));
+    let backwards = source.backward_steps.first();
+    facts.went_back = backwards.map_or(0, |found| found.count);
     let note = backwards.map(|found| format!("time goes back {} times: first {}", found.count, found.first));
-    let log = ThreadLog {
-        name,
-        records,
-        status,
-        counters,
-        is_untrusted,
-        went_back: backwards.map_or(0, |found| found.count),
-        gaps: Vec::new(),
-        sleeps: Vec::new(),
-    };
-    Ok((log, damage.map(|(_, what)| what).or(note)))
+    Ok((facts, damage.map(|(_, what)| what).or(note)))
 }
 
 /// The effect of an untrusted log on the figures.
@@ -377,7 +354,6 @@ fn doubted_note(name: &str, why: &str) -> String {
     format!("the log and the counters of {name} are damaged or forged ({why}) and {NO_PROOF}")
 }
 
-/// Formats how a strategy's stamps contradict the engine's.
 fn contradiction_note(first: &Violation, total: u64) -> String {
     match total {
         1 => first.first.clone(),
@@ -385,7 +361,6 @@ fn contradiction_note(first: &Violation, total: u64) -> String {
     }
 }
 
-/// Returns the number of records that each log can hold by its size, and the sum.
 fn record_counts<L: LogStore + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64>, u64), LogError> {
     let records = |bytes: u64| bytes.saturating_sub(RECORDS_AT) / RECORD_BYTES as u64;
     let size = |thread| logs.bytes(plan, thread).map(records);

@@ -40,7 +40,6 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Adds a sent order to the counts, by its outcome.
     #[inline]
     pub(super) fn count(&mut self, end: OrderEnd) {
         self.sent += 1;
@@ -147,12 +146,10 @@ pub struct StampSpan {
 }
 
 impl StampSpan {
-    /// Creates a span of time that contains no stamp.
     pub(super) fn empty() -> Self {
         Self { first_sent: u64::MAX, first_received: u64::MAX, ..Self::default() }
     }
 
-    /// Extends the span of time to contain the stamps of an order.
     #[inline]
     pub(super) fn include(&mut self, row: &OrderRow) {
         let sent = row.at(Point::StrategySend);

@@ -187,7 +187,6 @@ impl OrderRow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeStamps {
     received: u64,
-    /// Time of the first report.
     done: u64,
     /// Thread that stamped it, and a bit for each stamped point.
     thread: u32,
@@ -215,12 +214,10 @@ impl ExchangeStamps {
         true
     }
 
-    /// Returns `true` if the exchange stamped nothing.
     pub(super) const fn is_empty(&self) -> bool {
         self.points == 0
     }
 
-    /// Returns the index of the exchange's thread that stamped the order.
     pub(super) const fn thread(&self) -> usize {
         self.thread as usize
     }

@@ -5,6 +5,7 @@
 //! marked as one.
 
 use super::row::OrderRow;
+use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
@@ -27,7 +28,8 @@ pub struct KillActivation {
 /// The kill switches of a run, to check that no order passed one that was on.
 #[derive(Debug, Default)]
 pub(super) struct KillSwitches {
-    kills: Vec<KillActivation>,
+    /// Activations in the order in which they were seen.
+    pub kills: Vec<KillActivation>,
     /// For each activation: the turns between which it was on.
     spans: Vec<(usize, Option<usize>)>,
     /// Switch turns so far in the orchestrator's log: they order events with equal times.
@@ -37,7 +39,6 @@ pub(super) struct KillSwitches {
     /// Orders that were dispatched while a venue or an instrument was killed and whose own were not
     /// known yet, each with the number of turns before it.
     suspects: Vec<(OrderId, usize)>,
-    /// Violations found while reading.
     pub found: Violations,
 }
 
@@ -84,37 +85,28 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if any kill switch is on at this position of the log.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
-    /// Checks an order that is dispatched while a kill switch is on.
     #[cold]
     pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16) {
         if record.detail == NOT_NEW {
             return;
         }
-        let needs_more = self.on.iter().any(|scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
-        match row.pushed() {
-            Some((gateway, _)) => {
-                if let Some(scope) = concerning(self.on.iter().copied(), record.id, gateway, instrument) {
-                    add_killed(record.id, scope, &mut self.found);
-                }
+        let needs_row = |scope: &Scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_));
+        let on = self.on.iter().copied();
+        let scope = match row.pushed() {
+            Some((gateway, _)) => concerning(on, record.id, gateway, instrument),
+            None => concerning(on.filter(|scope| !needs_row(scope)), record.id, 0, 0),
+        };
+        match scope {
+            Some(scope) => add_killed(record.id, scope, &mut self.found),
+            None if row.pushed().is_none() && self.on.iter().any(needs_row) => {
+                self.suspects.push((record.id, self.turn_count));
             }
-            None => {
-                let known = self
-                    .on
-                    .iter()
-                    .copied()
-                    .filter(|scope| !matches!(scope, Scope::Venue(_) | Scope::Instrument(_)));
-                match concerning(known, record.id, 0, 0) {
-                    Some(scope) => add_killed(record.id, scope, &mut self.found),
-                    None if needs_more => self.suspects.push((record.id, self.turn_count)),
-                    None => {}
-                }
-            }
+            None => {}
         }
     }
 
@@ -131,23 +123,17 @@ impl KillSwitches {
     }
 
     /// Checks the orders whose venue and instrument were unknown when they were dispatched.
-    pub fn check<'a>(&self, row: impl Fn(OrderId) -> Option<(&'a OrderRow, u16)>, findings: &mut Findings) {
+    pub fn check(&self, table: &OrderTable, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
-            let Some((row, instrument)) = row(*id) else { continue };
-            let Some((gateway, _)) = row.pushed() else { continue };
+            let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };
             let on = self.kills.iter().zip(&self.spans).filter_map(|(kill, (from, until))| {
                 let was_on = from <= turns && until.is_none_or(|until| *turns < until);
                 was_on.then_some(kill.switch.scope)
             });
-            if let Some(scope) = concerning(on, *id, gateway, instrument) {
-                add_killed(*id, scope, &mut findings.firm);
+            if let Some(scope) = concerning(on, *id, gateway, table.instrument(*id)) {
+                add_killed(*id, scope, findings.firm());
             }
         }
-    }
-
-    /// Returns the activations of kill switches in the order in which they were seen.
-    pub fn into_kills(self) -> Vec<KillActivation> {
-        self.kills
     }
 }
 

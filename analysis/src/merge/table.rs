@@ -19,7 +19,7 @@ const LATER_CHUNK: u64 = 16;
 const SPARE_ROWS: u64 = 4096;
 
 /// The table of one strategy incarnation's orders, by sequence.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lane {
     pub strategy: u16,
     pub epoch: u16,
@@ -42,19 +42,8 @@ pub(super) struct Lane {
 
 impl Lane {
     fn new(strategy: u16, epoch: u16, bounds: &LaneBounds) -> Self {
-        let (is_excused, is_hostile) = (bounds.is_excused, bounds.is_hostile);
-        Self {
-            strategy,
-            epoch,
-            is_excused,
-            is_hostile,
-            rows: Vec::new(),
-            instruments: Vec::new(),
-            at_exchange: Vec::new(),
-            triggers: Vec::new(),
-            submit: SubmitOrder::default(),
-            returns: ReturnOrder::default(),
-        }
+        let LaneBounds { is_excused, is_hostile, .. } = *bounds;
+        Self { strategy, epoch, is_excused, is_hostile, ..Self::default() }
     }
 
     /// Returns the instrument of the order with this sequence, according to its gateway's log.
@@ -63,13 +52,11 @@ impl Lane {
         self.instruments.get(sequence as usize).copied().unwrap_or(0)
     }
 
-    /// Sets the instrument of the order with this sequence.
     pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
         *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
-    /// Returns the exchange's stamps of the order with this sequence.
     #[inline]
     pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
@@ -81,7 +68,6 @@ impl Lane {
         grow_to(&mut self.at_exchange, sequence)
     }
 
-    /// Returns the top-of-book version that the order with this sequence claims to react to.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
@@ -93,23 +79,19 @@ impl Lane {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
-    /// Iterates over the sequences of orders that claim to react to a top-of-book version.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
 
-    /// Returns `true` if any order of this incarnation was at an exchange.
     pub fn has_exchange(&self) -> bool {
         !self.at_exchange.is_empty()
     }
 
-    /// Returns the order id for a sequence of this incarnation.
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy, self.epoch, sequence)
     }
 }
 
-/// Lengthens a column with default values.
 fn resize<T: Clone + Default>(column: &mut Vec<T>, len: usize) -> Result<(), MissingRow> {
     let more = len.saturating_sub(column.len());
     column.try_reserve(more).map_err(|_| MissingRow::Memory((more * size_of::<T>()) as u64))?;
@@ -130,7 +112,6 @@ fn grow_to<T: Clone + Default>(column: &mut Vec<T>, sequence: u64) -> Result<&mu
 /// A reason why the merged table has no row for an order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MissingRow {
-    /// The strategy does not exist.
     Strategy,
     /// The strategy never had the epoch.
     Epoch,
@@ -143,13 +124,10 @@ pub(super) enum MissingRow {
 /// The limits of the memory for one strategy's orders in the merged table.
 #[derive(Clone, Debug)]
 pub(super) struct LaneBounds {
-    /// Maximum rows in a lane.
     pub rows: u64,
     /// Maximum rows in all lanes of later epochs together.
     pub later_rows: u64,
-    /// Last possible epoch.
     pub last_epoch: u16,
-    /// Whether the strategy's log is untrusted.
     pub is_excused: bool,
     /// Whether the engine's stamps of its orders are untrusted as well.
     pub is_hostile: bool,
@@ -184,11 +162,9 @@ pub(super) struct OrderTable {
     later: Vec<LaterEpochs>,
 }
 
-/// Number of rows in a block of the merged table.
 const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
-    /// Creates an empty order table for strategies with these memory limits.
     pub fn new(bounds: Vec<LaneBounds>) -> Self {
         let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds);
         let lanes = bounds.iter().enumerate().map(lane).collect();
@@ -198,9 +174,6 @@ impl OrderTable {
     }
 
     /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
-    ///
-    /// # Errors
-    /// [`MissingRow`]: the order is impossible, or memory is missing.
     #[inline]
     pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
         let mut lane_index = usize::from(id.strategy());
@@ -236,7 +209,6 @@ impl OrderTable {
         Ok(self.lanes.len() - 1)
     }
 
-    /// Grows a lane to contain a sequence.
     #[cold]
     fn grow(&mut self, lane_index: usize, sequence: u64) -> Result<(), MissingRow> {
         let lane = &mut self.lanes[lane_index];
@@ -290,18 +262,20 @@ impl OrderTable {
         self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
     }
 
-    /// Returns the row of stamps of an order, if there is one.
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
-    /// Returns the exchange's stamps of an order.
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         let lane = self.lane_of(id.strategy(), id.epoch());
         lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
-    /// Iterates over the row of stamps of every order, with its id.
+    /// Returns the instrument of an order by its gateway's log; 0 if that has none.
+    pub fn instrument(&self, id: OrderId) -> u16 {
+        self.lane_of(id.strategy(), id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
+    }
+
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.blocks().flat_map(block_rows)
     }
@@ -322,7 +296,6 @@ fn blocks_of(lane: &Lane) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
     lane.rows.chunks(BLOCK).zip(0..).map(|(rows, number)| (lane.id(number * BLOCK as u64), rows))
 }
 
-/// Iterates over the rows of a block, each with its order's id.
 fn block_rows((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
     let id = move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
     rows.iter().enumerate().map(move |(at, row)| (id(at), row))

@@ -32,7 +32,7 @@ impl ThreadLog {
         Self {
             name,
             records,
-            status: empty_status(),
+            status: ThreadStatus::from_words([0; STATUS_WORDS]),
             counters: ThreadCounters::default(),
             is_untrusted: true,
             went_back: 0,
@@ -40,9 +40,4 @@ impl ThreadLog {
             sleeps: Vec::new(),
         }
     }
-}
-
-/// Returns a thread's status block without any value.
-pub(super) fn empty_status() -> ThreadStatus {
-    ThreadStatus::from_words([0; STATUS_WORDS])
 }

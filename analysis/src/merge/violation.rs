@@ -99,7 +99,6 @@ impl Violations {
         }
     }
 
-    /// Returns the number of violations of all kinds.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
@@ -109,59 +108,49 @@ impl Violations {
         self.0.first()
     }
 
-    /// Adds the violations of another collection to this one.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);
         }
     }
-
-    /// Returns the violations sorted by kind.
-    pub fn into_sorted(mut self) -> Vec<Violation> {
-        self.0.sort_by_key(|violation| violation.kind);
-        self.0
-    }
 }
 
-/// The violations of a run's invariants, separated by the strategy on whose stamps they depend.
+/// The violations of a run's invariants, by the strategy on whose stamps they depend; `None`: on no
+/// strategy's.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
 /// hostile, it shows that the strategy forged them.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
-    /// Violations that do not rest on a strategy's word.
-    pub firm: Violations,
-    by_strategy: BTreeMap<u16, Violations>,
-}
+pub struct Findings(BTreeMap<Option<u16>, Violations>);
 
 impl Findings {
-    /// Counts one violation that depends only on the stamps of the strategy `witness`; `None`: on
-    /// no strategy's.
+    /// Counts one violation that depends only on the stamps of the strategy `witness`.
     #[cold]
     pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
-        match witness {
-            None => self.firm.add(kind, example),
-            Some(strategy) => self.by_strategy.entry(strategy).or_default().add(kind, example),
-        }
+        self.0.entry(witness).or_default().add(kind, example);
+    }
+
+    /// Returns the violations that do not rest on a strategy's word, for more to be added.
+    pub fn firm(&mut self) -> &mut Violations {
+        self.0.entry(None).or_default()
     }
 
     /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
     pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
-        self.by_strategy.iter().map(|(strategy, violations)| (*strategy, violations))
+        self.0.iter().filter_map(|(witness, violations)| Some(((*witness)?, violations)))
     }
 
     /// Removes the violations that depend only on one strategy's stamps.
     pub fn disregard(&mut self, strategy: u16) {
-        self.by_strategy.remove(&strategy);
+        self.0.remove(&Some(strategy));
     }
 
-    /// Returns all violations of the run sorted by kind.
-    pub fn into_sorted(mut self) -> Vec<Violation> {
-        for violations in core::mem::take(&mut self.by_strategy).into_values() {
-            self.firm.append(violations);
-        }
-        self.firm.into_sorted()
+    pub fn into_sorted(self) -> Vec<Violation> {
+        let mut all = Violations::default();
+        self.0.into_values().for_each(|violations| all.append(violations));
+        all.0.sort_by_key(|violation| violation.kind);
+        all.0
     }
 }
 

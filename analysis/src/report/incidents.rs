@@ -6,10 +6,8 @@ use crate::escape::single_line;
 use crate::summary::{Containment, Distribution, IncidentSummary, Summary, worst};
 use crate::table::{Column, Grid};
 
-/// Maximum length of a cause in characters.
 const MAX_CAUSE_WIDTH: usize = 30;
 
-/// Returns the totals over all strategy deaths of a run as texts.
 pub(super) fn totals(containment: &Containment) -> Vec<String> {
     let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
         containment;

@@ -5,7 +5,6 @@ use crate::escape::single_line;
 use crate::summary::{RoleRestartSummary, Summary};
 use crate::table::Grid;
 
-/// Maximum number of restarts whose causes are listed below the table.
 const MAX_CAUSES: usize = 8;
 
 /// Returns the table of engine roles that were restarted; `None` for a run without any.

@@ -7,12 +7,9 @@ use crate::table::{Column, Grid};
 use crate::tail::Cause;
 use protocol::plan::Trading;
 
-/// Maximum number of listed strategies.
 const MAX_STRATEGIES: usize = 16;
-/// Maximum length of a name.
 const MAX_NAME_WIDTH: usize = 20;
 
-/// Returns the last component of a path.
 fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
@@ -37,7 +34,6 @@ pub fn display_name(kind: &str) -> String {
     }
 }
 
-/// Formats bytes in MiB.
 fn mebibytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".into(), |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)))
 }

@@ -6,7 +6,6 @@ use crate::table::{Column, Grid};
 pub use crate::table::{ruled, table};
 use protocol::flow::StageInfo;
 
-/// The columns of percentiles that tables of distributions share.
 pub(super) const PERCENTILES: [Column<'static, Distribution>; 6] = [
     ("p50", &|of| time(of.p50_ns)),
     ("p90", &|of| time(of.p90_ns)),
@@ -47,7 +46,6 @@ pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
     grid
 }
 
-/// Describes a measure in words.
 fn meaning(measure: &Measure) -> String {
     let words = match measure {
         Measure::Stage(stage) => {

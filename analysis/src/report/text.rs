@@ -10,29 +10,15 @@ use crate::table::width;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
-/// Maximum number of rows of a table.
 const MAX_ROWS: usize = 12;
 
-/// The style of a line.
-#[derive(Clone, Copy)]
-enum LineStyle {
-    Good,
-    Bad,
-    Strong,
-    Dim,
-}
+/// The SGR code (ECMA-48) of a line's style.
+type LineStyle = &'static str;
 
-impl LineStyle {
-    /// Returns the SGR code (ECMA-48).
-    const fn code(self) -> &'static str {
-        match self {
-            LineStyle::Good => "1;32",
-            LineStyle::Bad => "1;31",
-            LineStyle::Strong => "1",
-            LineStyle::Dim => "2",
-        }
-    }
-}
+const GOOD: LineStyle = "1;32";
+const BAD: LineStyle = "1;31";
+const STRONG: LineStyle = "1";
+const DIM: LineStyle = "2";
 
 /// Formats the terminal report of a run, at most [`width`] columns wide. With escape codes only if
 /// `colour`.
@@ -52,7 +38,7 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
     if !summary.notes.is_empty() {
         page.blank();
         for note in &summary.notes {
-            page.item("note: ", note, Some(LineStyle::Dim));
+            page.item("note: ", note, Some(DIM));
         }
     }
     page.blank();
@@ -65,20 +51,17 @@ pub fn terminal(summary: &Summary, color: bool) -> String {
 fn ending(page: &mut TextReport, summary: &Summary) {
     let Summary { valid, fit_for_latency: is_fit, ref reasons, .. } = *summary;
     let fitness = Fitness { is_fit, reasons: reasons.clone() };
-    let style = if is_fit { LineStyle::Good } else { LineStyle::Bad };
-    match valid {
-        true => page.item("", &fitness.sentence(), Some(style)),
-        false => page.item("", &format!("invalid run, {}", fitness.sentence()), Some(style)),
-    }
+    let validity = if valid { "" } else { "invalid run, " };
+    page.item("", &format!("{validity}{}", fitness.sentence()), Some(if is_fit { GOOD } else { BAD }));
     let Distribution { p50_ns, p99_ns, p999_ns, .. } = summary.rt_venue;
     let [p50, p99, p999] = [p50_ns, p99_ns, p999_ns].map(duration_or_dash);
-    page.line(&format!("rt_venue p50 {p50}, p99 {p99}, p99.9 {p999}"), Some(LineStyle::Strong));
+    page.line(&format!("rt_venue p50 {p50}, p99 {p99}, p99.9 {p999}"), Some(STRONG));
 }
 
 fn verdict(page: &mut TextReport, summary: &Summary) {
     let mark = if summary.fit_for_latency { "✔" } else { "✘" };
     let text = summary.verdict().to_uppercase();
-    let style = if summary.fit_for_latency { LineStyle::Good } else { LineStyle::Bad };
+    let style = if summary.fit_for_latency { GOOD } else { BAD };
     match summary.reasons.as_slice() {
         [] => page.line(&format!("{mark} {text}"), Some(style)),
         [reason] => page.item(&format!("{mark} {text}: "), reason, Some(style)),
@@ -91,7 +74,7 @@ fn verdict(page: &mut TextReport, summary: &Summary) {
     }
     if !summary.valid {
         page.blank();
-        page.line("violations", Some(LineStyle::Strong));
+        page.line("violations", Some(STRONG));
         for violation in &summary.violations {
             page.item("  · ", &format!("{} × {}", count(violation.count), violation.first), None);
         }
@@ -101,7 +84,6 @@ fn verdict(page: &mut TextReport, summary: &Summary) {
 /// A name in the report with the texts next to it.
 pub(crate) type NamedFields = (&'static str, Vec<String>);
 
-/// Returns the report's fields with the settings of the run and the machine.
 pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -145,7 +127,6 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-/// Returns the report's fields with the main figures of the run.
 pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
     let mut fields: Vec<NamedFields> = Vec::new();
     let orders = &summary.orders;
@@ -216,7 +197,6 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
     fields
 }
 
-/// Returns the difference between the two counts of open orders, and the allowed one.
 fn open_orders_difference(flight: &InFlight) -> Option<String> {
     let (difference, allowed) = (flight.difference?, flight.allowed?);
     Some(format!(
@@ -231,7 +211,6 @@ fn plural(number: u16, one: &str, more: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { more })
 }
 
-/// The report under construction.
 struct TextReport {
     text: String,
     color: bool,
@@ -246,7 +225,7 @@ impl TextReport {
         let line = single_line(line.trim_end());
         // Writing to a string cannot fail.
         let _ = match style.filter(|_| self.color) {
-            Some(style) => writeln!(self.text, "\x1b[{}m{line}\x1b[0m", style.code()),
+            Some(style) => writeln!(self.text, "\x1b[{style}m{line}\x1b[0m"),
             None => writeln!(self.text, "{line}"),
         };
     }

@@ -4,7 +4,6 @@ use super::units::{count, duration, duration_or_dash as time};
 use crate::summary::{Summary, VenueIncident};
 use crate::table::Grid;
 
-/// Returns the tables of faults by venue, empty for a run without venue faults.
 pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     let incidents = &summary.venue_incidents;
     if incidents.is_empty() {

@@ -12,6 +12,7 @@ use crate::merge::{MergedRun, OrderLosses};
 use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The death of one incarnation of a strategy and its effects. Times are nanoseconds since the
 /// start of the run.
@@ -113,10 +114,10 @@ pub(super) fn summarize(
             continue;
         }
         let mut is_touched = false;
-        windows.for_each_affecting(id.strategy(), row, |incident| {
+        for incident in windows.affecting(id.strategy(), row) {
             touched[incident].push(ticks);
             is_touched = true;
-        });
+        }
         if is_touched {
             during.record(ticks, ns_per_tick);
         }
@@ -131,9 +132,7 @@ pub(super) fn summarize(
     }
     let count_incidents =
         |is: fn(&IncidentSummary) -> bool| incidents.iter().filter(|incident| is(incident)).count() as u64;
-    let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
-    strategies.sort_unstable();
-    strategies.dedup();
+    let strategies: BTreeSet<u16> = incidents.iter().map(|incident| incident.strategy).collect();
     let containment = Containment {
         incidents: incidents.len() as u64,
         strategies: strategies.len() as u64,

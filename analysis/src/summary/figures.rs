@@ -5,7 +5,7 @@
 //! calibration of the whole run. Instants are never converted, so that the rounding of a large
 //! number never reaches a small one.
 
-use crate::merge::{ExchangeStamps, MergedRun, OrderRow};
+use crate::merge::{ExchangeStamps, MergedRun, OrderRow, Trigger};
 use crate::radix_select::BitSet;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StageLocation};
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 /// The longest duration that a histogram resolves, in nanoseconds: 24 hours. Longer ones count as
 /// this.
 const MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
-/// Significant digits of a percentile.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// A duration that is measured for every returned order, such as a stage or the round trip.
@@ -43,7 +42,6 @@ pub enum Measure {
     StallFree,
 }
 
-/// Number of stages of the flow.
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
@@ -135,7 +133,6 @@ impl Default for MeasureSeries {
 }
 
 impl MeasureSeries {
-    /// Adds one sample, given in ticks.
     #[inline]
     pub(super) fn record(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
@@ -167,26 +164,11 @@ impl MeasureSeries {
 
     /// Returns count, extremes, mean and percentiles of the duration's samples.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
-        let MeasureSeries { histogram, min_ticks: least_ticks, max_ticks: greatest_ticks, sum_ticks } = self;
-        let count = histogram.len();
-        if count == 0 {
-            return Distribution::default();
-        }
-        let (min, max) = (to_ns(*least_ticks, ns_per_tick), to_ns(*greatest_ticks, ns_per_tick));
+        let MeasureSeries { histogram, min_ticks, max_ticks, sum_ticks } = self;
+        let (min, max) = (to_ns(*min_ticks, ns_per_tick), to_ns(*max_ticks, ns_per_tick));
         // A bucket's edge may exceed the one sample in it; no percentile exceeds the extremes.
         let at = |quantile| histogram.value_at_quantile(quantile).clamp(min, max);
-        let percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
-        Distribution {
-            count,
-            min_ns: Some(min),
-            p50_ns: percentile(0.5, SAMPLES_FOR_P50),
-            p90_ns: percentile(0.9, 100),
-            p99_ns: percentile(0.99, SAMPLES_FOR_P99),
-            p999_ns: percentile(0.999, SAMPLES_FOR_P999),
-            p9999_ns: percentile(0.9999, 100_000),
-            max_ns: Some(max),
-            mean_ns: Some(*sum_ticks as f64 * ns_per_tick / count as f64),
-        }
+        Distribution::new(histogram.len(), [min, max], *sum_ticks as f64 * ns_per_tick, at)
     }
 }
 
@@ -206,11 +188,7 @@ impl Figures {
         for (id, row) in merged.measured() {
             figures.record_order(row);
             if merged.has_exchange {
-                let at = merged.at_exchange(id);
-                figures.record_exchange(row, &at);
-                if let Some(written) = merged.trigger(id).and_then(|trigger| trigger.written) {
-                    figures.record_trigger(row, &at, written);
-                }
+                figures.record_exchange(row, &merged.at_exchange(id), merged.trigger(id));
             }
         }
         figures
@@ -249,17 +227,16 @@ impl Figures {
         }
     }
 
-    /// Adds the exchange stages of an order, if it has them.
-    fn record_exchange(&mut self, row: &OrderRow, at: &ExchangeStamps) {
-        let Some(parts) = at.parts(row) else { return };
-        debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
-        for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
-            self.record(measure, ticks);
+    /// Adds the exchange stages of an order, and the times since the triggering touch was written,
+    /// if it has them.
+    fn record_exchange(&mut self, row: &OrderRow, at: &ExchangeStamps, trigger: Option<Trigger>) {
+        if let Some(parts) = at.parts(row) {
+            debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
+            for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
+                self.record(measure, ticks);
+            }
         }
-    }
-
-    /// Adds the time since the triggering touch was written.
-    fn record_trigger(&mut self, row: &OrderRow, at: &ExchangeStamps, written: u64) {
+        let Some(written) = trigger.and_then(|trigger| trigger.written) else { return };
         self.record(Measure::TickToTrade, row.began().saturating_sub(written));
         if let Some(received) = at.received() {
             self.record(Measure::TickToExchange, received.saturating_sub(written));
@@ -310,7 +287,6 @@ pub(crate) fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Opti
 
 /// Minimum samples for a median: ten beyond it, as for every percentile.
 pub(crate) const SAMPLES_FOR_P50: u64 = 20;
-/// Minimum samples for a 99th percentile.
 pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
 /// Minimum samples for a 99.9th percentile.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
@@ -337,6 +313,28 @@ pub struct Distribution {
     pub max_ns: Option<u64>,
     /// Mean.
     pub mean_ns: Option<f64>,
+}
+
+impl Distribution {
+    /// Creates the distribution of `count` samples from their extremes and their sum, in
+    /// nanoseconds. `at` returns the value at a quantile.
+    pub(super) fn new(count: u64, [min, max]: [u64; 2], sum: f64, mut at: impl FnMut(f64) -> u64) -> Self {
+        if count == 0 {
+            return Self::default();
+        }
+        let mut percentile = |quantile, needed| (count >= needed).then(|| at(quantile));
+        Self {
+            count,
+            min_ns: Some(min),
+            p50_ns: percentile(0.5, SAMPLES_FOR_P50),
+            p90_ns: percentile(0.9, 100),
+            p99_ns: percentile(0.99, SAMPLES_FOR_P99),
+            p999_ns: percentile(0.999, SAMPLES_FOR_P999),
+            p9999_ns: percentile(0.9999, 100_000),
+            max_ns: Some(max),
+            mean_ns: Some(sum / count as f64),
+        }
+    }
 }
 
 /// Converts ticks to nanoseconds, rounded to the nearest.

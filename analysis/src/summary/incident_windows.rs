@@ -25,21 +25,17 @@ struct IncidentWindow {
     from: u64,
     until: u64,
     strategy: u16,
-    /// Index of the incident in the record.
     incident: usize,
 }
 
-/// The time windows in which incidents can have affected orders of a run.
 #[derive(Debug)]
 pub(super) struct IncidentWindows {
-    /// Windows by their start.
     sorted: Vec<IncidentWindow>,
     /// Latest end among each window and all before it: limits the search.
     latest: Vec<u64>,
 }
 
 impl IncidentWindows {
-    /// Computes the time window of each incident in a run's record.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
@@ -70,33 +66,21 @@ impl IncidentWindows {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Calls `on_incident` for every death of another strategy that affected the order, with its
-    /// index. The order has all eight stamps, ascending.
-    pub fn for_each_affecting(&self, strategy: u16, row: &OrderRow, mut on_incident: impl FnMut(usize)) {
+    /// Iterates over the deaths of other strategies that affected the order, by their indices. The
+    /// order has all eight stamps, ascending.
+    pub fn affecting(&self, strategy: u16, row: &OrderRow) -> impl Iterator<Item = usize> {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
-        self.for_each_overlapping(t1, t4, |window| {
-            if window.strategy != strategy {
-                on_incident(window.incident);
-            }
-        });
-        self.for_each_overlapping(t5, t8, |window| {
-            // Not twice for an incident that affected it on its way out.
-            if window.strategy != strategy && window.from > t4 {
-                on_incident(window.incident);
-            }
-        });
+        // Not twice for an incident that affected it on its way out.
+        let back = self.overlapping(t5, t8).filter(move |window| window.from > t4);
+        let all = self.overlapping(t1, t4).chain(back);
+        all.filter(move |window| window.strategy != strategy).map(|window| window.incident)
     }
 
-    /// Calls `on_window` with every window that overlaps `from..=until`.
-    fn for_each_overlapping(&self, from: u64, until: u64, mut on_window: impl FnMut(&IncidentWindow)) {
+    /// Iterates over the windows that overlap `from..=until`.
+    fn overlapping(&self, from: u64, until: u64) -> impl Iterator<Item = &IncidentWindow> {
         let begun = self.sorted.partition_point(|window| window.from <= until);
-        for (window, latest) in self.sorted[..begun].iter().zip(&self.latest).rev() {
-            if *latest < from {
-                break;
-            }
-            if window.until >= from {
-                on_window(window);
-            }
-        }
+        let latest_first = self.sorted[..begun].iter().zip(&self.latest).rev();
+        let near = latest_first.take_while(move |(_, latest)| **latest >= from);
+        near.map(|(window, _)| window).filter(move |window| window.until >= from)
     }
 }

@@ -46,18 +46,14 @@ pub struct PooledPercentiles {
 }
 
 impl PooledPercentiles {
-    fn from_histogram(pool: &Histogram<u64>) -> Self {
-        let at = |quantile, needed| (pool.len() >= needed).then(|| pool.value_at_quantile(quantile));
-        Self { p50_ns: at(0.5, SAMPLES_FOR_P50), p99_ns: at(0.99, SAMPLES_FOR_P99) }
-    }
-
     /// Computes the percentiles of a pool without some of its samples.
     fn without(pool: &Histogram<u64>, own: &Histogram<u64>) -> Self {
         let mut rest = pool.clone();
-        match rest.subtract(own) {
-            Ok(()) => Self::from_histogram(&rest),
-            Err(_) => Self::default(),
+        if rest.subtract(own).is_err() {
+            return Self::default();
         }
+        let at = |quantile, needed| (rest.len() >= needed).then(|| rest.value_at_quantile(quantile));
+        Self { p50_ns: at(0.5, SAMPLES_FOR_P50), p99_ns: at(0.99, SAMPLES_FOR_P99) }
     }
 }
 

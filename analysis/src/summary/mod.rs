@@ -7,7 +7,6 @@ mod incident_windows;
 mod leave_one_out;
 mod percentile_breakdown;
 mod role_restarts;
-mod stall_free;
 mod strategies;
 mod threads;
 mod trading;
@@ -22,7 +21,6 @@ pub use in_flight::InFlight;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
-pub use stall_free::StallFree;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
@@ -240,6 +238,17 @@ pub struct MarketStages {
     pub tick_to_exchange: Distribution,
 }
 
+/// Round trips without the venue's time (rt_venue) of orders that met no stall. [`crate::tail`] has
+/// the rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StallFree {
+    /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.
+    #[serde(rename = "taken_out")]
+    pub excluded_share: f64,
+    /// rt_venue of the remaining orders.
+    pub rt_venue: Distribution,
+}
+
 /// The extra work that the orchestrator did for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
@@ -293,14 +302,10 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     let orchestrator = plan.thread_of(Role::Orchestrator);
     let processes = threads::summarize(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
-    let counted = orchestrator.and_then(|thread| {
-        Some(
-            merged
-                .threads
-                .get(thread)?
-                .counters
-                .agent_counters(&plan.threads[thread].roles, Role::Orchestrator),
-        )
+    let worked = orchestrator.and_then(|thread| {
+        let counters = &merged.threads.get(thread)?.counters;
+        let engine = counters.agent_counters(&plan.threads[thread].roles, Role::Orchestrator);
+        Some(engine.get(OrchestratorCounter::Work))
     });
     let (incidents, containment) = containment::summarize(record, merged, ns_per_tick);
     let unstruck = unfired_faults::unfired_faults(record, merged, ns_per_tick);
@@ -331,7 +336,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         market: market(plan, figures, merged),
         round_trip: of(Measure::RoundTrip),
         rt_venue: of(Measure::RtVenue),
-        stall_free: StallFree::from_figures(figures),
+        stall_free: stall_free(figures),
         rt_venue_from_due: of(Measure::RtVenueFromDue),
         send_lag: of(Measure::SendLag),
         gateway_lateness: of(Measure::GatewayLateness),
@@ -347,7 +352,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,
-            achieved_ns: counted.map_or(0.0, |engine| engine.get(OrchestratorCounter::Work) as f64 / 1000.0),
+            achieved_ns: worked.unwrap_or(0) as f64 / 1000.0,
         },
         clock: ClockSummary {
             source: plan.clock,
@@ -374,7 +379,12 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     summary
 }
 
-/// Returns the exchange stages; `None` if no order was at an exchange.
+fn stall_free(figures: &Figures) -> Option<StallFree> {
+    let [all, rt_venue] = [Measure::RtVenue, Measure::StallFree].map(|measure| figures.distribution(measure));
+    let excluded_share = 1.0 - rt_venue.count as f64 / all.count.max(1) as f64;
+    figures.has_stall_free().then_some(StallFree { excluded_share, rt_venue })
+}
+
 fn exchange(figures: &Figures) -> Option<ExchangeStages> {
     let of = |stage| figures.distribution(Measure::Exchange(stage));
     let [session_out, matching, session_back] = ExchangeStage::ALL.map(of);
@@ -382,7 +392,6 @@ fn exchange(figures: &Figures) -> Option<ExchangeStages> {
     (parts.matching.count > 0).then_some(parts)
 }
 
-/// Returns the market-data latencies; `None` if nothing was written.
 fn market(plan: &Plan, figures: &Figures, merged: &MergedRun) -> Option<MarketStages> {
     let counted = |name: &str| {
         let logs = merged.threads.iter().zip(&plan.threads);

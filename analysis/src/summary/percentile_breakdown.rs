@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 /// Percentiles, each with the lower and the upper share that limit its group of orders.
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
-/// Minimum number of orders in a group.
 const MIN_ORDERS: u64 = 20;
 
 /// The mean stage times of the orders around a percentile of rt_venue.

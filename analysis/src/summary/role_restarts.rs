@@ -50,19 +50,6 @@ pub struct RoleRestartSummary {
     pub longest_ns: Option<u64>,
 }
 
-/// Returns the points between which an order is at the role.
-const fn role_span(role: Role) -> [Point; 2] {
-    match role {
-        Role::Exchange(_) => [Point::GatewayRecv, Point::GatewayDone],
-        _ => [Point::StrategySend, Point::StrategyRecv],
-    }
-}
-
-/// Returns the time in which an order was at the role, as far as it got.
-fn time_at_role(row: &OrderRow, [from, to]: [Point; 2]) -> Option<(u64, u64)> {
-    Some((row.at(from)?, row.at(to).unwrap_or(u64::MAX)))
-}
-
 /// Returns every outage of a venue, with the first order that the restarted gateway served. Linear
 /// in orders and outages.
 pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<Outage> {
@@ -110,23 +97,24 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
             answered: 0,
             longest_ns: None,
         };
-        let (ends, mut first) = (role_span(*role), None);
+        let is_engine = *role == Role::Orchestrator;
+        let mut first = None;
         for (id, row) in merged.orders() {
             let venue = row.pushed().map(|(gateway, _)| gateway as u16);
-            let is_its =
-                *role == Role::Orchestrator || venue.is_some_and(|venue| *role == Role::Exchange(venue));
-            let Some((from, to)) = time_at_role(row, ends).filter(|_| is_its) else { continue };
-            let served = match role {
-                Role::Exchange(_) => merged.at_exchange(id).received(),
-                _ => row.at(Point::OrchDispatch),
+            let is_its = is_engine || venue.is_some_and(|venue| *role == Role::Exchange(venue));
+            let (from, to, served) = match is_engine {
+                true => (Point::StrategySend, Point::StrategyRecv, row.at(Point::OrchDispatch)),
+                false => (Point::GatewayRecv, Point::GatewayDone, merged.at_exchange(id).received()),
             };
+            let (is_answered, to) = (row.has(to), row.at(to).unwrap_or(u64::MAX));
+            let Some(from) = row.at(from).filter(|_| is_its) else { continue };
             let served = served.filter(|at| recovered.is_some_and(|recovered| *at >= recovered));
             first = served.into_iter().chain(first).min();
             // A strategy that was dead by then expects no report.
-            let is_asked_for = to != u64::MAX || *role != Role::Orchestrator || !died_by_itself(id);
+            let is_asked_for = is_answered || !is_engine || !died_by_itself(id);
             if from <= recovered.unwrap_or(u64::MAX) && to >= died && is_asked_for {
                 summary.in_flight += 1;
-                summary.answered += u64::from(row.has(ends[1]));
+                summary.answered += u64::from(is_answered);
                 if row.is_measured() {
                     summary.longest_ns = summary.longest_ns.max(Some(ns(row.round_trip())));
                 }

@@ -1,14 +1,12 @@
 //! Summary of each strategy, in runs with several kinds of strategies or external programs: latency
 //! of its orders, resources of its process, and causes of its slowest orders.
 
-use super::figures::{
-    Distribution, SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
-};
+use super::figures::{Distribution, quantile, rt_venue, to_ns};
 use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
-use protocol::plan::{Plan, Role};
+use protocol::plan::{ProcessPlan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -71,9 +69,10 @@ impl StrategyTail {
     }
 }
 
-/// The times of one strategy's orders, in ticks.
+/// The orders sent by one strategy, and the times of the measured ones, in ticks.
 #[derive(Default)]
 struct StrategyTimes {
+    sent: u64,
     rt_venue: Vec<u64>,
     send_lag: Vec<u64>,
     tick_to_trade: Vec<u64>,
@@ -81,32 +80,18 @@ struct StrategyTimes {
 
 /// Computes the distribution exactly, with the fields of a histogram's.
 fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
-    let ns = |ticks| to_ns(ticks, ns_per_tick);
-    let (min_ns, max_ns) = (times.iter().min().copied().map(ns), times.iter().max().copied().map(ns));
+    let ns = |ticks: Option<u64>| to_ns(ticks.unwrap_or(0), ns_per_tick);
+    let extremes = [times.iter().min(), times.iter().max()].map(|ticks| ns(ticks.copied()));
     let sum: u128 = times.iter().map(|time| u128::from(*time)).sum();
-    let mean_ns = (!times.is_empty()).then(|| sum as f64 * ns_per_tick / times.len() as f64);
     let count = times.len() as u64;
-    let mut at = |share, needed: u64| quantile(times, share, needed as usize).map(ns);
-    Distribution {
-        count,
-        min_ns,
-        p50_ns: at(0.5, SAMPLES_FOR_P50),
-        p90_ns: at(0.9, 100),
-        p99_ns: at(0.99, SAMPLES_FOR_P99),
-        p999_ns: at(0.999, SAMPLES_FOR_P999),
-        p9999_ns: at(0.9999, 100_000),
-        max_ns,
-        mean_ns,
-    }
+    let at = |share| ns(quantile(times, share, 1));
+    Distribution::new(count, extremes, sum as f64 * ns_per_tick, at)
 }
 
 /// Returns the resource usage of the process that the strategy has for itself.
-fn usage(record: &RunRecord, plan: &Plan, strategy: u16) -> Option<ProcessUsage> {
-    let is_alone = |process: &&protocol::plan::ProcessPlan| {
-        let mut roles = plan.roles_of(process);
-        roles.next() == Some(Role::Strategy(strategy)) && roles.next().is_none()
-    };
-    let process = plan.processes.iter().find(is_alone)?;
+fn usage(record: &RunRecord, strategy: u16) -> Option<ProcessUsage> {
+    let is_alone = |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(strategy)]);
+    let process = record.plan.processes.iter().find(is_alone)?;
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
 
@@ -124,10 +109,9 @@ pub(super) fn summarize(
     }
     let mut times: Vec<StrategyTimes> = Vec::new();
     times.resize_with(trading.strategies.into(), StrategyTimes::default);
-    let mut sent = vec![0; times.len()];
     for (id, row) in merged.orders() {
         let Some(times) = times.get_mut(usize::from(id.strategy())) else { continue };
-        sent[usize::from(id.strategy())] += u64::from(row.has(Point::StrategySend));
+        times.sent += u64::from(row.has(Point::StrategySend));
         if !row.is_measured() {
             continue;
         }
@@ -141,13 +125,13 @@ pub(super) fn summarize(
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
-            sent: sent[usize::from(strategy)],
+            sent: times.sent,
             rt_venue: distribution(&mut times.rt_venue, ns_per_tick),
             send_lag: distribution(&mut times.send_lag, ns_per_tick),
             tick_to_trade: distribution(&mut times.tick_to_trade, ns_per_tick),
             gaps: thread.map_or(0, |thread| thread.gaps),
             longest_gap_ns: thread.map_or(0, |thread| thread.longest_gap_ns),
-            usage: usage(record, plan, strategy),
+            usage: usage(record, strategy),
             tail: None,
         }
     };

@@ -10,7 +10,7 @@
 //! ```
 
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
-use crate::merge::{MergedRun, OrderRow};
+use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
@@ -52,7 +52,7 @@ pub struct VenueIncident {
     pub others_during: Distribution,
 }
 
-/// A venue fault with its time in ticks.
+/// The time of a venue fault, in ticks.
 struct VenueFaultWindow {
     venue: u16,
     fault: FaultKind,
@@ -60,30 +60,11 @@ struct VenueFaultWindow {
     until: u64,
 }
 
-/// Totals of one venue fault.
-#[derive(Default)]
-struct VenueFaultTotals {
-    usual: Option<u64>,
-    orders: u64,
-    stuck: u64,
-    longest: Option<u64>,
-    last_stuck: u64,
-    before: MeasureSeries,
-    during: MeasureSeries,
-}
-
-/// Returns the time in which an order was at its venue, from its gateway's stamps.
-fn at_venue(row: &OrderRow) -> (u64, u64) {
-    let [_, _, _, t4, t5, ..] = row.stamps();
-    (t4, t5)
-}
-
 /// Summarizes every venue fault of a run, in the order of the plan. Linear in orders and faults.
 pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Vec<VenueIncident> {
-    let (plan, trading) = (&record.plan, record.plan.trading());
-    let start = record.clock.start_ticks;
     // With the calibration before the run, which the gateways used.
-    let ticks = |ns: u64| start.saturating_add((ns as f64 / plan.ns_per_tick) as u64);
+    let ticks =
+        |ns: u64| record.clock.start_ticks.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
         (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(VenueFaultWindow {
             venue,
@@ -93,62 +74,61 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         }),
         _ => None,
     };
-    let windows: Vec<VenueFaultWindow> = plan.faults.iter().filter_map(window).collect();
-    if windows.is_empty() {
-        return Vec::new();
-    }
-    let venue_of = |row: &OrderRow| row.pushed().map(|(gateway, _)| gateway as u16);
-    let mut all: Vec<VenueFaultTotals> = windows.iter().map(|_| VenueFaultTotals::default()).collect();
-    for (_, row) in merged.measured() {
-        let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
-        for (window, gathered) in windows.iter().zip(&mut all) {
-            if venue == Some(window.venue) && t5 < window.from {
-                gathered.usual = gathered.usual.max(Some(t5.saturating_sub(t4)));
+    let windows: Vec<VenueFaultWindow> = record.plan.faults.iter().filter_map(window).collect();
+    let faulty: Vec<u16> = windows.iter().map(|window| window.venue).collect();
+    windows.iter().map(|window| incident(window, &faulty, record, merged, ns_per_tick)).collect()
+}
+
+fn incident(
+    window: &VenueFaultWindow,
+    faulty: &[u16],
+    record: &RunRecord,
+    merged: &MergedRun,
+    ns_per_tick: f64,
+) -> VenueIncident {
+    let VenueFaultWindow { venue, fault, from, until } = *window;
+    let rows = || merged.measured().filter_map(|(_, row)| Some((row.pushed()?.0 as u16, row.stamps(), row)));
+    let before = rows().filter(|(other, [.., t5, _, _, _], _)| *other == venue && *t5 < from);
+    let longest_before = before.map(|(_, [_, _, _, t4, t5, ..], _)| t5.saturating_sub(t4)).max();
+    let longest_delay = (record.plan.trading().max_delay_ns as f64 / ns_per_tick) as u64;
+    let usual = longest_before.unwrap_or(longest_delay);
+    let (mut orders, mut stuck, mut longest, mut last_stuck) = (0, 0, None, 0);
+    let (mut others_before, mut others_during) = (MeasureSeries::default(), MeasureSeries::default());
+    for (other, [t1, _, _, t4, t5, _, _, t8], row) in rows() {
+        let is_faulty = faulty.contains(&other);
+        if other == venue && t4 < until && t5 >= from {
+            let there = t5.saturating_sub(t4);
+            orders += 1;
+            longest = longest.max(Some(there));
+            if there > usual {
+                stuck += 1;
+                last_stuck = t5.max(last_stuck);
             }
-        }
-    }
-    let longest_delay = (trading.max_delay_ns as f64 / ns_per_tick) as u64;
-    for (_, row) in merged.measured() {
-        let (venue, (t4, t5)) = (venue_of(row), at_venue(row));
-        let is_other = venue.is_some_and(|venue| windows.iter().all(|window| window.venue != venue));
-        for (window, gathered) in windows.iter().zip(&mut all) {
-            if is_other {
-                let is_touched = (row.began() < window.until && t4 >= window.from)
-                    || (t5 < window.until && row.ended() >= window.from);
-                if row.ended() < window.from {
-                    gathered.before.record(rt_venue(row), ns_per_tick);
-                } else if is_touched {
-                    gathered.during.record(rt_venue(row), ns_per_tick);
-                }
-            } else if venue == Some(window.venue) && t4 < window.until && t5 >= window.from {
-                gathered.orders += 1;
-                let there = t5.saturating_sub(t4);
-                gathered.longest = gathered.longest.max(Some(there));
-                if there > gathered.usual.unwrap_or(longest_delay) {
-                    gathered.stuck += 1;
-                    gathered.last_stuck = gathered.last_stuck.max(t5);
-                }
-            }
+        } else if !is_faulty && t8 < from {
+            others_before.record(rt_venue(row), ns_per_tick);
+        } else if !is_faulty && ((t1 < until && t4 >= from) || t5 < until) {
+            others_during.record(rt_venue(row), ns_per_tick);
         }
     }
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
-    let incident = |(window, gathered): (&VenueFaultWindow, &VenueFaultTotals)| VenueIncident {
-        venue: window.venue,
-        fault: window.fault,
-        from_ns: ns(window.from.saturating_sub(start)),
-        until_ns: (window.until < u64::MAX).then(|| ns(window.until.saturating_sub(start))),
-        orders: gathered.orders,
-        usual_ns: ns(gathered.usual.unwrap_or(longest_delay)),
-        stuck: gathered.stuck,
-        longest_ns: gathered.longest.map(ns),
-        recover_ns: (window.until < u64::MAX).then(|| ns(gathered.last_stuck.saturating_sub(window.until))),
-        refused: counted(plan, merged, window.venue, GatewayCounter::Refused),
-        errors: counted(plan, merged, window.venue, GatewayCounter::VenueErrors),
-        closed: counted(plan, merged, window.venue, GatewayCounter::Stuck),
-        others_before: gathered.before.distribution(ns_per_tick),
-        others_during: gathered.during.distribution(ns_per_tick),
-    };
-    windows.iter().zip(&all).map(incident).collect()
+    let start = record.clock.start_ticks;
+    let count = |counter| counted(&record.plan, merged, venue, counter);
+    VenueIncident {
+        venue,
+        fault,
+        from_ns: ns(from.saturating_sub(start)),
+        until_ns: (until < u64::MAX).then(|| ns(until.saturating_sub(start))),
+        orders,
+        usual_ns: ns(usual),
+        stuck,
+        longest_ns: longest.map(ns),
+        recover_ns: (until < u64::MAX).then(|| ns(last_stuck.saturating_sub(until))),
+        refused: count(GatewayCounter::Refused),
+        errors: count(GatewayCounter::VenueErrors),
+        closed: count(GatewayCounter::Stuck),
+        others_before: others_before.distribution(ns_per_tick),
+        others_during: others_during.distribution(ns_per_tick),
+    }
 }
 
 /// Returns a counter of a venue's gateway; 0 if it has no counters.

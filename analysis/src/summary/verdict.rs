@@ -23,7 +23,6 @@ const MAX_DRIFT_PPM: f64 = 50.0;
 const CORE_RTT_TOLERANCE: f64 = 0.25;
 /// Maximum gap of an engine thread, in nanoseconds.
 const MAX_GAP_NS: u64 = 1_000_000;
-/// Maximum number of failed strategies that are named individually.
 const MAX_NAMED: usize = 8;
 /// Utilization above which queueing dominates the latency, not the hand-offs.
 const MAX_UTILIZATION: f64 = 0.9;
@@ -104,13 +103,16 @@ fn deaths(summary: &Summary) -> Option<String> {
 /// Strategies that stayed down after failed restarts, by name up to a maximum.
 fn stayed_down(summary: &Summary) -> Vec<String> {
     let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.describe(incident.strategy));
-    let mut all: Vec<String> =
-        summary.incidents.iter().filter_map(said).map(|said| one_line(&said)).collect();
+    let all = summary.incidents.iter().filter_map(said).collect();
+    first_named(all, "strategies stayed down: see the incidents")
+}
+
+/// Returns the first of these reasons, each on one line, and the number of the others.
+fn first_named(mut all: Vec<String>, others: &str) -> Vec<String> {
     let hidden = all.len().saturating_sub(MAX_NAMED);
     all.truncate(MAX_NAMED);
-    if hidden > 0 {
-        all.push(format!("{} more strategies stayed down: see the incidents", count(hidden as u64)));
-    }
+    all.iter_mut().for_each(|reason| *reason = one_line(reason));
+    all.extend((hidden > 0).then(|| format!("{} more {others}", count(hidden as u64))));
     all
 }
 
@@ -128,17 +130,12 @@ fn outages(summary: &Summary) -> Vec<String> {
         let at = duration(outage.detected_ns);
         let unknown = count(outage.unknown);
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
-        one_line(&format!(
+        format!(
             "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
             outage.describe()
-        ))
+        )
     };
-    let mut all: Vec<String> = summary.outages.iter().take(MAX_NAMED).map(said).collect();
-    let hidden = summary.outages.len().saturating_sub(MAX_NAMED);
-    if hidden > 0 {
-        all.push(format!("{} more outages: see summary.json", count(hidden as u64)));
-    }
-    all
+    first_named(summary.outages.iter().map(said).collect(), "outages: see summary.json")
 }
 
 fn samples(summary: &Summary) -> Option<String> {
@@ -290,7 +287,6 @@ fn littles_law(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Strategies whose own log is distrusted.
 fn distrusted(summary: &Summary) -> Option<String> {
     let by_record = |role: &str| {
         summary.incidents.iter().any(|incident| {

@@ -10,20 +10,23 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageSpan {
     /// Index of the order, from 0, without holes.
-    pub order: usize,
+    pub order: u32,
     /// Index of the stage in [`AttributionParams::usual`]. `None` for a span that is not a stage of
     /// the engine: it is a stamp of its receiver, and a pause of the receiver from `from` on
     /// affects the order. This is how paused senders and the bursts after them are detected.
-    pub stage: Option<usize>,
+    pub stage: Option<u8>,
     /// Time of the first stamp, in ticks; of a first stamp, the due time.
     pub from: u64,
     /// Time of the second stamp, in ticks.
     pub to: u64,
     /// Thread of the first stamp.
-    pub sender: usize,
+    pub sender: u16,
     /// Thread of the second stamp.
-    pub receiver: usize,
+    pub receiver: u16,
 }
+
+// Millions of them are sorted at a time.
+const _: () = assert!(size_of::<StageSpan>() == 32);
 
 /// The parameters of attributing orders' time to causes.
 #[derive(Clone, Debug, Default)]
@@ -40,28 +43,11 @@ pub struct AttributionParams {
 }
 
 /// Ticks of orders' time by cause, in the order of [`Cause::ALL`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TicksByCause(pub [u64; Cause::ALL.len()]);
+pub type TicksByCause = [u64; Cause::ALL.len()];
 
-impl TicksByCause {
-    /// Returns the ticks attributed to one cause.
-    pub const fn get(&self, cause: Cause) -> u64 {
-        self.0[cause as usize]
-    }
-
-    /// Returns the ticks attributed to all causes together.
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
-    }
-
-    /// Adds the ticks of another total, cause by cause.
-    pub fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(other.0).for_each(|(mine, other)| *mine += other);
-    }
-
-    fn add_ticks(&mut self, cause: Cause, ticks: u64) {
-        self.0[cause as usize] += ticks;
-    }
+/// Adds ticks to a sum, cause by cause.
+pub(super) fn add_ticks(sum: &mut TicksByCause, ticks: &TicksByCause) {
+    sum.iter_mut().zip(ticks).for_each(|(sum, ticks)| *sum += ticks);
 }
 
 /// Service time of a thread up to a stamp, in ticks: for affected orders, for others, for none.
@@ -69,7 +55,6 @@ impl TicksByCause {
 struct ServiceTotals {
     at: u64,
     sums: [u64; 3],
-    /// Whether the order of this stamp was affected.
     is_affected: bool,
 }
 
@@ -101,9 +86,9 @@ impl ThreadHistory {
         sums
     }
 
-    fn stamp(&mut self, at: u64, touched: bool, rules: &AttributionParams) {
+    fn stamp(&mut self, at: u64, is_affected: bool, rules: &AttributionParams) {
         let sums = self.served.back().map_or([0; 3], |last| self.totals_at(last, at, rules.max_service));
-        self.served.push_back(ServiceTotals { at, sums, is_affected: touched });
+        self.served.push_back(ServiceTotals { at, sums, is_affected });
         // The last entry before everything that will be requested stays.
         while self.served.get(1).is_some_and(|second| second.at < at.saturating_sub(rules.horizon)) {
             self.served.pop_front();
@@ -149,36 +134,37 @@ pub fn attribute(
     let mut threads: Vec<ThreadHistory> = threads.into_iter().map(thread).collect();
     let mut affected = BitSet::new(orders);
     for mut span in spans {
-        let usual = span.stage.map_or(0, |stage| rules.usual[stage]);
+        let usual = span.stage.map_or(0, |stage| rules.usual[usize::from(stage)]);
         if span.stage.is_none() {
             // Orders that were late before it were sent within that time and pass on what affected
             // them.
             span.from = span.from.max(span.to.saturating_sub(rules.horizon));
         }
         let parts = split_span(&span, &threads, usual, rules.max_service);
-        let backlog = parts.get(Cause::Backlog) > 0 && !rules.ignores_backlog;
-        let receiver = threads[span.receiver].pauses.ticks_within(span.from, span.to);
-        let sender = threads[span.sender].pauses.pause_from(span.from, span.to);
+        let backlog = parts[Cause::Backlog as usize] > 0 && !rules.ignores_backlog;
+        let (order, thread) = (span.order as usize, usize::from(span.receiver));
+        let receiver = threads[thread].pauses.ticks_within(span.from, span.to);
+        let sender = threads[usize::from(span.sender)].pauses.pause_from(span.from, span.to);
         if backlog
             || receiver[PauseCause::PageFault as usize] + receiver[PauseCause::OffCpu as usize] > 0
             || sender.is_some()
         {
-            affected.set(span.order);
+            affected.set(order);
         }
-        let is_affected = affected.get(span.order);
-        threads[span.receiver].stamp(span.to, is_affected, rules);
+        let is_affected = affected.get(order);
+        threads[thread].stamp(span.to, is_affected, rules);
         on_span(&span, &parts, is_affected);
     }
     affected
 }
 
 fn split_span(span: &StageSpan, threads: &[ThreadHistory], usual: u64, longest: u64) -> TicksByCause {
-    let (sender, receiver) = (&threads[span.sender], &threads[span.receiver]);
+    let [sender, receiver] = [span.sender, span.receiver].map(|thread| &threads[usize::from(thread)]);
     let mut parts = TicksByCause::default();
     let mut from = span.from;
     let mut away = |ticks: [u64; PauseCause::ALL.len()]| {
         for (why, ticks) in PauseCause::ALL.into_iter().zip(ticks) {
-            parts.add_ticks(why.cause(), ticks);
+            parts[why.cause() as usize] += ticks;
         }
         ticks.iter().sum::<u64>()
     };
@@ -195,10 +181,10 @@ fn split_span(span: &StageSpan, threads: &[ThreadHistory], usual: u64, longest: 
     away(receiver.pauses.ticks_within(from, last));
     let own = span.to.saturating_sub(last).saturating_sub(away(receiver.pauses.ticks_within(last, span.to)));
     for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Unexplained].into_iter().zip(served) {
-        parts.add_ticks(cause, ticks);
+        parts[cause as usize] += ticks;
     }
     let over = own.saturating_sub(usual);
-    parts.add_ticks(Cause::Usual, own - over);
-    parts.add_ticks(if over <= longest { Cause::Memory } else { Cause::Unexplained }, over);
+    parts[Cause::Usual as usize] += own - over;
+    parts[if over <= longest { Cause::Memory } else { Cause::Unexplained } as usize] += over;
     parts
 }

@@ -7,14 +7,12 @@ use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
 use protocol::gaps::{DroppedGaps, MAX_GAPS, threshold_changes};
-use protocol::plan::ThreadPlan;
 use protocol::stamps::{Gap, KernelEvents};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Maximum number of time slices: as many as a page can show.
 const MAX_SLICES: u64 = 400;
-/// Maximum number of threads with dropped gaps that are named.
 const MAX_NAMED_THREADS: usize = 3;
 
 /// The times in which a run's threads did not run, by thread and time.
@@ -116,66 +114,54 @@ impl MachineNoise {
     }
 }
 
-/// The gaps (or sleeps) that the log of a thread dropped.
-struct DroppedGapsNote<'a> {
-    thread: &'a str,
-    kept: &'a [Gap],
-    capacity: u64,
-    dropped: DroppedGaps,
-}
-
-impl DroppedGapsNote<'_> {
-    /// Returns a note with the time from which on it kept only longer ones, and the amount of
-    /// dropped ones.
-    fn describe(&self, what: &str, start_ticks: u64, ns_per_tick: f64) -> String {
-        let ns = |ticks| to_ns(ticks, ns_per_tick);
-        let since = threshold_changes(self.kept, self.capacity).map(|(since, min_ns)| {
-            let what = min_ns.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
-            format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
-        });
-        format!(
-            "{}: of its {what} its log kept {}: {} are missing, {} together; what they cost is unexplained",
-            self.thread,
-            since.collect::<Vec<_>>().join(", "),
-            count(self.dropped.count),
-            duration(ns(self.dropped.ticks))
-        )
-    }
-}
-
 /// Returns notes on gaps that full logs did not keep, for the threads that dropped most.
 pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<String> {
-    let (mut gaps, mut sleeps) = (Vec::new(), Vec::new());
-    for (log, ThreadPlan { sleep_records: capacity, .. }) in merged.threads.iter().zip(&record.plan.threads) {
-        let [of_gaps, of_sleeps] = log.status.dropped_gaps(*capacity);
-        gaps.push(DroppedGapsNote {
-            thread: &log.name,
-            kept: &log.gaps,
-            capacity: MAX_GAPS,
-            dropped: of_gaps,
-        });
-        sleeps.push(DroppedGapsNote {
-            thread: &log.name,
-            kept: &log.sleeps,
-            capacity: *capacity,
-            dropped: of_sleeps,
-        });
-    }
     let mut notes = Vec::new();
-    for (what, mut losers) in [("gaps", gaps), ("sleeps", sleeps)] {
-        losers.retain(|lost| lost.dropped.count > 0);
-        losers.sort_by_key(|lost| std::cmp::Reverse(lost.dropped.ticks));
-        notes.extend(
-            losers
-                .iter()
-                .take(MAX_NAMED_THREADS)
-                .map(|lost| lost.describe(what, record.clock.start_ticks, ns_per_tick(record))),
-        );
+    for (index, what) in ["gaps", "sleeps"].into_iter().enumerate() {
+        let threads = merged.threads.iter().zip(&record.plan.threads);
+        let mut losers: Vec<(&ThreadLog, u64, DroppedGaps)> = threads
+            .map(|(log, plan)| (log, plan.sleep_records, log.status.dropped_gaps(plan.sleep_records)[index]))
+            .filter(|(.., dropped)| dropped.count > 0)
+            .collect();
+        losers.sort_by_key(|(.., dropped)| std::cmp::Reverse(dropped.ticks));
+        notes.extend(losers.iter().take(MAX_NAMED_THREADS).map(|(log, sleep_records, dropped)| {
+            let kept = match what {
+                "gaps" => (log.gaps.as_slice(), MAX_GAPS),
+                _ => (log.sleeps.as_slice(), *sleep_records),
+            };
+            let start_ticks = record.clock.start_ticks;
+            format!(
+                "{}: of its {what} {}",
+                log.name,
+                dropped_note(kept, *dropped, start_ticks, ns_per_tick(record))
+            )
+        }));
         if let Some(more) = losers.len().checked_sub(MAX_NAMED_THREADS).filter(|more| *more > 0) {
             notes.push(format!("{more} more threads have lost short {what}: see summary.json"));
         }
     }
     notes
+}
+
+/// Returns a note with the times from which on a log of this capacity kept only longer gaps, and
+/// the amount of dropped ones.
+fn dropped_note(
+    (kept, capacity): (&[Gap], u64),
+    dropped: DroppedGaps,
+    start_ticks: u64,
+    ns_per_tick: f64,
+) -> String {
+    let ns = |ticks| to_ns(ticks, ns_per_tick);
+    let since = threshold_changes(kept, capacity).map(|(since, min_ns)| {
+        let what = min_ns.map_or_else(|| "none".into(), |ns| format!("none below {}", duration(ns)));
+        format!("{what} from {:.3} s on", ns(since.saturating_sub(start_ticks)) as f64 / 1e9)
+    });
+    format!(
+        "its log kept {}: {} are missing, {} together; what they cost is unexplained",
+        since.collect::<Vec<_>>().join(", "),
+        count(dropped.count),
+        duration(ns(dropped.ticks))
+    )
 }
 
 #[cfg(test)]
@@ -187,12 +173,10 @@ mod tests {
         let kept: Vec<Gap> =
             (1..=60).map(|n| Gap { ended: n * 1_000_000, ticks: 1, events: KernelEvents(0) }).collect();
         let dropped = DroppedGaps { count: 7, ticks: 9_000_000 };
-        let note = DroppedGapsNote { thread: "engine", kept: &kept, capacity: 64, dropped }
-            .describe("sleeps", 0, 1.0);
         assert_eq!(
-            note,
-            "engine: of its sleeps its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: \
-             7 are missing, 9,000 µs together; what they cost is unexplained"
+            dropped_note((&kept, 64), dropped, 0, 1.0),
+            "its log kept none below 24.0 µs from 0.058 s on, none below 192 µs from 0.060 s on: 7 are missing, \
+             9,000 µs together; what they cost is unexplained"
         );
     }
 }

@@ -35,7 +35,6 @@ impl PauseCause {
     /// All causes of pauses, in the order of totals by cause.
     pub const ALL: [Self; 3] = [Self::PageFault, Self::OffCpu, Self::Sleep];
 
-    /// Derives the cause from the kernel's counters of a gap.
     const fn from_gap(gap: &Gap) -> Self {
         let faulted = gap.events.has_counted(KernelEvents::MINOR_FAULT)
             || gap.events.has_counted(KernelEvents::MAJOR_FAULT);
@@ -68,7 +67,6 @@ pub fn pauses(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], min_ticks: u64) -> V
 /// Finds the pauses of a thread from its gaps and stamps, one stamp at a time. It computes
 /// [`pauses`] and keeps only the stamps of the current gap.
 pub(super) struct GapSplitter {
-    /// Gaps and sleeps by their ends.
     gaps: Vec<(Gap, PauseCause)>,
     /// Earliest start of each gap and all later ones.
     earliest_begin: Vec<u64>,
@@ -130,11 +128,9 @@ impl GapSplitter {
     }
 }
 
-/// A thread's pauses, indexed for repeated queries.
 #[derive(Debug, Default)]
 pub(super) struct PauseIndex {
     pauses: Vec<Pause>,
-    /// Ticks before each pause, by cause.
     before: Vec<[u64; PauseCause::ALL.len()]>,
     /// Index of the last result: the next query is mostly close to it.
     hint: Cell<usize>,
@@ -152,7 +148,6 @@ impl PauseIndex {
         Self { pauses, before, hint: Cell::new(0) }
     }
 
-    /// Returns the number of pauses that began before `at`.
     fn count_before(&self, at: u64) -> usize {
         let begun = |index: usize| self.pauses.get(index).is_some_and(|pause| pause.from < at);
         let hint = self.hint.get();
@@ -164,7 +159,6 @@ impl PauseIndex {
         index
     }
 
-    /// Returns the paused ticks until `at`, by cause.
     fn ticks_until(&self, at: u64) -> [u64; PauseCause::ALL.len()] {
         let Some(index) = self.count_before(at).checked_sub(1) else {
             return [0; PauseCause::ALL.len()];

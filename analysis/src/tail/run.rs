@@ -1,6 +1,7 @@
 //! Attributes the slow orders of a run to causes: the slowest fractions together, and the worst
 //! orders individually.
 
+use super::attribute::add_ticks;
 use super::noise::{MachineNoise, dropped_notes};
 use super::pauses::GapSplitter;
 use super::strategies::StrategyTails;
@@ -79,12 +80,8 @@ impl TailPercentiles {
 
     /// Creates the percentiles from the values at those shares of `count` orders.
     fn from_values(values: &[u64], count: u64, ns_per_tick: f64) -> Self {
-        let mut at = Self::SHARES
-            .iter()
-            .zip(values)
-            .map(|((_, needed), ticks)| (count >= *needed).then(|| to_ns(*ticks, ns_per_tick)));
-        let mut next = || at.next().flatten();
-        Self { p50_ns: next(), p99_ns: next(), p999_ns: next() }
+        let at = |index: usize| (count >= Self::SHARES[index].1).then(|| to_ns(values[index], ns_per_tick));
+        Self { p50_ns: at(0), p99_ns: at(1), p999_ns: at(2) }
     }
 }
 
@@ -185,15 +182,11 @@ impl Tail {
 fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
     let ns_per_tick = ns_per_tick(record);
     let count = traces.count as usize;
-    let longest = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
+    let max_service = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
     let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
-    let rules = AttributionParams {
-        usual: medians(traces),
-        max_service: longest,
-        horizon,
-        ..AttributionParams::default()
-    };
-    let absent = thread_pauses(traces, logs, longest);
+    let usual = medians(traces);
+    let rules = AttributionParams { usual, max_service, horizon, ignores_backlog: false };
+    let absent = thread_pauses(traces, logs, max_service);
     let shared = |one_of: u64| traces.count / one_of;
     // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
@@ -205,27 +198,27 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
         slow.extend(traces.iter(None).filter(|trace| trace.rank() <= last));
         slow.sort_unstable_by_key(OrderTrace::rank);
     }
-    let ranks: HashMap<usize, usize> = slow.iter().map(|trace| trace.order as usize).zip(0..).collect();
+    let ranks: HashMap<u32, usize> = slow.iter().map(|trace| trace.order).zip(0..).collect();
     let mut sums = [[TicksByCause::default(); Stage::ALL.len()]; TAIL_FRACTIONS.len()];
     let mut cut = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
     let mut tails = StrategyTails::new(traces, &record.plan);
     let touched = attribute(traces.spans(), count, absent, &rules, |span, parts, _| {
-        let Some(stage) = span.stage else { return };
+        let Some(stage) = span.stage.map(usize::from) else { return };
         tails.record(span.order, traces, parts);
-        if is_slow.get(span.order) {
-            sums[0][stage].add(parts);
+        if is_slow.get(span.order as usize) {
+            add_ticks(&mut sums[0][stage], parts);
         }
         let Some(rank) = ranks.get(&span.order) else { return };
         for (sum, (one_of, _)) in sums.iter_mut().zip(TAIL_FRACTIONS).skip(1) {
             if (*rank as u64) < shared(one_of) {
-                sum[stage].add(parts);
+                add_ticks(&mut sum[stage], parts);
             }
         }
         if let Some(cut) = cut.get_mut(*rank) {
             cut[stage] = *parts;
         }
     });
-    let ns = |parts: &TicksByCause| NanosByCause(parts.0.map(|ticks| to_ns(ticks, ns_per_tick)));
+    let ns = |parts: &TicksByCause| NanosByCause(parts.map(|ticks| to_ns(ticks, ns_per_tick)));
     let free = traces.count - touched.count();
     let of = |count: u64, column: usize| {
         TailPercentiles::SHARES.map(|(share, _)| (column, nearest_rank(count, share)))
@@ -243,7 +236,7 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
     let share = |((one_of, of), stages): ((u64, &'static str), &[TicksByCause; Stage::ALL.len()])| {
         let orders = shared(one_of);
         let mut sum = TicksByCause::default();
-        stages.iter().for_each(|parts| sum.add(parts));
+        stages.iter().for_each(|parts| add_ticks(&mut sum, parts));
         let stages =
             engine_stages().map(|(index, stage)| (stage.name().to_owned(), ns(&stages[index]))).collect();
         TailShare { fraction: of.into(), orders, causes_ns: ns(&sum), stages }
@@ -307,7 +300,7 @@ fn thread_pauses(traces: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -
         logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
     if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
         for span in traces.spans() {
-            if let Some(cutter) = cutters.get_mut(span.receiver) {
+            if let Some(cutter) = cutters.get_mut(usize::from(span.receiver)) {
                 cutter.stamp(span.to);
             }
         }

@@ -1,5 +1,6 @@
 //! The slowest orders of each strategy by cause, in runs that distinguish strategies.
 
+use super::attribute::add_ticks;
 use super::traces::OrderTraces;
 use super::{NanosByCause, TicksByCause};
 use crate::radix_select::BitSet;
@@ -35,11 +36,11 @@ impl StrategyTails {
 
     /// Adds a stage of an order to the totals of its strategy.
     #[inline]
-    pub fn record(&mut self, order: usize, traces: &OrderTraces<'_>, parts: &TicksByCause) {
-        if self.is_slow.get(order)
+    pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, parts: &TicksByCause) {
+        if self.is_slow.get(order as usize)
             && let Some(sum) = self.ticks.get_mut(usize::from(traces.strategy_of(order)))
         {
-            sum.add(parts);
+            add_ticks(sum, parts);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tests of the attribution rule on simulated runs with known causes: a sender, a receiver that
 //! serves in order, and stalls at known times.
 
+use super::attribute::add_ticks;
 use super::*;
 use proptest::prelude::*;
 use protocol::stamps::{Gap, KernelEvents};
@@ -100,7 +101,7 @@ impl SimulatedRun {
         let mut all = Vec::new();
         let (mut free, mut sleeps) = (0, self.sleeps.clone());
         let sent = self.sent();
-        for (order, ((due, sent), service)) in self.due.iter().zip(&sent).zip(&self.service).enumerate() {
+        for (order, ((due, sent), service)) in (0..).zip(self.due.iter().zip(&sent).zip(&self.service)) {
             let comes = sent + HOP;
             let taken = match self.wakes.filter(|_| comes > free + POLL_TICKS) {
                 Some(takes) => {
@@ -141,11 +142,9 @@ impl SimulatedRun {
     fn explain(&self, forgets_backlog: bool) -> Vec<(TicksByCause, bool)> {
         let (passages, gaps) = self.run();
         let absent = [0, 1].map(|thread: usize| {
-            let mut stamps: Vec<u64> =
-                passages.iter().filter(|p| p.receiver == thread).map(|p| p.to).collect();
-            stamps.sort_unstable();
+            let own = passages.iter().filter(|passage| usize::from(passage.receiver) == thread);
             let [gaps, sleeps] = &gaps[thread];
-            pauses(gaps, sleeps, &stamps, LONGEST)
+            pauses(gaps, sleeps, &sorted(own.map(|passage| passage.to).collect()), LONGEST)
         });
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
@@ -153,11 +152,12 @@ impl SimulatedRun {
             AttributionParams { usual, max_service: LONGEST, horizon, ignores_backlog: forgets_backlog };
         let mut all = vec![(TicksByCause::default(), false); self.due.len()];
         attribute(passages, all.len(), absent.into(), &rules, |passage, parts, touched| {
-            assert_eq!(parts.total(), passage.to - passage.from, "{passage:?}: {parts:?}");
+            assert_eq!(total(parts), passage.to - passage.from, "{passage:?}: {parts:?}");
+            let (sum, is_touched) = &mut all[passage.order as usize];
             if passage.stage.is_some() {
-                all[passage.order].0.add(parts);
+                add_ticks(sum, parts);
             }
-            all[passage.order].1 = touched;
+            *is_touched = touched;
         });
         all
     }
@@ -179,10 +179,29 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
+fn total(parts: &TicksByCause) -> u64 {
+    parts.iter().sum()
+}
+
+/// Returns the times of all orders, or of the untouched ones, in ascending order.
+fn times(explained: &[(TicksByCause, bool)], only_untouched: bool) -> Vec<u64> {
+    let chosen = explained.iter().filter(|(_, touched)| !(only_untouched && *touched));
+    sorted(chosen.map(|(parts, _)| total(parts)).collect())
+}
+
+/// Checks that these quantiles are those of the run without stalls.
+#[track_caller]
+fn assert_match(found: &[u64], quiet: &[u64], shares: &[f64]) {
+    for share in shares {
+        let wanted = interval(quiet, *share);
+        assert!(wanted.contains(&at(found, *share)), "{share}: {} not in {wanted:?}", at(found, *share));
+    }
+}
+
 /// Half load, so that orders queue, with eight stalls of 4 ms; and the round trips without them.
 fn stalled() -> (SimulatedRun, Vec<u64>) {
     let quiet = SimulatedRun::poisson(200_000, 2_000.0, 1_000);
-    let times = sorted(quiet.explain(false).into_iter().map(|(parts, _)| parts.total()).collect());
+    let times = times(&quiet.explain(false), false);
     let stalls = (1..=8).map(|stall| (stall * 40_000_000, stall * 40_000_000 + 4_000_000)).collect();
     (SimulatedRun { stalls, ..quiet }, times)
 }
@@ -191,34 +210,19 @@ fn stalled() -> (SimulatedRun, Vec<u64>) {
 fn stall_free_percentiles_match_run_without_stalls() {
     let (made, quiet) = stalled();
     let explained = made.explain(false);
-    let all = sorted(explained.iter().map(|(parts, _)| parts.total()).collect());
-    let free =
-        sorted(explained.iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect());
+    let [all, free] = [false, true].map(|only_untouched| times(&explained, only_untouched));
     assert!(at(&all, 0.99) > 100 * at(&quiet, 0.99), "the stalls are seen");
-    for share in [0.5, 0.9, 0.99, 0.999] {
-        let wanted = interval(&quiet, share);
-        assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
-    }
+    assert_match(&free, &quiet, &[0.5, 0.9, 0.99, 0.999]);
     let taken_out = 1.0 - free.len() as f64 / all.len() as f64;
     // A stall of 4 ms at half load takes as long again to drain: 16 of 100 ms, and the busy period
     // that follows.
     assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
-}
-
-#[test]
-fn broken_attribution_rules_are_detected() {
-    let (made, quiet) = stalled();
     let wanted = interval(&quiet, 0.999);
-    let forgetful = made.explain(true);
-    let free = sorted(
-        forgetful.into_iter().filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect(),
-    );
-    assert!(at(&free, 0.999) > *wanted.end(), "backlog was left in");
-    // Excluding slow orders also removes real queueing.
+    // Broken rules: backlog is left in, or slow orders are taken out and with them real queueing.
+    assert!(at(&times(&made.explain(true), true), 0.999) > *wanted.end());
     let limit = at(&quiet, 0.99);
-    let flattering =
-        made.explain(false).into_iter().map(|(parts, _)| parts.total()).filter(|time| *time <= limit);
-    assert!(at(&sorted(flattering.collect()), 0.999) < *wanted.start(), "queueing was taken out");
+    let flattering: Vec<u64> = all.into_iter().filter(|time| *time <= limit).collect();
+    assert!(at(&flattering, 0.999) < *wanted.start());
 }
 
 /// A sender that pauses eight times and then sends everything due in one burst, faster than the
@@ -227,18 +231,11 @@ fn broken_attribution_rules_are_detected() {
 fn burst_after_paused_sender_is_attributed_to_machine() {
     let (made, quiet) = stalled();
     let made = SimulatedRun { late: made.stalls, stalls: Vec::new(), ..made };
-    let of = |made: &SimulatedRun| {
-        let explained = made.explain(false).into_iter();
-        sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
-    };
-    let free = of(&made);
-    for share in [0.5, 0.9, 0.99, 0.999] {
-        let wanted = interval(&quiet, share);
-        assert!(wanted.contains(&at(&free, share)), "{share}: {} not in {wanted:?}", at(&free, share));
-    }
+    let free = times(&made.explain(false), true);
+    assert_match(&free, &quiet, &[0.5, 0.9, 0.99, 0.999]);
     assert!(free.len() as f64 > 0.75 * quiet.len() as f64, "only what the burst touched: {}", free.len());
     // A rule that ignores the due times attributes the burst to the load.
-    let forgetful = of(&SimulatedRun { ignores_due: true, ..made });
+    let forgetful = times(&SimulatedRun { ignores_due: true, ..made }.explain(false), true);
     assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
 }
 
@@ -253,10 +250,10 @@ fn each_injected_cause_is_attributed() {
         ..SimulatedRun::default()
     };
     let found = made.explain(false);
-    let of = |order: usize, cause| found[order].0.get(cause);
+    let of = |order: usize, cause| found[order].0[cause as usize];
     let touched: Vec<bool> = found.iter().map(|(_, touched)| *touched).collect();
     assert_eq!(touched, [false, false, true, true]);
-    assert_eq!(found[0].0, TicksByCause([0, 0, 0, 0, HOP + 400, 0, 0]));
+    assert_eq!(found[0].0, [0, 0, 0, 0, HOP + 400, 0, 0]);
     assert_eq!(of(1, Cause::Queueing), 360, "until the first was served");
     assert_eq!((of(2, Cause::Machine), of(2, Cause::Backlog)), (6_000, 0));
     assert_eq!((of(3, Cause::Machine), of(3, Cause::Backlog)), (5_990, 400));
@@ -265,33 +262,46 @@ fn each_injected_cause_is_attributed() {
     }
 }
 
-#[test]
-fn sender_pause_before_push_is_attributed_to_machine() {
+/// Attributes the time of one order, from its push at 100 until it is taken at `taken`.
+fn explain_push(taken: u64, sender: Pause, receiver: Vec<Pause>) -> (TicksByCause, bool) {
     let passage =
         |stage, from, to, sender, receiver| StageSpan { order: 0, stage, from, to, sender, receiver };
-    let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_000, 0, 1)];
+    let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, taken, 0, 1)];
     let rules = AttributionParams {
         usual: vec![60],
         max_service: LONGEST,
         horizon: u64::MAX,
         ..AttributionParams::default()
     };
-    let explain = |absent: Pause| {
-        let mut found = None;
-        attribute(passages, 1, vec![vec![absent], Vec::new()], &rules, |_, parts, touched| {
-            found = Some((*parts, touched))
-        });
-        found.unwrap()
-    };
-    let (parts, touched) = explain(Pause { from: 100, to: 8_900, cause: PauseCause::OffCpu });
-    assert_eq!((parts.get(Cause::Machine), parts.get(Cause::Memory), touched), (8_800, 40, true));
-    let (parts, _) = explain(Pause { from: 100, to: 8_900, cause: PauseCause::PageFault });
-    assert_eq!(parts.get(Cause::Memory), 8_840);
+    let mut found = None;
+    attribute(passages, 1, vec![vec![sender], receiver], &rules, |_, parts, touched| {
+        found = Some((*parts, touched));
+    });
+    found.unwrap()
+}
+
+/// A pause of the sender before its push has priority over everything that the receiver does.
+#[test]
+fn sender_pause_before_push_precedes_receiver() {
+    let of = |parts: TicksByCause, cause| parts[cause as usize];
+    let paused = |from, to, cause| explain_push(9_000, Pause { from, to, cause }, Vec::new());
+    let (parts, touched) = paused(100, 8_900, PauseCause::OffCpu);
+    assert_eq!((of(parts, Cause::Machine), of(parts, Cause::Memory), touched), (8_800, 40, true));
+    assert_eq!(of(paused(100, 8_900, PauseCause::PageFault).0, Cause::Memory), 8_840);
     // It resumed after the order had been taken, so it had pushed before; or it paused after a
     // later stamp.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
-        let (parts, touched) = explain(Pause { from, to, cause: PauseCause::OffCpu });
-        assert_eq!((parts.get(Cause::Unexplained), touched), (8_840, false));
+        let (parts, touched) = paused(from, to, PauseCause::OffCpu);
+        assert_eq!((of(parts, Cause::Unexplained), touched), (8_840, false));
+    }
+    // A sender that sleeps after its push delays no order.
+    for (cause, machine, wake_up, is_touched) in
+        [(PauseCause::OffCpu, 7_900, 1_000, true), (PauseCause::Sleep, 0, 8_900, false)]
+    {
+        let slept = Pause { from: 50, to: 9_000, cause: PauseCause::Sleep };
+        let (parts, touched) = explain_push(9_100, Pause { from: 100, to: 8_000, cause }, vec![slept]);
+        let found = [Cause::Machine, Cause::WakeUp, Cause::Usual].map(|cause| of(parts, cause));
+        assert_eq!((found, touched), ([machine, wake_up, 60], is_touched), "{cause:?}");
     }
 }
 
@@ -317,7 +327,7 @@ fn wrong_about_sleeps(sleep_logging: SleepLogging) -> Option<String> {
         ([6_000, 6_000, 0, 0, 0], true),
         ([0, 4_000, 0, 400, 0], true),
     ];
-    let of = |(parts, touched): &(TicksByCause, bool)| (causes.map(|cause| parts.get(cause)), *touched);
+    let of = |(parts, touched): &(TicksByCause, bool)| (causes.map(|cause| parts[cause as usize]), *touched);
     let found: Vec<_> = found.iter().map(of).collect();
     (found != wanted).then(|| format!("{found:?}"))
 }
@@ -330,58 +340,21 @@ fn voluntary_sleep_is_not_attributed_to_machine() {
     }
 }
 
-/// A pause of the sender before its push has priority over everything that the receiver does.
-#[test]
-fn sender_gap_precedes_receiver_sleep() {
-    let passage =
-        |stage, from, to, sender, receiver| StageSpan { order: 0, stage, from, to, sender, receiver };
-    let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, 9_100, 0, 1)];
-    let rules = AttributionParams {
-        usual: vec![60],
-        max_service: LONGEST,
-        horizon: u64::MAX,
-        ..AttributionParams::default()
-    };
-    let absent = |why| Pause { from: 100, to: 8_000, cause: why };
-    let explain = |sender: PauseCause| {
-        let mut found = None;
-        let slept = Pause { from: 50, to: 9_000, cause: PauseCause::Sleep };
-        attribute(passages, 1, vec![vec![absent(sender)], vec![slept]], &rules, |_, parts, touched| {
-            found =
-                Some((parts.get(Cause::Machine), parts.get(Cause::WakeUp), parts.get(Cause::Usual), touched));
-        });
-        found.unwrap()
-    };
-    assert_eq!(explain(PauseCause::OffCpu), (7_900, 1_000, 60, true));
-    // A sender that sleeps after its push delays no order.
-    assert_eq!(explain(PauseCause::Sleep), (0, 8_900, 60, false));
-}
-
 /// A receiver that sleeps whenever it has nothing to do, with and without stalls: the rule excludes
 /// stalls and keeps sleeps.
 #[test]
 fn stall_free_figures_keep_sleeps() {
     let (made, _) = stalled();
     let made = SimulatedRun { wakes: Some(5_000), ..made };
-    let quiet = SimulatedRun { stalls: Vec::new(), ..made.clone() };
-    let slept = quiet.explain(false);
+    let slept = SimulatedRun { stalls: Vec::new(), ..made.clone() }.explain(false);
     assert!(slept.iter().all(|(_, touched)| !touched), "a sleep touches nobody");
-    let share =
-        slept.iter().filter(|(parts, _)| parts.get(Cause::WakeUp) > 0).count() as f64 / slept.len() as f64;
-    assert!((0.15..0.9).contains(&share), "{share}");
-    let quiet = sorted(slept.into_iter().map(|(parts, _)| parts.total()).collect());
-    let free = |sleep_logging| {
-        let explained = SimulatedRun { sleep_logging, ..made.clone() }.explain(false).into_iter();
-        sorted(explained.filter(|(_, touched)| !touched).map(|(parts, _)| parts.total()).collect())
-    };
-    let ours = free(SleepLogging::Slept);
-    for share in [0.5, 0.9, 0.99] {
-        let wanted = interval(&quiet, share);
-        assert!(wanted.contains(&at(&ours, share)), "{share}: {} not in {wanted:?}", at(&ours, share));
-    }
+    let woken = slept.iter().filter(|(parts, _)| parts[Cause::WakeUp as usize] > 0).count();
+    assert!((0.15..0.9).contains(&(woken as f64 / slept.len() as f64)), "{woken}");
+    let quiet = times(&slept, false);
+    let free = |sleep_logging| times(&SimulatedRun { sleep_logging, ..made.clone() }.explain(false), true);
+    assert_match(&free(SleepLogging::Slept), &quiet, &[0.5, 0.9, 0.99]);
     // A rule that attributes sleeps to the machine also excludes their cost.
-    let flattering = free(SleepLogging::Gaps);
-    assert!(at(&flattering, 0.9) < *interval(&quiet, 0.9).start());
+    assert!(at(&free(SleepLogging::Gaps), 0.9) < *interval(&quiet, 0.9).start());
 }
 
 proptest! {
@@ -407,17 +380,18 @@ proptest! {
         let found = made.explain(false);
         if made.stalls.is_empty() && made.late.is_empty() {
             for (parts, touched) in found {
-                prop_assert!(!touched && parts.get(Cause::Machine) == 0 && parts.get(Cause::Backlog) == 0);
+                let by_machine = parts[Cause::Machine as usize] + parts[Cause::Backlog as usize];
+                prop_assert!(!touched && by_machine == 0);
             }
         }
     }
 
     #[test]
     fn arbitrary_spans_do_not_panic(
-        ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_usize..3, 0_usize..3, prop::option::of(0_usize..2)), 1..40),
+        ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_u16..3, 0_u16..3, prop::option::of(0_u8..2)), 1..40),
         gaps in prop::collection::vec((0_u64..1_200, 0_u64..u64::MAX, 0_u8..16), 0..6),
     ) {
-        let mut passages: Vec<StageSpan> = ends.iter().enumerate().map(|(order, (a, b, sender, receiver, stage))| StageSpan {
+        let mut passages: Vec<StageSpan> = (0..).zip(&ends).map(|(order, (a, b, sender, receiver, stage))| StageSpan {
             order, stage: *stage, from: *a.min(b), to: *a.max(b), sender: *sender, receiver: *receiver,
         }).collect();
         passages.sort_by_key(|passage| passage.to);
@@ -428,7 +402,7 @@ proptest! {
         let rules = AttributionParams { usual: vec![10, 20], max_service: 50, horizon: 2_000, ..AttributionParams::default() };
         let mut wrong = Vec::new();
         attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {
-            if passage.stage.is_some() && parts.total() != passage.to - passage.from {
+            if passage.stage.is_some() && total(parts) != passage.to - passage.from {
                 wrong.push((*passage, *parts));
             }
         });

@@ -83,12 +83,12 @@ impl OrderTrace<'_> {
             _ => stamps[stamp],
         };
         StageSpan {
-            order: self.order as usize,
-            stage: is_ours.then_some(before),
+            order: self.order,
+            stage: is_ours.then_some(before as u8),
             from: began.min(stamps[stamp]),
             to: stamps[stamp],
-            sender: self.threads[before].into(),
-            receiver: self.threads[stamp].into(),
+            sender: self.threads[before],
+            receiver: self.threads[stamp],
         }
     }
 }
@@ -218,9 +218,9 @@ impl<'a> OrderTraces<'a> {
     }
 
     /// Returns the strategy of the order with this index.
-    pub fn strategy_of(&self, order: usize) -> u16 {
-        let behind = self.blocks.partition_point(|block| block.order as usize <= order);
-        self.blocks.get(behind.saturating_sub(1)).map_or(0, |block| block.first.strategy())
+    pub fn strategy_of(&self, order: u32) -> u16 {
+        let after = self.blocks.partition_point(|block| block.order <= order);
+        self.blocks.get(after.saturating_sub(1)).map_or(0, |block| block.first.strategy())
     }
 
     /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0
@@ -266,58 +266,20 @@ impl<'a> OrderTraces<'a> {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
-            // Each stamp ascends with the orders: a sort that detects such runs is fast.
-            let mut ends: [Vec<PackedSpan>; PATH.len()] = Default::default();
+            let mut ends: [Vec<StageSpan>; PATH.len()] = Default::default();
             for trace in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
                 for (stamp, (ends, at)) in ends.iter_mut().zip(trace.row.stamps()).enumerate() {
                     if part.contains(&slot(at)) {
-                        ends.push(PackedSpan::new(&trace.span(stamp), stamp));
+                        ends.push(trace.span(stamp));
                     }
                 }
             }
             let mut ends = ends.concat();
-            ends.sort_by_key(|end| (end.to, end.order, end.stamp));
-            ends.into_iter().map(PackedSpan::into_span)
+            // Each stamp ascends with the orders: a sort that detects such runs is fast. It is
+            // stable, so an order's spans that end at one time stay in path order.
+            ends.sort_by_key(|span| (span.to, span.order));
+            ends
         })
-    }
-}
-
-/// A span in 32 bytes, for sorting.
-#[derive(Clone, Copy)]
-struct PackedSpan {
-    from: u64,
-    to: u64,
-    order: u32,
-    sender: u16,
-    receiver: u16,
-    stamp: u8,
-    is_engine_stage: bool,
-}
-
-const _: () = assert!(size_of::<PackedSpan>() == 32);
-
-impl PackedSpan {
-    fn new(span: &StageSpan, stamp: usize) -> Self {
-        Self {
-            from: span.from,
-            to: span.to,
-            order: span.order as u32,
-            sender: span.sender as u16,
-            receiver: span.receiver as u16,
-            stamp: stamp as u8,
-            is_engine_stage: span.stage.is_some(),
-        }
-    }
-
-    fn into_span(self) -> StageSpan {
-        StageSpan {
-            order: self.order as usize,
-            stage: self.is_engine_stage.then(|| usize::from(self.stamp) - 1),
-            from: self.from,
-            to: self.to,
-            sender: self.sender.into(),
-            receiver: self.receiver.into(),
-        }
     }
 }
 

@@ -10,7 +10,6 @@ use crate::summary::Measure;
 use crate::summary::figures::to_ns;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of listed stalls.
 const MAX_LISTED: usize = 12;
 /// Minimum threshold: a faster hand-off is not a stall, however fast the others were.
 const MIN_STALL_NS: u64 = 100_000;
@@ -39,7 +38,6 @@ pub struct Stall {
     pub stage: String,
 }
 
-/// An interval in ticks.
 #[derive(Clone, Copy, Debug)]
 struct StalledInterval {
     from: u64,
@@ -151,19 +149,11 @@ mod tests {
         }
         assert!(stalls.found.len() < COMPACT_AT);
         for number in 0..100 {
-            stalls.add(interval(
-                1 << (20 + number / 3),
-                (1 << (20 + number / 3)) + 11 + number,
-                Measure::Stage(Stage::Return),
-            ));
+            let from = 1 << (20 + number / 3);
+            stalls.add(interval(from, from + 11 + number, Measure::Stage(Stage::Return)));
         }
         let (total, _, listed) = stalls.finish(0, 1.0);
         assert_eq!((total, listed.len()), (35, MAX_LISTED));
         assert!(listed.is_sorted_by_key(|stall| stall.at_ns));
-    }
-
-    #[test]
-    fn stall_threshold_is_far_above_median() {
-        assert_eq!([0, 9_999, 50_000].map(threshold_ns), [100_000, 100_000, 500_000]);
     }
 }

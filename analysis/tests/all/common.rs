@@ -5,6 +5,7 @@ use analysis::document::Document;
 use analysis::evaluation::evaluate;
 use analysis::merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
 use analysis::record::RunRecord;
+use analysis::report::{csv, markdown};
 use analysis::summary::{Figures, Summary, summarize};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
@@ -41,40 +42,46 @@ pub fn scribbled(
     merge(folder.path(), &fixture.record, |_, _| {})
 }
 
-/// Overwrites bytes of a file.
+/// Cuts a log and overwrites bytes of it; those past its end are ignored.
+pub fn damage(bytes: &mut Vec<u8>, cut: usize, scribbles: &[(usize, u8)]) {
+    bytes.truncate(cut);
+    for (index, byte) in scribbles {
+        if let Some(old) = bytes.get_mut(*index) {
+            *old = *byte;
+        }
+    }
+}
+
+/// Returns the report of a run as CSV and as Markdown.
+pub fn exported(summary: &Summary) -> [String; 2] {
+    let (mut table, mut document) = (Vec::new(), Vec::new());
+    csv(summary, &mut table).unwrap();
+    markdown(summary, &mut document).unwrap();
+    [table, document].map(|bytes| String::from_utf8(bytes).unwrap())
+}
+
 pub fn scribble_on(path: &Path, scribble: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     scribble(&mut bytes);
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Writes a run and summarizes it.
 pub fn summary(fixture: &Fixture) -> Summary {
-    summary_of(fixture.write().path())
+    let merged = run(fixture);
+    summarize(&fixture.record, &merged, &Figures::measure(&merged, NS_PER_TICK))
 }
 
-/// Summarizes the run in a folder.
-pub fn summary_of(folder: &Path) -> Summary {
-    let record = RunRecord::read(folder).unwrap();
-    let merged = merge(folder, &record, |_, _| {}).unwrap();
-    let figures = Figures::measure(&merged, NS_PER_TICK);
-    summarize(&record, &merged, &figures)
-}
-
-/// Writes a run to a folder and evaluates it.
 pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {
     let folder = tempfile::Builder::new().prefix("bulkhead-test-").tempdir().unwrap();
     let summary = evaluate_into(folder.path(), fixture);
     (folder, summary)
 }
 
-/// Writes a run into a folder and evaluates it.
 pub fn evaluate_into(folder: &Path, fixture: &Fixture) -> Summary {
     fixture.write_to(folder);
     evaluate(folder, &fixture.record, |_| {}).unwrap()
 }
 
-/// Returns the kinds of the merge's violations, in its order.
 pub fn kinds(merged: &MergedRun) -> Vec<ViolationKind> {
     merged.violations.iter().map(|violation| violation.kind).collect()
 }
@@ -102,7 +109,6 @@ pub fn check_each(honest: impl Fn() -> Fixture, ways: &[(ViolationKind, &str, De
     }
 }
 
-/// Checks that every order is in exactly one category.
 #[track_caller]
 pub fn all_accounted(orders: &OrderCounts) {
     let sum = orders.returned + orders.rejected + orders.cancelled + orders.orphaned + orders.lost;

@@ -20,6 +20,7 @@ fn damaged_histograms_are_read_or_refused() {
     assert_eq!(read(&whole), None);
     for (bytes, words) in [
         (&b"Tag=submit,0.0,1.0,1.0,*\n"[..], "entry 1"),
+        (b"Tag=submit,0.0,1.0,1.0,AAAA\n", "entry 1"),
         (b"", "no histogram"),
         (b"\xFF\xFE\xFD", "launcher report"),
     ] {

@@ -12,7 +12,6 @@ pub fn golden_file<D: Document>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
 }
 
-/// Returns the document in the golden file.
 pub fn golden<D: Document>() -> D {
     D::read(golden_file::<D>().parent().unwrap()).unwrap()
 }

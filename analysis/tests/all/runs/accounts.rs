@@ -41,14 +41,12 @@ fn found(merged: &MergedRun) -> (Vec<ViolationKind>, String) {
     (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
 }
 
-/// Introduces a defect in an honest run with fills.
 fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(FILLS);
     spoil(&mut fixture);
     found(&run(&fixture))
 }
 
-/// Changes both records of an order's fill.
 fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
     let (thread, index) = run.find(Point::FillQuantity, ID);
     run.logs[thread][index..index + 2].iter_mut().for_each(change);
@@ -66,10 +64,10 @@ fn forged_fill_records_are_detected() {
             run.remove(Point::FillPrice, ID);
         }),
         (&[Fill, Position], "order 7: the fill of report 0 has no price", |run| {
-            run.remove(Point::FillPrice, ID);
+            run.remove(Point::FillPrice, ID)
         }),
         (&[Fill, Position], "order 7: a price of report 0, which has no fill", |run| {
-            run.remove(Point::FillQuantity, ID);
+            run.remove(Point::FillQuantity, ID)
         }),
         (&[Fill], "order 7: report 0 is filled twice", |run| {
             let (thread, index) = run.find(Point::FillQuantity, ID);
@@ -94,7 +92,7 @@ fn forged_fill_records_are_detected() {
 fn fill_counts_for_its_instrument() {
     let sequence = (0..20).find(|sequence| fill_of(2 * sequence + 1).0 == 1).unwrap();
     let id = OrderId::new(1, 0, sequence);
-    assert_eq!(spoiled(|run| _ = run.remove(Point::Instrument, id)).0, [Position]);
+    assert_eq!(spoiled(|run| run.remove(Point::Instrument, id)).0, [Position]);
     assert_eq!(spoiled(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
 }
 

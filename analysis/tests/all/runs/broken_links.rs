@@ -27,7 +27,7 @@ use system::work::TimedWork;
 
 /// The defect that a link applies to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Defect {
+pub(super) enum Defect {
     None,
     Doubles,
     Loses,
@@ -88,7 +88,6 @@ impl Consumer for Broken {
     }
 }
 
-/// An agent with its thread's segment.
 struct Actor {
     agent: Box<dyn Agent<VirtualClock>>,
     cycle: Cycle<VirtualClock>,
@@ -130,8 +129,7 @@ impl Strategy for Metronome {
 /// Returns the agents of the fixture's run, in the order of its plan's threads.
 fn actors<V: Venue + 'static>(
     clock: &VirtualClock,
-    submit_defect: Defect,
-    completion_defect: Defect,
+    [submit_defect, completion_defect]: [Defect; 2],
     venue: impl Fn() -> V,
 ) -> Vec<Actor> {
     let rings = |count: u16| -> (Vec<spsc::Producer>, Vec<spsc::Consumer>) {
@@ -168,19 +166,17 @@ fn actors<V: Venue + 'static>(
     actors
 }
 
-fn play(submit: Defect, completion: Defect) -> MergedRun {
-    play_at(submit, completion, || DelayVenue::with_capacity(InFull, 64))
+fn play(links: [Defect; 2]) -> MergedRun {
+    play_with(links, || DelayVenue::with_capacity(InFull, 64))
 }
 
-/// Plays the run with sound links and these venues.
-pub(super) fn play_with<V: Venue + 'static>(venue: impl Fn() -> V) -> MergedRun {
-    play_at(Defect::None, Defect::None, venue)
-}
+pub(super) const SOUND: [Defect; 2] = [Defect::None; 2];
 
-/// Runs the agents to the end, or until no progress is possible, and merges the logs.
-fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl Fn() -> V) -> MergedRun {
+/// Runs the agents to the end, or until no progress is possible, and merges the logs. `links` are
+/// submit and completion.
+pub(super) fn play_with<V: Venue + 'static>(links: [Defect; 2], venue: impl Fn() -> V) -> MergedRun {
     let clock = VirtualClock::default();
-    let mut actors = actors(&clock, submit, completion, venue);
+    let mut actors = actors(&clock, links, venue);
     let mut random = 12_345u64;
     for step in 0..60_000u64 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -193,11 +189,8 @@ fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl F
     }
     let fixture = Fixture::new(SHAPE);
     let plan = &fixture.record.plan;
-    assert_eq!(
-        plan.thread_of(Role::Orchestrator),
-        Some(usize::from(SHAPE.strategies)),
-        "as actors are built"
-    );
+    let engine = plan.thread_of(Role::Orchestrator);
+    assert_eq!(engine, Some(usize::from(SHAPE.strategies)), "as actors are built");
     let mut logs = Vec::new();
     for (thread, Actor { agent, cycle, segment }) in actors.iter_mut().enumerate() {
         agent.seal(&mut cycle.log);
@@ -218,7 +211,7 @@ fn play_at<V: Venue + 'static>(submit: Defect, completion: Defect, venue: impl F
 
 #[test]
 fn sound_links_have_no_violations() {
-    let merged = play(Defect::None, Defect::None);
+    let merged = play(SOUND);
     assert_eq!(merged.violations, []);
     assert_eq!((merged.orders.returned, merged.measured().count()), (200, 200));
 }
@@ -233,8 +226,8 @@ fn every_link_defect_is_detected() {
         (Defect::Tears, ViolationKind::Checksum, ViolationKind::Checksum),
     ] {
         for (link, merged, kind) in [
-            ("submit", play(defect, Defect::None), submit),
-            ("completion", play(Defect::None, defect), completion),
+            ("submit", play([defect, Defect::None]), submit),
+            ("completion", play([Defect::None, defect]), completion),
         ] {
             assert!(kinds(&merged).contains(&kind), "{link} {defect:?}: {:?}", merged.violations);
         }

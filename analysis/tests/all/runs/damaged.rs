@@ -1,6 +1,6 @@
 //! Damaged folders: logs that are truncated, missing, swapped or overwritten.
 
-use crate::common::{all_accounted, scribbled};
+use crate::common::{all_accounted, damage, scribbled};
 use crate::fixture::{Fixture, Shape};
 use analysis::merge::merge;
 use proptest::prelude::*;
@@ -40,14 +40,7 @@ proptest! {
     ) {
         let fixture = Fixture::new(Shape::PLAIN);
         let name = fixture.record.plan.threads[file].name.clone();
-        let merged = scribbled(&fixture, &name, |bytes| {
-            bytes.truncate(cut.unwrap_or(usize::MAX));
-            for (index, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(index) {
-                    *old = byte;
-                }
-            }
-        });
+        let merged = scribbled(&fixture, &name, |bytes| damage(bytes, cut.unwrap_or(usize::MAX), &scribbles));
         if let Ok(merged) = merged {
             all_accounted(&merged.orders);
         }

@@ -19,14 +19,12 @@ const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period:
 /// Time at which strategy 1 sends its order 20 (from 0), in ticks since the start.
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
-/// Returns the run with these deaths.
 pub fn killed(deaths: &[StrategyDeath]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
 }
 
-/// Returns a run in which strategy 1 was killed.
 fn one_killed() -> Fixture {
     killed(&[StrategyDeath::new(1, T1_OF_20 + 50)])
 }
@@ -102,31 +100,29 @@ fn death_excuses_no_other_violation() {
                     f.remove(point, id);
                 }
             }),
-            (Kind::MissingPoint, "has no t6", |f| _ = f.remove(Point::OrchRecvCompletion, cancelled(f))),
+            (Kind::MissingPoint, "has no t6", |f| f.remove(Point::OrchRecvCompletion, cancelled(f))),
             (Kind::NeverSent, "strategy 1 order 19: t2 t3 t4", |f| {
-                f.remove(Point::StrategySend, OrderId::new(1, 0, 19));
+                f.remove(Point::StrategySend, OrderId::new(1, 0, 19))
             }),
             (
                 Kind::NotDead,
                 "strategy 0 order 5: ended as an order of the dead, yet its strategy lived",
                 |f| {
-                    let (thread, index) = f.find(Point::GatewayDone, OrderId::new(0, 0, 5));
-                    let done = f.logs[thread][index];
-                    f.logs[thread].insert(index, Record { point: Point::Cancelled, ..done });
+                    let id = OrderId::new(0, 0, 5);
+                    let done = *f.stamp(Point::GatewayDone, id);
+                    f.insert_at(Point::GatewayDone, id, 0, Record { point: Point::Cancelled, ..done });
                 },
             ),
             (Kind::NotDead, "yet a report was given to its strategy", |f| {
-                let (thread, index) = f.find(Point::OrchRecvCompletion, cancelled(f));
-                let taken = f.logs[thread][index];
-                f.logs[thread].insert(index + 1, Record { point: Point::OrchReturn, ..taken });
+                let id = cancelled(f);
+                let taken = *f.stamp(Point::OrchRecvCompletion, id);
+                f.insert_at(Point::OrchRecvCompletion, id, 1, Record { point: Point::OrchReturn, ..taken });
             }),
             (Kind::Lost, "strategy 2 order 20: sent and never returned", keep_back),
             (
                 Kind::NotInPlan,
                 "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1",
-                |f| {
-                    f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 2, 0), START));
-                },
+                |f| f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 2, 0), START)),
             ),
         ],
     );
@@ -216,27 +212,16 @@ pub fn mortal(epochs: u16) -> Fixture {
             epoch,
             pid: 4_001,
             cause: "signal 9 (SIGKILL)".into(),
-            quarantined: None,
-            fault_ns: None,
             detected_ns: ns,
             fenced_ns: ns + 100,
             repaired_ns: Some(ns + 200),
             restarted_ns: Some(ns + 500),
-            stayed_down: None,
+            ..Incident::default()
         }
     };
     fixture.record.incidents = (0..epochs - 1).map(incident).collect();
     fixture.counter("strategy-1", "sent", 2);
     fixture
-}
-
-#[test]
-fn thousand_epochs_are_merged() {
-    let merged = run(&mortal(1_000));
-    assert_eq!(merged.violations, []);
-    assert_eq!((merged.orders.sent, merged.orders.lost), (4_000, 0));
-    assert_eq!(merged.orders().filter(|(id, _)| id.epoch() == 999).count(), 2);
-    assert_eq!(merged.losses, vec![OrderLosses::default(); 999]);
 }
 
 proptest! {

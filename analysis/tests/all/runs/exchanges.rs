@@ -2,10 +2,10 @@
 //! logs.
 
 use super::merging::with_reports;
-use crate::common::{check_each, fault, kinds, only, run, summary};
+use crate::common::{check_each, exported, fault, kinds, only, run, summary};
 use crate::fixture::{Fixture, SESSION, Shape};
 use analysis::merge::ViolationKind as Kind;
-use analysis::report::{csv, markdown, terminal};
+use analysis::report::terminal;
 use analysis::summary::{Figures, Measure};
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, FaultTarget, Threading};
@@ -49,12 +49,8 @@ fn exchange_stages_sum_to_venue_service() {
 fn reports_show_exchange_stages_only_with_exchange() {
     let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
-        let (mut table, mut document) = (Vec::new(), Vec::new());
-        csv(&summary, &mut table).unwrap();
-        markdown(&summary, &mut document).unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let json = serde_json::to_string(&summary.exchange).unwrap();
-        [terminal(&summary, false), text(table), text(document), json]
+        let [table, document] = exported(&summary);
+        [terminal(&summary, false), table, document, serde_json::to_string(&summary.exchange).unwrap()]
     };
     let parts = ["session_out", "match", "session_back"];
     for text in outputs(BOOK) {
@@ -76,12 +72,6 @@ fn done(id: OrderId, detail: u8) -> Record {
     Record { point: Point::ExchangeDone, id, detail, value: 9_000_000 }
 }
 
-fn double(fixture: &mut Fixture, point: Point) {
-    let (thread, index) = fixture.find(point, ID);
-    let again = fixture.logs[thread][index];
-    fixture.logs[thread].push(again);
-}
-
 #[test]
 fn each_exchange_violation_is_detected_and_named() {
     let elsewhere = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
@@ -89,31 +79,35 @@ fn each_exchange_violation_is_detected_and_named() {
         honest,
         &[
             (Kind::MissingPoint, "strategy 1 order 7: has no exchange-recv", |f| {
-                f.remove(Point::ExchangeRecv, ID);
+                f.remove(Point::ExchangeRecv, ID)
             }),
             (Kind::MissingPoint, "strategy 1 order 7: has no exchange-done", |f| {
-                f.remove(Point::ExchangeDone, ID);
+                f.remove(Point::ExchangeDone, ID)
             }),
             (Kind::MissingPoint, "strategy 1 order 7: has no exchange-recv", |f| {
                 f.remove(Point::ExchangeRecv, ID);
                 f.remove(Point::ExchangeDone, ID);
             }),
             (Kind::TimeOrder, "strategy 1 order 7: exchange-recv before t4", |f| {
-                f.set(Point::ExchangeRecv, ID, |ticks| ticks - SESSION[0] - 1);
+                f.set(Point::ExchangeRecv, ID, |ticks| ticks - SESSION[0] - 1)
             }),
             (Kind::TimeOrder, "strategy 1 order 7: exchange-done before exchange-recv", |f| {
-                f.set(Point::ExchangeRecv, ID, |ticks| ticks + 3 * 50_050);
+                f.set(Point::ExchangeRecv, ID, |ticks| ticks + 3 * 50_050)
             }),
             (Kind::TimeOrder, "strategy 1 order 7: t5 before exchange-done", |f| {
-                f.set(Point::ExchangeDone, ID, |ticks| ticks + SESSION[1] + 1);
+                f.set(Point::ExchangeDone, ID, |ticks| ticks + SESSION[1] + 1)
             }),
-            (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| double(f, Point::ExchangeRecv)),
-            (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| double(f, Point::ExchangeDone)),
+            (Kind::Duplicate, "strategy 1 order 7: exchange-recv twice", |f| {
+                f.double(Point::ExchangeRecv, ID)
+            }),
+            (Kind::Duplicate, "strategy 1 order 7: exchange-done twice", |f| {
+                f.double(Point::ExchangeDone, ID)
+            }),
             // By the exchange of another venue, by a thread that is not an exchange, and for an
             // order that does not exist.
             (Kind::Misplaced, elsewhere, |f| {
                 for point in [Point::ExchangeRecv, Point::ExchangeDone] {
-                    let stamp = f.remove(point, ID);
+                    let stamp = f.take(point, ID);
                     f.push("exchange-0", stamp);
                 }
             }),
@@ -151,8 +145,8 @@ fn venue_fault_excuses_no_other_venue() {
             let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
             fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
             match spoils {
-                0 => _ = fixture.remove(Point::ExchangeRecv, ID),
-                1 => _ = fixture.remove(Point::ExchangeDone, ID),
+                0 => fixture.remove(Point::ExchangeRecv, ID),
+                1 => fixture.remove(Point::ExchangeDone, ID),
                 2 => fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000),
                 // A report that the gateway did not receive or rejected.
                 3 => fixture.push(&exchange, done(ID, 3)),

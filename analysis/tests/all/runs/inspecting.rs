@@ -1,6 +1,6 @@
 //! Tests of `inspect` on valid and damaged logs and folders.
 
-use crate::common::scribble_on;
+use crate::common::{damage, scribble_on};
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
@@ -20,7 +20,6 @@ fn show(path: &Path, options: Options) -> (String, anyhow::Result<()>) {
     (String::from_utf8(out).unwrap().replace(&folder.unwrap_or_default(), "RUN"), result)
 }
 
-/// Returns the output for a valid path.
 #[track_caller]
 fn shown(path: &Path, options: Options) -> String {
     let (text, result) = show(path, options);
@@ -223,14 +222,7 @@ proptest! {
     ) {
         let folder = folder();
         let path = folder.path().join("strategy-0.stamps");
-        scribble_on(&path, |bytes| {
-            bytes.truncate(cut);
-            for (index, byte) in scribbles {
-                if let Some(old) = bytes.get_mut(index) {
-                    *old = byte;
-                }
-            }
-        });
+        scribble_on(&path, |bytes| damage(bytes, cut, &scribbles));
         let format = [Format::Text, Format::Json, Format::Csv][format as usize];
         let _ = show(&path, Options { format, ..TEXT });
         let _ = show(folder.path(), Options { format, ..TEXT });
@@ -241,9 +233,7 @@ proptest! {
 #[test]
 fn order_stamped_twice_is_a_problem() {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    let (thread, index) = fixture.find(Point::OrchReturn, ORDER);
-    let twin = fixture.logs[thread][index];
-    fixture.logs[thread].push(twin);
+    fixture.double(Point::OrchReturn, ORDER);
     let (text, result) = show(fixture.write().path(), Options { order: Some(ORDER), ..TEXT });
     assert!(text.contains("problem: strategy 1 order 5: t7 twice"), "{text}");
     assert!(result.is_err());

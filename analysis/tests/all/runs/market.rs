@@ -1,10 +1,10 @@
 //! Market data: latencies from the write of a touch to the triggered order, and false triggers.
 
-use crate::common::{check_each, kinds, run, summary};
+use crate::common::{check_each, exported, kinds, run, summary};
 use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
 use analysis::inspect::{Options, inspect};
 use analysis::merge::{Trigger, ViolationKind as Kind};
-use analysis::report::{csv, terminal};
+use analysis::report::terminal;
 use analysis::summary::{Figures, Measure};
 use protocol::plan::{Isolation, Threading};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
@@ -47,13 +47,8 @@ fn only_triggered_orders_count() {
 fn reports_show_tick_to_trade_only_with_market_data() {
     let outputs = |shape| {
         let summary = summary(&Fixture::new(shape));
-        let mut table = Vec::new();
-        csv(&summary, &mut table).unwrap();
-        [
-            terminal(&summary, false),
-            String::from_utf8(table).unwrap(),
-            serde_json::to_string(&summary.market).unwrap(),
-        ]
+        let [table, _] = exported(&summary);
+        [terminal(&summary, false), table, serde_json::to_string(&summary.market).unwrap()]
     };
     let [text, table, json] = outputs(MARKET);
     assert!(text.contains("orders triggered 40"), "{text}");

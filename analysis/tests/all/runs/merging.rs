@@ -21,7 +21,6 @@ fn honest() -> Fixture {
     Fixture::new(Shape::PLAIN)
 }
 
-/// Introduces one defect in an honest run.
 fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> MergedRun {
     let mut fixture = honest();
     spoil(&mut fixture);
@@ -40,13 +39,6 @@ fn honest_run_is_counted_exactly() {
     let rejected: Vec<_> = merged.orders().filter_map(|(_, row)| row.reason()).collect();
     assert_eq!(rejected, [3; 8]);
     assert_eq!(merged.span.first_sent, START + 100);
-}
-
-#[test]
-fn shared_engine_is_joined_from_one_log() {
-    let merged = run(&Fixture::new(Shape { threading: Threading::Shared, ..Shape::PLAIN }));
-    assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
-    assert_eq!(merged.orders.returned, 40);
 }
 
 /// Orders name their venue at t4, so two gateways on one thread are distinguished.
@@ -152,41 +144,31 @@ fn each_further_report_defect_is_named() {
 }
 
 #[test]
-fn closed_pacing_has_no_due_times() {
-    let merged = run(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::PLAIN }));
-    assert_eq!((merged.violations.as_slice(), merged.measured().count()), (&[][..], 40));
-}
-
-#[test]
 fn each_violation_is_detected_and_named() {
     let far = "strategy 1 order 4294967295: t2, but the plan has 20 orders for it";
     check_each(
         honest,
         &[
-            (Kind::Duplicate, "strategy 1 order 7: t4 twice", |f| {
-                let (thread, index) = f.find(Point::GatewayRecv, ID);
-                let twin = f.logs[thread][index];
-                f.logs[thread].push(twin);
-            }),
+            (Kind::Duplicate, "strategy 1 order 7: t4 twice", |f| f.double(Point::GatewayRecv, ID)),
             (Kind::Gap, "strategy 1 order 7: never sent, though later ones were", |f| {
                 f.logs.iter_mut().for_each(|log| log.retain(|record| record.id != ID));
                 f.counter("strategy-1", "sent", 19);
             }),
             (Kind::NotInPlan, "strategy 9 order 1: the plan has no such strategy", |f| {
-                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(9, 0, 1), 1));
+                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(9, 0, 1), 1))
             }),
             (Kind::NotInPlan, "strategy 1 order 4000: t2, but the plan has 20 orders for it", |f| {
-                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, 4000), 1));
+                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, 4000), 1))
             }),
             (Kind::NotInPlan, far, |f| {
-                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, u64::MAX), 1));
+                f.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, u64::MAX), 1))
             }),
             (Kind::NeverSent, "strategy 1 order 7: t2 t3", |f| {
                 f.remove(Point::StrategySend, ID);
                 f.counter("strategy-1", "sent", 19);
             }),
             (Kind::Misplaced, "strategy 1 order 7: t8 stands in gateway-0.stamps", |f| {
-                f.push("gateway-0", stamp(Point::StrategyRecv, ID, START));
+                f.push("gateway-0", stamp(Point::StrategyRecv, ID, START))
             }),
             // Every hand-off is first in, first out. Which of the two completions comes first
             // depends on their delays.
@@ -196,26 +178,23 @@ fn each_violation_is_detected_and_named() {
             (Kind::DispatchOrder, "", |f| f.swap(Point::OrchDispatch, ID, NEXT)),
             (Kind::TimeOrder, "strategy 1 order 7: t1 before due", |f| f.set(Point::Due, ID, |t| t + 101)),
             (Kind::TimeOrder, "strategy 1 order 7: t5 before release", |f| {
-                f.set(Point::Release, ID, |t| t + 51);
+                f.set(Point::Release, ID, |t| t + 51)
             }),
-            (Kind::RejectedDispatched, "t3 t4", |f| {
-                let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
-                f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
-            }),
+            (Kind::RejectedDispatched, "t3 t4", reject),
             (Kind::LastReport, "strategy 1 order 7: its one report is not the last", |f| {
                 f.stamp(Point::GatewayDone, ID).detail = MORE;
             }),
             (Kind::RecordsDropped, "gateway-1: 1 records did not fit the log", |f| {
-                f.status("gateway-1", StatusField::RecordsDropped, 1);
+                f.status("gateway-1", StatusField::RecordsDropped, 1)
             }),
             (Kind::Counters, "counted 21 orders sent, its log has 20", |f| {
-                f.counter("strategy-0", "sent", 21);
+                f.counter("strategy-0", "sent", 21)
             }),
             (Kind::PeerFaults, "orchestrator: was handed 200 messages", |f| {
-                f.counter("orchestrator", "protocol-errors", 200);
+                f.counter("orchestrator", "protocol-errors", 200)
             }),
             (Kind::PeerFaults, "gateway-0", |f| f.counter("gateway-0", "protocol-errors", 1)),
-            (Kind::Lost, "7: sent and never returned; it has t1 t2 t3 t4 t5 due release", lose),
+            (Kind::Lost, "7: sent and never returned; it has t1 t2 t3 t4 t5 due release", |f| f.lose(ID)),
             (Kind::Checksum, "inbox of gateway-1: a log ends without its checksum", |f| {
                 let thread = f.thread("gateway-1");
                 f.sums[thread].remove(0);
@@ -224,29 +203,19 @@ fn each_violation_is_detected_and_named() {
     );
 }
 
-fn lose(fixture: &mut Fixture) {
-    for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
-        fixture.remove(point, ID);
-    }
+fn reject(fixture: &mut Fixture) {
+    fixture.insert_at(Point::OrchRecvSubmit, ID, 1, stamp(Point::Rejected, ID, 1));
 }
 
 #[test]
 fn orders_with_violations_are_counted() {
-    let twice = |f: &mut Fixture| {
-        let (thread, index) = f.find(Point::GatewayRecv, ID);
-        let twin = f.logs[thread][index];
-        f.logs[thread].push(twin);
-    };
-    assert_eq!(spoiled(twice).orders.duplicated, 1);
-    let orders = spoiled(|f| f.logs.iter_mut().for_each(|log| log.retain(|r| r.id != ID))).orders;
+    let counts = |spoil: Defect| spoiled(spoil).orders;
+    assert_eq!(counts(|f| f.double(Point::GatewayRecv, ID)).duplicated, 1);
+    let orders = counts(|f| f.logs.iter_mut().for_each(|log| log.retain(|r| r.id != ID)));
     assert_eq!((orders.sent, orders.returned), (39, 39));
-    let reject = |f: &mut Fixture| {
-        let (thread, index) = f.find(Point::OrchRecvSubmit, ID);
-        f.logs[thread].insert(index + 1, stamp(Point::Rejected, ID, 1));
-    };
-    let orders = spoiled(reject).orders;
+    let orders = counts(reject);
     assert_eq!((orders.returned, orders.rejected), (39, 1));
-    let orders = spoiled(lose).orders;
+    let orders = counts(|f| f.lose(ID));
     assert_eq!((orders.sent, orders.returned, orders.lost), (40, 39, 1));
 }
 
@@ -275,7 +244,7 @@ fn missing_stamp_is_named() {
     let path = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::GatewayRecv, Point::GatewayDone];
     let back = [Point::OrchRecvCompletion, Point::OrchReturn, Point::Due, Point::Release];
     for point in path.into_iter().chain(back) {
-        let found = only(&spoiled(|fixture| _ = fixture.remove(point, ID)));
+        let found = only(&spoiled(|fixture| fixture.remove(point, ID)));
         assert_eq!(found, (Kind::MissingPoint, format!("{NAME}has no {}", point.name())));
     }
 }
@@ -285,7 +254,7 @@ fn missing_stamp_is_named() {
 #[test]
 fn interrupted_run_can_lose_orders_and_checksums() {
     let ways: [Defect; 3] =
-        [lose, |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
+        [|f| f.lose(ID), |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
     for (number, spoil) in ways.into_iter().enumerate() {
         let merged = spoiled(|fixture| {
             spoil(fixture);

@@ -17,14 +17,11 @@ fn outage(gateway: u16) -> Outage {
         gateways: vec![gateway],
         pid: 77,
         cause: "signal 9 (SIGKILL)".into(),
-        fault_ns: None,
         detected_ns: 1,
         fenced_ns: 2,
         repaired_ns: Some(3),
         unknown: 1,
-        restarted_ns: None,
-        served_ns: None,
-        stayed_down: None,
+        ..Outage::default()
     }
 }
 
@@ -80,8 +77,8 @@ fn close(fixture: &mut Fixture, id: OrderId) {
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.stamp(point, id).detail = ENGINE_REPORT;
     }
-    let (thread, index) = fixture.find(Point::OrchReturn, id);
-    fixture.logs[thread].insert(index, stamp(Point::Rejected, id, Reject::VenueUnknown as u64));
+    let closed = stamp(Point::Rejected, id, Reject::VenueUnknown as u64);
+    fixture.insert_at(Point::OrchReturn, id, 0, closed);
 }
 
 #[test]
@@ -149,10 +146,7 @@ fn resumed_session_loses_no_fill() {
             let_sessions_resume(&mut fixture);
         }
         fixture.record.outages = vec![resumed()];
-        let id = victim(&fixture);
-        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
-            fixture.remove(point, id);
-        }
+        fixture.lose(victim(&fixture));
         let kinds = kinds(&run(&fixture));
         assert!(kinds.contains(&Kind::Lost), "{kinds:?}");
         // The synthetic engine's positions include all fills.
@@ -169,14 +163,14 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
             (Kind::RejectedDispatched, lived, |f| f.record.outages.clear()),
             (Kind::RejectedDispatched, lived, |f| f.record.outages = vec![outage(0)]),
             (Kind::RejectedDispatched, "yet it was not dispatched", |f| {
-                f.remove(Point::OrchDispatch, victim(f));
+                f.remove(Point::OrchDispatch, victim(f))
             }),
-            (Kind::MissingPoint, "has no t7", |f| _ = f.remove(Point::OrchReturn, victim(f))),
+            (Kind::MissingPoint, "has no t7", |f| f.remove(Point::OrchReturn, victim(f))),
         ],
     );
     // Nothing shows that the engine closed it, or its strategy never receives the report.
     let ways: [Defect; 2] =
-        [|f| _ = f.remove(Point::Rejected, victim(f)), |f| _ = f.remove(Point::StrategyRecv, victim(f))];
+        [|f| f.remove(Point::Rejected, victim(f)), |f| f.remove(Point::StrategyRecv, victim(f))];
     for spoil in ways {
         let mut fixture = died(false);
         spoil(&mut fixture);
@@ -190,9 +184,8 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
 fn closed_order_has_no_last_report() {
     let mut fixture = died(true);
     let id = victim(&fixture);
-    let (thread, index) = fixture.find(Point::Rejected, id);
-    let value = fixture.logs[thread][index + 1].value;
-    fixture.logs[thread].insert(index, stamp(Point::OrchRecvCompletion, id, value));
+    let returned = fixture.stamp(Point::OrchReturn, id).value;
+    fixture.insert_at(Point::Rejected, id, 0, stamp(Point::OrchRecvCompletion, id, returned));
     let (_, first) = only(&run(&fixture));
     assert!(first.contains("yet the engine had its last report"), "{first}");
 }

@@ -8,7 +8,6 @@ use protocol::status::LOG_OFFSET;
 use shm::memory::Region;
 use shm::sync::Ordering;
 
-/// Returns the records that `write` writes into a log.
 pub(super) fn written<const N: usize>(write: impl FnOnce(&mut StampLog)) -> [Record; N] {
     let segment = Region::heap(LOG_OFFSET + 2 * N + 2).words();
     write(&mut StampLog::new(&segment).with_sleep_records(9));

@@ -1,10 +1,10 @@
 //! Terminal report and exports: narrow, verdict first.
 
 use super::deaths::mortal;
-use crate::common::{fault, summary};
+use crate::common::{exported, fault, summary};
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use analysis::report::{DEFAULT_WIDTH, csv, markdown, terminal};
+use analysis::report::{DEFAULT_WIDTH, terminal};
 use analysis::summary::Summary;
 use protocol::plan::{FaultKind, FaultTarget};
 use protocol::status::StatusField;
@@ -93,14 +93,6 @@ fn unusual_values_stay_within_page_width() {
     fixture.record.warnings.push("y".repeat(300));
     fixture.record.plan.trading_mut().orders[0] = u64::MAX;
     narrow(&summary(&fixture));
-}
-
-/// Returns the report as CSV and as Markdown.
-fn exported(summary: &Summary) -> [String; 2] {
-    let (mut table, mut document) = (Vec::new(), Vec::new());
-    csv(summary, &mut table).unwrap();
-    markdown(summary, &mut document).unwrap();
-    [table, document].map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
 fn rows(document: &str) -> usize {

@@ -8,7 +8,6 @@ use crate::fixture::{Fixture, RT_VENUE, Shape};
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
 
-/// Shift of the stamps, in ticks.
 const SHIFT: u64 = 900_000;
 
 fn honest(isolation: Isolation, orders: u64) -> Fixture {
@@ -52,7 +51,9 @@ fn stamps_moved_past_others_make_log_untrusted() {
             assert!(summary.valid && !summary.fit_for_latency, "{words}");
             let said = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
             assert!(summary.reasons.iter().any(said), "{words}: {:?}", summary.reasons);
-            assert_eq!(summary.rt_venue.p50_ns, Some(RT_VENUE / 2), "{words}: the other strategy's alone");
+            let pool = (summary.rt_venue.count, summary.rt_venue.max_ns);
+            assert_eq!(pool, (20, Some(RT_VENUE / 2)), "{words}: the other strategy's alone");
+            assert_eq!(summary.leave_one_out, [], "one strategy is left");
         }
     }
 }
@@ -117,13 +118,4 @@ fn consistent_shift_shows_in_leave_one_out() {
         let json = serde_json::to_value(&after).unwrap();
         assert_eq!(json["leave_one_out"][1]["rt_venue"]["p50_ns"], RT_VENUE / 2, "{stage}");
     }
-}
-
-#[test]
-fn untrusted_strategy_is_in_no_pool() {
-    let mut fixture = honest(Isolation::Sandbox, 1_200);
-    stamps(&mut fixture, Point::StrategySend).for_each(|record| record.value -= SHIFT);
-    let summary = summary(&fixture);
-    assert_eq!((summary.rt_venue.count, summary.rt_venue.p99_ns), (1_200, Some(RT_VENUE / 2)));
-    assert_eq!(summary.leave_one_out, [], "one strategy is left");
 }

@@ -1,7 +1,7 @@
 //! Venues that violate the rules for several reports an order, in a whole run: the merge detects
 //! each.
 
-use super::broken_links::play_with;
+use super::broken_links::{SOUND, play_with};
 use crate::common::kinds;
 use analysis::merge::{MergedRun, ViolationKind};
 use gateway::{CancelSweep, Reports, TimerWheel, Venue, VenueInfo, in_full};
@@ -92,7 +92,7 @@ impl Venue for Liar {
 }
 
 fn play(lie: Lie) -> MergedRun {
-    play_with(|| Liar { lie, open: TimerWheel::with_capacity(64) })
+    play_with(SOUND, || Liar { lie, open: TimerWheel::with_capacity(64) })
 }
 
 #[test]

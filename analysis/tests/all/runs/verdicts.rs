@@ -21,7 +21,6 @@ fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
     summary.reasons
 }
 
-/// Expects exactly one reason that contains these words.
 fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
     let reasons = reasons(spoil);
     let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
@@ -48,7 +47,7 @@ fn each_disturbance_is_a_reason() {
         f.status("gateway-0", StatusField::LongestGapTicks, 3_000_000)
     });
     only("orchestrator was preempted 99.0 times a second", |f| {
-        f.status("orchestrator", StatusField::InvoluntarySwitches, 99);
+        f.status("orchestrator", StatusField::InvoluntarySwitches, 99)
     });
     only("waited for a device on 1 page faults", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
     // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
@@ -126,16 +125,10 @@ fn invalid_run_names_that_reason_first() {
 
 #[test]
 fn unexplained_orders_invalidate_interrupted_run() {
-    let lose = |fixture: &mut Fixture| {
-        for point in [Point::OrchRecvCompletion, Point::OrchReturn, Point::StrategyRecv] {
-            fixture.remove(point, protocol::wire::OrderId::new(0, 0, 7));
-        }
-        fixture.record.outcome = RunOutcome::Interrupted;
-    };
     let mut fixture = Fixture::new(Shape { orders: 40, ..SHAPE });
     fixture.record.outcome = RunOutcome::Interrupted;
     assert!(summary(&fixture).valid, "nothing was lost");
-    lose(&mut fixture);
+    fixture.lose(protocol::wire::OrderId::new(0, 0, 7));
     let summary = summary(&fixture);
     assert!(!summary.valid && summary.violations.is_empty());
     let is_said = summary.reasons.iter().any(|reason| reason.contains("1 orders were lost"));

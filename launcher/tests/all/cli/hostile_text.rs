@@ -52,7 +52,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     let shelf = tempfile::tempdir().unwrap();
     let run = shelf.path().join("run");
     fs::create_dir(&run).unwrap();
-    let mut fixture = Fixture::new(Shape { fills: true, ..Shape::default() });
+    let mut fixture = Fixture::new(Shape { fills: true, ..Shape::PLAIN });
     let record = &mut fixture.record;
     let hostile = || HOSTILE.to_owned();
     record.version = hostile();
@@ -100,7 +100,7 @@ fn errors_of_damaged_documents_are_one_plain_line() {
     let shelf = tempfile::tempdir().unwrap();
     let run = shelf.path().join("run");
     fs::create_dir(&run).unwrap();
-    let fixture = Fixture::new(Shape::default());
+    let fixture = Fixture::new(Shape::PLAIN);
     let good = String::from_utf8(fixture.record.json().unwrap()).unwrap();
     let quoted = serde_json::to_string(HOSTILE).unwrap();
     let schema = format!("\"{}\"", RunRecord::schema());

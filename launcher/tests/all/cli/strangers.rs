@@ -45,7 +45,7 @@ impl ForeignFolder {
         let outside = tempfile::tempdir().unwrap();
         let run = outside.path().join("shelf/run");
         fs::create_dir_all(&run).unwrap();
-        Fixture::new(Shape { fills: true, ..Shape::default() }).write_to(&run);
+        Fixture::new(Shape { fills: true, ..Shape::PLAIN }).write_to(&run);
         output(&format!("report {}", run.display())).succeeds();
         fs::write(outside.path().join("victim"), "precious").unwrap();
         Self { outside, run }
@@ -154,7 +154,7 @@ fn rescued_logs_replace_traps_and_follow_none() {
     for trap in SpecialFile::ALL {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("victim");
-        let mut fixture = Fixture::new(Shape::default());
+        let mut fixture = Fixture::new(Shape::PLAIN);
         fixture.record.plan.run = format!("20200101-000000000-{}-{}", std::process::id(), trap as u8 + 1);
         // Somebody else's `launcher clean` may take the segments away before they are rescued.
         let is_rescued = (0..5).any(|_| {
