@@ -5,24 +5,24 @@
 #![forbid(unsafe_code)]
 
 mod bench;
-pub mod board;
+mod board;
 pub mod cli;
 mod commands;
-pub mod config;
+mod config;
 mod experiments;
 mod exports;
-pub mod faults;
+mod faults;
 mod harness;
 pub mod host;
-pub mod operator;
+mod operator;
 mod output;
-pub mod planner;
+mod planner;
 pub mod runtime;
 mod shelf;
 pub mod simulate;
 mod watch;
 
-pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
+pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Parts, main};
 pub use runtime::run_id::RunId;
 pub use runtime::setup::BRIDGE;
 // The crates that user-defined parts are written with.

@@ -143,11 +143,12 @@ impl FaultSchedule {
 mod tests {
     use super::*;
     use crate::host::Machine;
-    use crate::planner::tests::planned_with;
+    use crate::planner::tests::planned;
     use proptest::prelude::*;
 
     fn schedule(strategies: u16, faults: &str, seed: u64) -> FaultSchedule {
-        let (mut plan, _) = planned_with("orders=10", faults, &Machine::default()).unwrap();
+        let words = format!("orders=10 fault='{faults}'");
+        let (_, mut plan, _) = planned(&words, &Machine::default()).unwrap();
         plan.trading_mut().strategies = strategies;
         FaultSchedule::new(&plan, seed)
     }

@@ -128,11 +128,11 @@ fn cores(plan: &Plan) -> BTreeSet<u32> {
 mod tests {
     use super::*;
     use crate::host::fake;
-    use crate::planner::tests::planned_with;
+    use crate::planner::tests::planned;
 
     #[test]
     fn only_another_run_on_the_same_cores_is_said() {
-        let (plan, _) = planned_with("orders=10", "", &fake::two_core_vm().machine()).unwrap();
+        let (_, plan, _) = planned("orders=10", &fake::two_core_vm().machine()).unwrap();
         let other = |run: &str, cores: &[u32]| ActiveRun {
             run: run.into(),
             pid: 7,

@@ -76,7 +76,7 @@ pub fn prepare(
     let (calibrated_since, first_pair) = (Instant::now(), ClockPair::read(&source));
     check_shm_space_early(resolved, machine)?;
     let schedule = make_schedule(resolved)?;
-    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, source, began)?;
+    let (mut plan, mut warnings) = make_plan(resolved, machine, &schedule, began)?;
     if plan.isolation == Isolation::Sandbox {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
@@ -158,10 +158,10 @@ const MAX_OPENING_ORDERS: usize = 1 << 20;
 
 /// Refuses a run that cannot fit before its schedule is drawn, assuming evenly distributed orders.
 fn check_shm_space_early(resolved: &Resolved, machine: &Machine) -> Result<()> {
-    let Input::Drawn { orders, .. } = resolved.input else { return Ok(()) };
-    let counts = OrderCounts::estimated(orders, resolved);
-    let (plan, _) = lay_out(resolved, machine, &counts, ClockSource::Monotonic, SystemTime::now())?;
-    check_shm_space(&plan, machine)
+    match resolved.input {
+        Input::Drawn { .. } => check_shm_space(&planner::preview(resolved, machine)?.0, machine),
+        Input::Recorded { .. } => Ok(()),
+    }
 }
 
 fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<()> {
@@ -173,17 +173,14 @@ fn make_plan(
     resolved: &Resolved,
     machine: &Machine,
     schedule: &Schedule,
-    source: ClockSource,
     began: SystemTime,
 ) -> Result<(Plan, Vec<String>)> {
-    let house_orders = count_opening_orders(resolved)?;
-    lay_out(
-        resolved,
-        machine,
-        &OrderCounts { opening_orders: house_orders, ..OrderCounts::from_schedule(schedule) },
-        source,
-        began,
-    )
+    let opening_orders = count_opening_orders(resolved)?;
+    let counts = OrderCounts { opening_orders, ..OrderCounts::from_schedule(schedule) };
+    let pid = std::process::id();
+    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
+    let run = RunId::new(began, pid, start).to_string();
+    Ok(planner::layout(resolved, machine, &counts, RunIdentity { run, pid, start })?)
 }
 
 /// Returns the number of orders in the opening book, which is validated here.
@@ -196,19 +193,6 @@ fn count_opening_orders(resolved: &Resolved) -> Result<u64> {
     }
     let orders = book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, MAX_OPENING_ORDERS);
     Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
-}
-
-fn lay_out(
-    resolved: &Resolved,
-    machine: &Machine,
-    counts: &OrderCounts,
-    source: ClockSource,
-    began: SystemTime,
-) -> Result<(Plan, Vec<String>)> {
-    let pid = std::process::id();
-    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
-    let run = RunId::new(began, pid, start).to_string();
-    Ok(planner::layout(resolved, machine, counts, RunIdentity { run, pid, start }, source)?)
 }
 
 /// Describes the source of the orders for the run's record.

@@ -327,11 +327,11 @@ fn floor_after(plan: &Plan, floor: &mut CoreToCoreRtt) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::tests::planned_with;
+    use crate::planner::tests::planned;
 
     #[test]
     fn a_floor_that_cannot_be_measured_is_a_warning() {
-        let (mut plan, _) = planned_with("orders=10", "", &Machine::default()).unwrap();
+        let (_, mut plan, _) = planned("orders=10", &Machine::default()).unwrap();
         for (thread, core) in plan.threads.iter_mut().zip([4094, 4095]) {
             thread.core = Some(core);
         }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::Machine;
-use crate::planner::tests::planned_with;
+use crate::planner::tests::planned;
 use anyhow::bail;
 use protocol::agent::{Agent, Cycle};
 use protocol::status::LivenessSample;
@@ -92,7 +92,7 @@ struct IncidentFixture {
 impl IncidentFixture {
     fn new(fate: NextIncarnation) -> Self {
         let words = "strategies=2 venues=1 orders=10 on_death=restart";
-        let (mut plan, _) = planned_with(words, "", &Machine::default()).unwrap();
+        let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
         (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
         let (arrivals, delay) = (Arrivals::Uniform, DelayRange { min_ns: 0, max_ns: 0 });
         let spec =
