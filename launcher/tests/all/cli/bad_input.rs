@@ -74,7 +74,6 @@ fn flags_that_make_no_sense_are_named() {
     }
 }
 
-/// Writes a file into a folder and returns its path.
 fn written(folder: &TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -100,7 +99,6 @@ fn configuration_files_are_read_strictly() {
     usage_error("--config /dev/zero", &["/dev/zero", "too much"]);
 }
 
-/// The head of a recorded flow.
 const FLOW: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
 #[test]
