@@ -135,13 +135,13 @@ mod tests {
     use super::Presence::{Gone, Running, Starting};
     use super::*;
     use crate::host::Machine;
-    use crate::planner::tests::planned_with;
+    use crate::planner::tests::planned;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
 
     fn schedule(faults: &str, seed: u64) -> FaultSchedule {
-        let (plan, _) = planned_with("orders=10", faults, &Machine::default()).unwrap();
+        let (_, plan, _) = planned(&format!("orders=10 fault='{faults}'"), &Machine::default()).unwrap();
         FaultSchedule::new(&plan, seed)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::config::components::{ComponentKind, NameError, register_venue};
+use crate::config::components::{NameError, StrategyKind, VenueKind, register};
 use crate::host::signals;
 use crate::runtime::progress::complain;
 use core::marker::PhantomData;
@@ -57,9 +57,8 @@ const MIN_STACK: u64 = 1 << 20;
 ///
 /// Do nothing before [`Harness::main`] that only one process should do: every process of a run
 /// begins there.
-pub struct Harness<T = (), S = (), V = ()> {
-    strategies: S,
-    venues: V,
+pub struct Harness<T = (), P = ()> {
+    parts: P,
     _techniques: PhantomData<T>,
 }
 
@@ -86,51 +85,37 @@ pub struct OwnVenue<V> {
     make: MakeVenue<V>,
 }
 
-/// A list of user-defined strategies as a type, so that each is compiled into the measured loops.
-pub trait Strategies {
-    /// Adds the strategies to the registry, each compiled with each technique.
+/// A list of user-defined strategies and venues as a type, so that each is compiled into the
+/// measured loops.
+pub trait Parts {
+    /// Adds the parts to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
 }
 
-impl Strategies for () {
+impl Parts for () {
     fn add<T: Links>(self, _: &mut Registry) -> Result<(), NameError> {
         Ok(())
     }
 }
 
-impl<S: Strategy + Send + 'static, Rest: Strategies> Strategies for (OwnStrategy<S>, Rest) {
+impl<S: Strategy + Send + 'static, Rest: Parts> Parts for (OwnStrategy<S>, Rest) {
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnStrategy { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        ComponentKind::Strategy.register(name)?;
+        register::<StrategyKind>(name, None)?;
         registry.add_strategy::<T, S>(name, make);
         Ok(())
     }
 }
 
-/// A list of user-defined venues as a type, so that each is compiled into the measured loops.
-pub trait Venues {
-    /// Adds the venues to the registry, each compiled with each technique.
-    ///
-    /// # Errors
-    /// A name that is taken or invalid.
-    fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError>;
-}
-
-impl Venues for () {
-    fn add<T: Links>(self, _: &mut Registry) -> Result<(), NameError> {
-        Ok(())
-    }
-}
-
-impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
+impl<V: Venue + 'static, Rest: Parts> Parts for (OwnVenue<V>, Rest) {
     fn add<T: Links>(self, registry: &mut Registry) -> Result<(), NameError> {
         let (OwnVenue { name, make }, rest) = self;
         rest.add::<T>(registry)?;
-        register_venue(name, V::INFO)?;
+        register::<VenueKind>(name, Some(V::INFO))?;
         registry.add_venue::<T, V>(name, make);
         Ok(())
     }
@@ -139,7 +124,7 @@ impl<V: Venue + 'static, Rest: Venues> Venues for (OwnVenue<V>, Rest) {
 impl Harness {
     /// Creates a launcher with the built-in strategies, techniques and venues only.
     pub const fn new() -> Self {
-        Self { strategies: (), venues: (), _techniques: PhantomData }
+        Self { parts: (), _techniques: PhantomData }
     }
 }
 
@@ -156,7 +141,7 @@ impl Default for Harness {
     }
 }
 
-impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
+impl<T: Links, P: Parts> Harness<T, P> {
     /// Adds a strategy, for `--strategy NAME`. `make` is called once for each, in its own process,
     /// before the run begins; [`Context`] distinguishes them. A name is 1 to 32 characters of a-z,
     /// 0-9 and -.
@@ -165,9 +150,9 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self,
         name: &'static str,
         make: impl Fn(&Context) -> U + Send + Sync + 'static,
-    ) -> Harness<T, (OwnStrategy<U>, S), V> {
-        let strategies = (OwnStrategy { name, make: Arc::new(make) }, self.strategies);
-        Harness { strategies, venues: self.venues, _techniques: PhantomData }
+    ) -> Harness<T, (OwnStrategy<U>, P)> {
+        let parts = (OwnStrategy { name, make: Arc::new(make) }, self.parts);
+        Harness { parts, _techniques: PhantomData }
     }
 
     /// Adds a venue, for `--venue NAME`. `make` is called once for each.
@@ -176,15 +161,15 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
         self,
         name: &'static str,
         make: impl Fn(&VenueContext) -> U + Send + Sync + 'static,
-    ) -> Harness<T, S, (OwnVenue<U>, V)> {
-        let venues = (OwnVenue { name, make: Arc::new(make) }, self.venues);
-        Harness { strategies: self.strategies, venues, _techniques: PhantomData }
+    ) -> Harness<T, (OwnVenue<U>, P)> {
+        let parts = (OwnVenue { name, make: Arc::new(make) }, self.parts);
+        Harness { parts, _techniques: PhantomData }
     }
 
     /// Adds a technique, for `--technique NAME`, under the name in its own description.
     #[must_use]
-    pub fn technique<L: Link>(self) -> Harness<(L, T), S, V> {
-        Harness { strategies: self.strategies, venues: self.venues, _techniques: PhantomData }
+    pub fn technique<L: Link>(self) -> Harness<(L, T), P> {
+        Harness { parts: self.parts, _techniques: PhantomData }
     }
 
     /// Registers the user-defined strategies, techniques and venues without running anything, for
@@ -195,8 +180,7 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     pub fn install(self) -> Result<(), HarnessError> {
         T::register()?;
         let mut registry = Registry::with_built_in::<T>();
-        self.strategies.add::<T>(&mut registry)?;
-        self.venues.add::<T>(&mut registry)?;
+        self.parts.add::<T>(&mut registry)?;
         registry.install();
         Ok(())
     }
@@ -204,29 +188,30 @@ impl<T: Links, S: Strategies, V: Venues> Harness<T, S, V> {
     /// Runs the launcher's command line, or one process of a run. Exit codes: 0 done, 1 failed or
     /// not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
+        let fails = |why: String| {
+            complain(&format!("error: {why}"));
+            ExitCode::FAILURE
+        };
         // First of all: an allocation that fails does not end a process in order, nor mention
         // limits.
         if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < MIN_MEMORY) {
-            complain(&format!(
-                "error: this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
+            return fails(format!(
+                "this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
                 bytes >> 20,
                 MIN_MEMORY >> 20
             ));
-            return ExitCode::FAILURE;
         }
         if let Some(bytes) = memory::stack_limit().filter(|bytes| *bytes < MIN_STACK) {
-            complain(&format!(
-                "error: this process may have a stack of {} KiB and needs {}: raise its limit (ulimit -s 8192)",
+            return fails(format!(
+                "this process may have a stack of {} KiB and needs {}: raise its limit (ulimit -s 8192)",
                 bytes >> 10,
                 MIN_STACK >> 10
             ));
-            return ExitCode::FAILURE;
         }
         // Without it the signal ends the process in the middle of a write, without mentioning
         // limits.
         if let Err(error) = signals::survive_file_limit() {
-            complain(&format!("error: cannot handle SIGXFSZ: {error}"));
-            return ExitCode::FAILURE;
+            return fails(format!("cannot handle SIGXFSZ: {error}"));
         }
         match self.install() {
             Ok(()) => commands::main(Cli::read()),

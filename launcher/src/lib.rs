@@ -6,7 +6,7 @@
 
 pub mod cli;
 mod commands;
-pub mod config;
+mod config;
 mod experiments;
 mod exports;
 mod faults;
@@ -14,13 +14,13 @@ mod harness;
 mod host;
 mod operator;
 mod output;
-pub mod planner;
+mod planner;
 mod runtime;
 mod shelf;
 pub mod simulate;
 mod watch;
 
-pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Strategies, Venues, main};
+pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Parts, main};
 pub use runtime::run_id::RunId;
 pub use runtime::setup::BRIDGE;
 // The crates that user-defined parts are written with.

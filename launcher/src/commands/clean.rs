@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Removes the shared memory of dead runs, or lists it with `--dry-run`.
 pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
     let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;

@@ -6,7 +6,6 @@ use analysis::inspect::{self, Format};
 use anyhow::Result;
 use std::process::ExitCode;
 
-/// Prints the stamp records of a run or of one log.
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     let path = shelf::folder_of(&flags.path)?;
     experiments::check_is_run_folder(&path)?;

@@ -9,10 +9,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Poll interval of a followed journal.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Runs a subcommand of `launcher journal`.
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     let JournalFlags { action: act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)

@@ -49,7 +49,6 @@ fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     })
 }
 
-/// Turns a kill switch of an active run on or off.
 pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let scope = flags.target.scope(&run.plan)?.unwrap_or_default();

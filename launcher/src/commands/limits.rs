@@ -44,7 +44,6 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the limits in force and the rejections so far.
 fn show(run: &ActiveRunHandle) -> Result<ExitCode> {
     let (commands, answers) = run.commands()?;
     let set = commands.iter().filter_map(|entry| match entry.command {

@@ -42,7 +42,6 @@ pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The text above the lists of commands and flags.
 const HEAD: &str = "\
 # Commands
 
@@ -93,18 +92,15 @@ fn markdown(launcher: &Command) -> String {
     page
 }
 
-/// Returns the visible arguments and flags of a command.
 fn flags<'a>(command: Option<&&'a Command>) -> Vec<&'a Arg> {
     let is_visible = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
     command.into_iter().flat_map(|command| command.get_arguments()).filter(is_visible).collect()
 }
 
-/// Returns `true` if the flag takes a list of values.
 fn is_list(arg: &Arg) -> bool {
     arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "LIST"))
 }
 
-/// Returns `true` if two commands have a flag in common.
 fn is_same(one: &Arg, other: &Arg) -> bool {
     one.get_long() == other.get_long()
         && one.get_help().map(ToString::to_string) == other.get_help().map(ToString::to_string)

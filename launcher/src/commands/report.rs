@@ -18,7 +18,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Prints the summary of a run as text or JSON.
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
     let mut out = output::stdout();
     if json {
@@ -55,7 +54,6 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
     Ok(record)
 }
 
-/// Writes the HTML page and prints its path.
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     let file = file.map_or_else(|| folder.join(HTML_FILE), Path::to_owned);
     make_page(folder, &file)?;

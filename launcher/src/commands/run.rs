@@ -78,7 +78,6 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Compares the runs with a folder of runs.
 fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
     let found = compare::against(baseline, summaries)?;
     if !quiet {

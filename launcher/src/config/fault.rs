@@ -23,19 +23,15 @@ use core::str::FromStr;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use shm::ring::Step;
 
-/// The grammar in one line, for messages.
 const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";
 
 /// One injected fault as the user wrote it, with its target and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// The kind of fault.
     pub kind: FaultKind,
-    /// The process that the fault hits.
     pub target: FaultTarget,
     /// Time at which the fault is injected; `None`: the planner decides.
     pub when: Option<FaultTime>,
-    /// Interval of a repeated fault.
     pub every: Option<Nanos>,
     /// Duration of a venue fault; `None`: until the end.
     pub lasts: Option<Nanos>,
@@ -58,18 +54,13 @@ impl FromStr for FaultSpec {
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let wrong = |what: String| format!("{:?}: {what}", clip(text));
-        let (rest, lasts) = match text.split_once(" for ") {
-            Some((rest, lasts)) => (rest, Some(lasts)),
-            None => (text, None),
-        };
-        let (fault, every) = match rest.split_once(" every") {
-            Some((fault, every)) => (fault, Some(every.trim_start().trim_start_matches('='))),
-            None => (rest, None),
-        };
-        let (who, when) = match fault.split_once('@') {
-            Some((who, when)) => (who, Some(when)),
-            None => (fault, None),
-        };
+        fn split<'a>(text: &'a str, at: &str) -> (&'a str, Option<&'a str>) {
+            text.split_once(at).map_or((text, None), |(before, after)| (before, Some(after)))
+        }
+        let (rest, lasts) = split(text, " for ");
+        let (fault, every) = split(rest, " every");
+        let every = every.map(|every| every.trim_start().trim_start_matches('='));
+        let (who, when) = split(fault, "@");
         let (kind, target) = who.split_once(':').unwrap_or((who, "any"));
         Ok(Self {
             kind: FaultKind::parse(kind)
@@ -79,14 +70,14 @@ impl FromStr for FaultSpec {
                 wrong(format!("unknown fault target {target:?}: expected strategy-N, any, engine, launcher, gateway-N, exchange-N or venue-N"))
             })?,
             when: when.map(|when| when_of(when.trim())).transpose().map_err(wrong)?,
-            every: every
-                .map(|every| every.trim().parse::<Nanos>().map_err(|error| wrong(format!("every: {error}"))))
-                .transpose()?,
-            lasts: lasts
-                .map(|lasts| lasts.trim().parse::<Nanos>().map_err(|error| wrong(format!("for: {error}"))))
-                .transpose()?,
+            every: every.map(|text| time_of(text, "every")).transpose().map_err(wrong)?,
+            lasts: lasts.map(|text| time_of(text, "for")).transpose().map_err(wrong)?,
         })
     }
+}
+
+fn time_of(text: &str, word: &str) -> Result<Nanos, String> {
+    text.trim().parse().map_err(|error| format!("{word}: {error}"))
 }
 
 fn target_of(text: &str) -> Option<FaultTarget> {
@@ -96,15 +87,16 @@ fn target_of(text: &str) -> Option<FaultTarget> {
         "launcher" => Some(FaultTarget::Launcher),
         "exchange" => Some(FaultTarget::Exchange(0)),
         _ => {
-            let of = |prefix, target: fn(u16) -> FaultTarget| {
-                let index = text.strip_prefix(prefix)?;
-                let digits = index.bytes().all(|b| b.is_ascii_digit());
-                digits.then(|| index.parse().ok()).flatten().map(target)
-            };
-            of("strategy-", FaultTarget::Strategy)
-                .or_else(|| of("venue-", FaultTarget::Venue))
-                .or_else(|| of("exchange-", FaultTarget::Exchange))
-                .or_else(|| of("gateway-", FaultTarget::Gateway))
+            let (kind, index) = text.rsplit_once('-')?;
+            let is_number = index.bytes().all(|byte| byte.is_ascii_digit());
+            let index = index.parse().ok().filter(|_| is_number)?;
+            match kind {
+                "strategy" => Some(FaultTarget::Strategy(index)),
+                "venue" => Some(FaultTarget::Venue(index)),
+                "exchange" => Some(FaultTarget::Exchange(index)),
+                "gateway" => Some(FaultTarget::Gateway(index)),
+                _ => None,
+            }
         }
     }
 }
@@ -191,67 +183,67 @@ mod tests {
         proptest::collection::vec(fault, 1..5).prop_map(|faults| Faults(faults).text()).boxed()
     }
 
-    fn read(text: &str) -> FaultSpec {
-        text.parse().unwrap()
-    }
-
-    fn wrong(text: &str) -> String {
-        let message = Faults::parse(text).unwrap_err();
-        assert!(!message.contains('\n'), "{message}");
-        message
-    }
-
     #[test]
     fn the_examples_are_read() {
-        let wanted = |kind, target, when, every| FaultSpec { kind, target, when, every, lasts: None };
-        let at = |ns| Some(FaultTime::At { ns });
-        assert_eq!(
-            read("kill:strategy-3@2s"),
-            wanted(FaultKind::Kill, FaultTarget::Strategy(3), at(2_000_000_000), None)
-        );
-        let push = Some(FaultTime::Push { order: 1000, step: Step::Claimed });
-        assert_eq!(
-            read("hang:strategy-0@push:claimed:1000"),
-            wanted(FaultKind::Hang, FaultTarget::Strategy(0), push, None)
-        );
-        let often = wanted(FaultKind::Kill, FaultTarget::Any, at(1_000_000_000), Some(Nanos(10_000_000)));
-        assert_eq!(read("kill:any@1s every 10ms"), often);
-        assert_eq!(read("kill@1s every=10ms"), often);
-        assert_eq!(read(" kill@1s  every = 10 ms "), often);
-        assert_eq!(read("scribble"), wanted(FaultKind::Scribble, FaultTarget::Any, None, None));
-        assert_eq!(read("stop:launcher").target, FaultTarget::Launcher);
-        let slow = FaultSpec {
-            kind: FaultKind::Slow,
-            target: FaultTarget::Venue(1),
-            when: at(2_000_000_000),
-            every: None,
-            lasts: Some(Nanos(500_000_000)),
-        };
-        assert_eq!(read("slow:venue-1@2s for 500ms"), slow);
-        assert_eq!(read("exit@push:entered:7"), read("exit@order:7"));
-        assert_eq!(read("exit@order:4k").when, Some(FaultTime::Push { order: 4000, step: Step::Entered }));
+        let read = |text: &str| text.parse::<FaultSpec>().unwrap();
+        let spec = |kind, target, when, every| FaultSpec { kind, target, when, every, lasts: None };
+        let at = |ms: u64| Some(FaultTime::At { ns: ms * 1_000_000 });
+        let push = |order, step| Some(FaultTime::Push { order, step });
+        let (strategy, any) = (FaultTarget::Strategy, FaultTarget::Any);
+        let often = spec(FaultKind::Kill, any, at(1_000), Some(Nanos(10_000_000)));
+        for (text, wanted) in [
+            ("kill:strategy-3@2s", spec(FaultKind::Kill, strategy(3), at(2_000), None)),
+            (
+                "hang:strategy-0@push:claimed:1000",
+                spec(FaultKind::Hang, strategy(0), push(1000, Step::Claimed), None),
+            ),
+            ("kill:any@1s every 10ms", often),
+            ("kill@1s every=10ms", often),
+            (" kill@1s  every = 10 ms ", often),
+            ("scribble", spec(FaultKind::Scribble, any, None, None)),
+            ("stop:launcher", spec(FaultKind::Stop, FaultTarget::Launcher, None, None)),
+            (
+                "slow:venue-1@2s for 500ms",
+                FaultSpec {
+                    lasts: Some(Nanos(500_000_000)),
+                    ..spec(FaultKind::Slow, FaultTarget::Venue(1), at(2_000), None)
+                },
+            ),
+            ("exit@push:entered:7", read("exit@order:7")),
+            ("exit@order:4k", spec(FaultKind::Exit, any, push(4000, Step::Entered), None)),
+        ] {
+            assert_eq!(read(text), wanted, "{text}");
+        }
         let several = Faults::parse("scribble; kill:any@1s every 10ms, flood:strategy-1@500ms;").unwrap();
         assert_eq!(several.text(), "scribble:any; kill:any@1s every 10ms; flood:strategy-1@500ms");
     }
 
     #[test]
     fn invalid_fault_error_shows_grammar() {
-        assert!(wrong("kil:any").contains("did you mean kill?"));
-        assert!(wrong("???").contains("KIND[:TARGET][@WHEN][ every DUR][ for DUR]"));
-        assert!(wrong("").contains("no fault is named: expected KIND"));
-        for target in ["strategy-", "strategy-x", "strategy--1", "strategy-99999", "strategy", "nobody"] {
-            let message = wrong(&format!("kill:{target}@1s"));
-            assert!(message.contains("strategy-N, any, engine, launcher"), "{message}");
+        let target = "strategy-N, any, engine, launcher";
+        for (text, words) in [
+            ("kil:any", "did you mean kill?"),
+            ("???", "KIND[:TARGET][@WHEN][ every DUR][ for DUR]"),
+            ("", "no fault is named: expected KIND"),
+            ("kill:strategy-@1s", target),
+            ("kill:strategy-x@1s", target),
+            ("kill:strategy--1@1s", target),
+            ("kill:strategy-99999@1s", target),
+            ("kill:strategy@1s", target),
+            ("kill:nobody@1s", target),
+            ("kill@5", "has no unit"),
+            ("kill@soon", "or write order:N or push:STEP:N"),
+            ("kill@order:x", "the order's number: \"x\" is not a count"),
+            ("kill@push:claimd:3", "not a step of a push: there are entered"),
+            ("kill@push:claimed", "push:STEP:N"),
+            ("kill@1s every 5", "every: \"5\" has no unit"),
+            ("mute:venue-0@1s for 5", "for: \"5\" has no unit"),
+            ("kill@1s every", "every: \"\" is not a time"),
+            ("kill; hng", "did you mean hang?"),
+        ] {
+            let message = Faults::parse(text).unwrap_err();
+            assert!(message.contains(words) && !message.contains('\n'), "{text}: {message}");
         }
-        assert!(wrong("kill@5").contains("has no unit"));
-        assert!(wrong("kill@soon").contains("or write order:N or push:STEP:N"));
-        assert!(wrong("kill@order:x").contains("the order's number: \"x\" is not a count"));
-        assert!(wrong("kill@push:claimd:3").contains("not a step of a push: there are entered"));
-        assert!(wrong("kill@push:claimed").contains("push:STEP:N"));
-        assert!(wrong("kill@1s every 5").contains("every: \"5\" has no unit"));
-        assert!(wrong("mute:venue-0@1s for 5").contains("for: \"5\" has no unit"));
-        assert!(wrong("kill@1s every").contains("every: \"\" is not a time"));
-        assert!(wrong("kill; hng").contains("did you mean hang?"));
     }
 
     proptest! {

@@ -31,10 +31,6 @@ const SEED_KEYS: [(&str, &str); 11] = [
 ];
 
 impl Settings {
-    /// Reads settings from a config file.
-    ///
-    /// # Errors
-    /// The file that cannot be read, or its line that is wrong.
     pub fn read(path: &Path) -> Result<Settings, UsageError> {
         let name = path.display();
         let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
@@ -43,9 +39,6 @@ impl Settings {
     }
 
     /// Reads settings from YAML text; `name` is the file's name in errors.
-    ///
-    /// # Errors
-    /// File, line and key of what is wrong, and what would be right.
     pub fn from_yaml(text: &str, name: &str) -> Result<Settings, UsageError> {
         let read = entries(text).map_err(|YamlError { what, at }| (what.to_owned(), at));
         read.and_then(|entries| Settings::from_entries(&entries))
@@ -79,14 +72,10 @@ impl Settings {
     }
 
     /// Writes the values that are set into the config file of a run's folder.
-    ///
-    /// # Errors
-    /// A full disk, or a folder that cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
         write_atomically(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
-    /// Formats the values that are set as YAML.
     pub fn to_yaml(&self) -> String {
         self.texts().iter().map(|(key, text)| format!("{key}: {}\n", written(text))).collect()
     }
@@ -100,7 +89,6 @@ fn shown(what: &str, at: TextPosition, text: &str, name: &str) -> String {
     format!("{name}:{}: {what}\n  {line}\n  {}^", at.line, " ".repeat(indent))
 }
 
-/// Returns the error for an unknown key.
 fn unknown(key: &str) -> String {
     let shown: String = key.chars().take(40).collect();
     if key == "config" || key == "json" {
@@ -122,12 +110,6 @@ mod tests {
     use analysis::units::{Count, Nanos};
     use proptest::prelude::*;
 
-    fn wrong(text: &str) -> String {
-        let message = Settings::from_yaml(text, "bulkhead.yaml").unwrap_err().to_string();
-        println!("{message}\n");
-        message
-    }
-
     #[test]
     fn faults_may_be_a_list() {
         let one = Settings::from_yaml("fault: \"kill:strategy-0@1s; stop:any@2s\"\n", "x").unwrap();
@@ -137,66 +119,52 @@ mod tests {
         ] {
             assert_eq!(Settings::from_yaml(list, "x").unwrap(), one);
         }
-        assert!(wrong("fault:\n  - kill:strategy-0@1s\n  - [a]\n").contains("bulkhead.yaml:"));
-        assert!(wrong("fault:\n").contains("no value"));
-        assert!(wrong("window: [1s, 2s]\n").contains("single value"));
     }
 
     #[test]
     fn flat_lines_are_read_with_either_dash() {
-        let text = "# ours\nstrategies: 2\nmax-open: 4_096\nmax_open: 4096\n";
-        assert!(wrong(text).contains("max_open: it stands here twice"));
-        assert!(wrong("venues: 1\nvenues: 2\n").contains("bulkhead.yaml:2"));
-        let text = "strategies: 2\nmax-open: 4_096\nwindow: 1.5s\ndelay: uniform:5ms..500ms\n\
-                    cores: 0,2-5\nspeed: 2.5\nout: \"my runs\"\nidle: spin\nseed: 007\n";
+        let text = "# ours\nstrategies: 2\nmax-open: 4_096\nwindow: 1.5s\ncores: 0,2-5\nout: \"my runs\"\nseed: 007\n";
         let settings = Settings::from_yaml(text, "x").unwrap();
-        assert_eq!(settings.strategies, Some(Count(2)));
-        assert_eq!(settings.max_open, Some(Count(4096)));
-        assert_eq!(settings.window, Some(Nanos(1_500_000_000)));
+        assert_eq!((settings.strategies, settings.max_open), (Some(Count(2)), Some(Count(4096))));
+        assert_eq!((settings.window, settings.seed), (Some(Nanos(1_500_000_000)), Some(Count(7))));
         assert_eq!(settings.cores.unwrap().0, [0, 2, 3, 4, 5]);
-        assert_eq!(settings.seed, Some(Count(7)));
         assert_eq!(settings.out, Some("my runs".into()));
-    }
-
-    #[test]
-    fn nothing_set_is_no_error() {
         for text in ["", "\n\n", "# nothing\n", "{}"] {
             assert_eq!(Settings::from_yaml(text, "x"), Ok(Settings::default()), "{text:?}");
         }
     }
 
     #[test]
-    fn a_wrong_key_names_file_line_and_the_nearest() {
-        let message = wrong("venues: 4\nstrategis: 2\n");
-        assert!(message.starts_with("bulkhead.yaml:2: "), "{message}");
-        assert!(message.contains("unknown key strategis: did you mean strategies?"), "{message}");
-        assert!(wrong("max-opn: 2\n").contains("did you mean max_open?"));
-        assert!(wrong("qqq: 2\n").contains("there are technique, isolation"));
-        assert!(wrong("json: true\n").contains("--json"));
-    }
-
-    #[test]
-    fn the_seeds_keys_say_what_stands_for_them() {
-        for (key, _) in SEED_KEYS.iter().filter(|(key, _)| *key != "repeats") {
-            let message = wrong(&format!("{key}: 8\n"));
-            assert!(message.contains("is the seed benchmark's: "), "{message}");
+    fn error_names_file_line_and_remedy() {
+        for (text, line, words) in [
+            ("fault:\n  - kill:strategy-0@1s\n  - [a]\n", 3, "not a list"),
+            ("fault:\n", 1, "no value"),
+            ("window: [1s, 2s]\n", 1, "single value"),
+            ("max-open: 4_096\nmax_open: 4096\n", 2, "max_open: it stands here twice"),
+            ("venues: 4\nstrategis: 2\n", 2, "unknown key strategis: did you mean strategies?"),
+            ("max-opn: 2\n", 1, "did you mean max_open?"),
+            ("qqq: 2\n", 1, "there are technique, isolation"),
+            ("json: true\n", 1, "--json"),
+            ("n_strategies: 8\n", 1, "is the seed benchmark's: write strategies"),
+            ("window_ms: 10000\n", 1, "write window with its unit"),
+            ("strategies: 2\nwindow: 10\n", 2, "window: \"10\" has no unit"),
+            ("idle: spn\n", 1, "did you mean spin?"),
+            ("idle: '???'\n", 1, "there are auto, spin, yield, backoff, park"),
+            ("technique: SPSC-MUX\n", 1, "did you mean spsc-mux?"),
+            ("- 1\n- 2\n", 1, ""),
+            ("strategies: [1]\n", 1, ""),
+            ("strategies:\n", 1, ""),
+            ("just words", 1, ""),
+            ("a: b: c", 1, ""),
+            ("\u{0}", 1, ""),
+            ("{", 1, ""),
+        ] {
+            let message = Settings::from_yaml(text, "bulkhead.yaml").unwrap_err().to_string();
+            let begins = message.starts_with(&format!("bulkhead.yaml:{line}: "));
+            assert!(begins && message.contains(words), "{text:?}: {message}");
         }
-        assert!(wrong("n_strategies: 8\n").contains("write strategies"));
-        assert!(wrong("window_ms: 10000\n").contains("write window with its unit"));
+        // This key has the name that it had there.
         assert_eq!(Settings::from_yaml("repeats: 3", "x").unwrap().repeats, Some(Count(3)));
-    }
-
-    #[test]
-    fn a_wrong_value_names_file_line_and_key() {
-        let message = wrong("strategies: 2\nwindow: 10\n");
-        assert!(message.starts_with("bulkhead.yaml:2: "), "{message}");
-        assert!(message.contains("window: \"10\" has no unit"), "{message}");
-        assert!(wrong("idle: spn\n").contains("did you mean spin?"));
-        for text in
-            ["- 1\n- 2\n", "strategies: [1]\n", "strategies:\n", "just words", "a: b: c", "\u{0}", "{"]
-        {
-            assert!(wrong(text).contains("bulkhead.yaml"), "{text:?}");
-        }
     }
 
     proptest! {

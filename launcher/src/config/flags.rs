@@ -62,9 +62,6 @@ pub struct RunFlags {
 
 impl RunFlags {
     /// Returns the requested settings: command line over config file over preset.
-    ///
-    /// # Errors
-    /// The config file cannot be read, or is invalid.
     pub fn settings(&self) -> Result<Settings, UsageError> {
         let file = match &self.common.config {
             Some(path) => Settings::read(path)?,
@@ -74,7 +71,6 @@ impl RunFlags {
     }
 }
 
-/// Names of the settings' flags, without dashes.
 static FLAGS: LazyLock<Vec<String>> =
     LazyLock::new(|| Settings::KEYS.iter().map(|key| key.replace('_', "-")).collect());
 

@@ -18,17 +18,11 @@ pub struct UserFile(File);
 
 impl UserFile {
     /// Opens a file of any kind for reading, without waiting for a writer of a pipe.
-    ///
-    /// # Errors
-    /// The error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
     }
 
     /// Reads a complete file as text, up to a maximum size.
-    ///
-    /// # Errors
-    /// The file cannot be read, is not UTF-8, is larger than `max` bytes, or Ctrl-C was pressed.
     pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         let mut text = String::new();
         // Bounded, whatever the file is: /dev/zero has no end.
@@ -58,38 +52,5 @@ impl Read for UserFile {
                 other => return other,
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    #[test]
-    fn pipe_is_read_until_writer_closes() {
-        let folder = tempfile::tempdir().unwrap();
-        let fifo = folder.path().join("fifo");
-        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let writer = std::thread::spawn({
-            let fifo = fifo.clone();
-            move || {
-                let mut file = OpenOptions::new().write(true).open(fifo).unwrap();
-                for part in ["strategies: 2\n", "venues: 3\n"] {
-                    file.write_all(part.as_bytes()).unwrap();
-                    std::thread::sleep(std::time::Duration::from_millis(5));
-                }
-            }
-        });
-        assert_eq!(UserFile::read_text(&fifo, 100).unwrap(), "strategies: 2\nvenues: 3\n");
-        writer.join().unwrap();
-    }
-
-    #[test]
-    fn endless_file_is_read_up_to_bound() {
-        let error = UserFile::read_text(Path::new("/dev/zero"), 1000).unwrap_err();
-        assert!(error.to_string().contains("more than 1000 bytes"), "{error}");
-        assert!(UserFile::read_text(Path::new("/proc/self/mem"), 1000).is_err());
-        assert!(UserFile::read_text(Path::new("/"), 1000).is_err());
     }
 }

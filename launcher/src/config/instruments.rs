@@ -18,14 +18,9 @@ use std::path::Path;
 /// Maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The columns.
 const COLUMNS: [&str; 7] =
     ["name", "tick", "lot", "price_low", "price_high", "max_quantity", "reference_price"];
 
-/// Reads the instruments of a run from a CSV file.
-///
-/// # Errors
-/// The file cannot be read, or a line is invalid.
 pub fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
     let name = path.display();
     let cannot = |error: std::io::Error| UsageError(format!("--instruments {name}: {error}"));

@@ -20,9 +20,6 @@ use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 pub struct Limits(pub Vec<LimitSetting>);
 
 /// Parses the scope of a limit: `all`, `strategy-0`, `venue-2`, `instrument-3`.
-///
-/// # Errors
-/// The valid forms.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || format!("{:?} is not a scope: write all, strategy-N, venue-N or instrument-N", clip(text));
     if text == "all" {
@@ -40,9 +37,6 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
 }
 
 /// Parses one limit; without a scope it applies to `default`.
-///
-/// # Errors
-/// What is wrong and what would be valid.
 pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     let wrong = |what: String| format!("{:?}: {what}", clip(text));
     let (name, value) = text.split_once('=').ok_or_else(|| {
@@ -83,7 +77,6 @@ fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
     }
 }
 
-/// Formats the value of a limit as users write it.
 pub fn value_text(control: RiskControl, value: u64) -> String {
     match (value, control.info().unit) {
         (OFF, _) => "off".into(),

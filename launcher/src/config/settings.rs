@@ -17,8 +17,8 @@
 use super::table::settings;
 use super::value::SettingValue;
 use super::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, Strategies,
-    Switch, Venues,
+    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, StrategyKind,
+    Switch, VenueKind,
 };
 use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgMatches};
@@ -79,7 +79,7 @@ settings! {
         /// Give every ring this many slots, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
         /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
-        strategy "NAMES": KindList<Strategies> => KindList::default();
+        strategy "NAMES": KindList<StrategyKind> => KindList::default();
         /// Run exchanges (venues of kind book) on their gateway's thread, or in a thread or process
         /// of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;
@@ -87,7 +87,7 @@ settings! {
         /// venues of kind book, unless all strategies are players]
         market_data "SWITCH": Switch;
         /// Assign venue kinds round-robin
-        venue "NAMES": KindList<Venues> => KindList::default();
+        venue "NAMES": KindList<VenueKind> => KindList::default();
         /// Limit the open orders of each strategy [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
     }

@@ -11,9 +11,6 @@ use core::str::FromStr;
 use system::priority::FIFO;
 
 /// Parses the delay of a venue: `5ms`, `fixed:5ms` or `uniform:5ms..500ms`.
-///
-/// # Errors
-/// The text is not a delay; the error has an example.
 pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
     let trimmed = text.trim();
     let is_time = trimmed.starts_with(|first: char| first.is_ascii_digit());
@@ -78,22 +75,21 @@ impl fmt::Display for CoreList {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor(pub f64);
 
-impl FromStr for Factor {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim().trim_end_matches('x').parse::<f64>() {
+impl SettingValue for Factor {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        match text.trim_end_matches('x').parse::<f64>() {
             Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(Factor(factor)),
-            _ => Err(format!(
-                "{:?} is not a factor: expected a number above 0, for example 10 or 0.5",
-                text.trim()
-            )),
+            _ => Err(format!("{text:?} is not a factor: expected a number above 0, for example 10 or 0.5")),
         }
     }
-}
-
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        (1e-6f64..1e6).prop_map(|factor| factor.to_string()).boxed()
     }
 }
 
@@ -136,7 +132,6 @@ impl fmt::Display for Priority {
 text_values! {
     CoreList: proptest::collection::btree_set(0u32..200, 1..20)
         .prop_map(|cores| CoreList(cores.into_iter().collect()).to_string());
-    Factor: (1e-6f64..1e6).prop_map(|factor| Factor(factor).to_string());
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
 }
 
@@ -189,12 +184,6 @@ mod tests {
 
     #[test]
     fn wrong_notation_is_answered_with_an_example() {
-        fn wrong<T: FromStr<Err = String>>(texts: &[&str], example: &str) {
-            for text in texts {
-                let message = text.parse::<T>().err().unwrap_or_default();
-                assert!(message.contains(example), "{text:?}: {message}");
-            }
-        }
         for (text, message) in [
             ("slow", "expected fixed:5ms or uniform:5ms..500ms"),
             ("5", "has no unit"),
@@ -204,10 +193,11 @@ mod tests {
         ] {
             assert!(DelayRange::parse(text).unwrap_err().contains(message), "{text}");
         }
-        wrong::<Priority>(
-            &["50", "fifo:0", "fifo:100", "fifo:-1", "fifo:", "rr:5", "fifo:256", ""],
-            "fifo:50",
-        );
-        wrong::<Slower>(&["5", "-1%", "%", "1e9%", "NaN%"], "for example 5%");
+        for text in ["50", "fifo:0", "fifo:100", "fifo:-1", "fifo:", "rr:5", "fifo:256", ""] {
+            assert!(Priority::parse(text).unwrap_err().contains("fifo:50"), "{text}");
+        }
+        for text in ["5", "-1%", "%", "1e9%", "NaN%"] {
+            assert!(text.parse::<Slower>().unwrap_err().contains("for example 5%"), "{text}");
+        }
     }
 }

@@ -21,9 +21,6 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
     const IS_LIST: bool = false;
 
     /// Parses a value of this type from text.
-    ///
-    /// # Errors
-    /// What is wrong and what would be valid, on one line.
     fn parse(text: &str) -> Result<Self, String>;
 
     /// Formats the value so that it can be parsed again.
@@ -42,9 +39,6 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
     }
 
     /// Checks that the value is within its setting's range.
-    ///
-    /// # Errors
-    /// What would be valid.
     fn check(&self, _range: Option<RangeInclusive<u64>>) -> Result<(), String> {
         Ok(())
     }

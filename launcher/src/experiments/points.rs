@@ -6,13 +6,13 @@ use super::record::set_base;
 use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
-use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
+use crate::planner::{self, Input, Resolved};
 use crate::runtime::container;
 use crate::runtime::realtime;
 use analysis::experiment::{Axis, AxisRecord, SweepPoint, SweepRecord};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
-use protocol::plan::{ClockSource, Isolation, Threading};
+use protocol::plan::{Isolation, Threading};
 use std::collections::BTreeMap;
 use system::sandbox;
 
@@ -134,13 +134,7 @@ pub(super) fn check(
     {
         return Err(UsageError(why));
     }
-    let orders = match resolved.input {
-        Input::Drawn { orders, .. } => orders,
-        Input::Recorded { .. } => 1,
-    };
-    let counts = OrderCounts::estimated(orders, &resolved);
-    let nobody = RunIdentity { run: "check".into(), pid: 1, start: 1 };
-    let (plan, _) = planner::layout(&resolved, machine, &counts, nobody, ClockSource::Monotonic)?;
+    let (plan, _) = planner::preview(&resolved, machine)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     Ok(resolved)
 }

@@ -20,10 +20,6 @@ use strategy::schedule::{FlowWriter, Schedule, SentOrder};
 use system::clock::Timebase;
 
 /// Generates the schedule of a saved run again.
-///
-/// # Errors
-/// [`UsageError`] for a run whose strategies decide on orders themselves. Settings or a recorded
-/// flow that cannot be read, or that are not those of the run.
 pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     let trading = record.plan.trading();
     let decides = (0..trading.strategies).find(|index| trading.strategy_kind(*index) != Trading::PLAYER);
@@ -54,9 +50,6 @@ pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
 
 /// Writes the orders that the run sent as CSV, by the time at which they were due. Without due
 /// times (stress) by the time at which they were sent.
-///
-/// # Errors
-/// Those of the output.
 pub fn write(record: &RunRecord, schedule: &Schedule, merged: &MergedRun, mut out: impl Write) -> Result<()> {
     let mut orders = sent_orders(record, schedule, merged);
     orders.sort_by_key(|(recorded, order)| (order.time_ns, *recorded));

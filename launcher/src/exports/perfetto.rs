@@ -61,7 +61,22 @@ struct TraceEvent {
     track: u64,
     name: String,
     category: &'static str,
+    /// The flow that it is part of, and whether it is the last one.
     flow: Option<(u64, bool)>,
+}
+
+impl TraceEvent {
+    /// Returns the two ends of a slice that is in no flow.
+    fn slice(category: &'static str, track: u64, name: &str, [from, to]: [u64; 2]) -> [Self; 2] {
+        [(from, BEGIN), (to, END)].map(|(ns, kind)| Self {
+            ns,
+            kind,
+            track,
+            name: name.to_owned(),
+            category,
+            flow: None,
+        })
+    }
 }
 
 /// Writes a run's trace for Perfetto: the first `most` orders, and all gaps, sleeps and incidents.
@@ -221,12 +236,8 @@ fn gaps_and_sleeps(time: &TraceClock, merged: &MergedRun, events: &mut Vec<Trace
     for (index, thread) in (0u64..).zip(&merged.threads) {
         for (tracks, of, category) in [(GAPS, &thread.gaps, "gap"), (SLEEPS, &thread.sleeps, "sleep")] {
             for gap in of {
-                let mut add = |ticks, kind| {
-                    let (ns, name) = (time.ns_at(ticks), gap.to_string());
-                    events.push(TraceEvent { ns, kind, track: tracks + index, name, category, flow: None });
-                };
-                add(gap.ended.saturating_sub(gap.ticks), BEGIN);
-                add(gap.ended, END);
+                let times = [gap.ended.saturating_sub(gap.ticks), gap.ended].map(|ticks| time.ns_at(ticks));
+                events.extend(TraceEvent::slice(category, tracks + index, &gap.to_string(), times));
             }
         }
     }
@@ -235,21 +246,10 @@ fn gaps_and_sleeps(time: &TraceClock, merged: &MergedRun, events: &mut Vec<Trace
 fn incidents(record: &RunRecord, events: &mut Vec<TraceEvent>) {
     for incident in &record.incidents {
         let track = INCIDENTS + u64::from(incident.strategy);
-        let mut add = |ns: u64, kind| {
-            let ns = START_NS.saturating_add(ns);
-            events.push(TraceEvent {
-                ns,
-                kind,
-                track,
-                name: incident.cause.clone(),
-                category: "incident",
-                flow: None,
-            });
-        };
         let begin = incident.fault_ns.unwrap_or(incident.detected_ns);
-        add(begin, BEGIN);
         let over = incident.restarted_ns.or(incident.repaired_ns).unwrap_or(incident.fenced_ns);
-        add(over.max(begin), END);
+        let times = [begin, over.max(begin)].map(|ns| START_NS.saturating_add(ns));
+        events.extend(TraceEvent::slice("incident", track, &incident.cause, times));
     }
 }
 

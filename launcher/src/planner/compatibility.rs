@@ -53,7 +53,6 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Checks that the flow is either drawn or recorded.
 fn check_input(settings: &Settings) -> Result<(), UsageError> {
     if settings.schedule.is_none() {
         return match settings.speed {
@@ -123,9 +122,6 @@ pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
 }
 
 /// Returns an error for a technique that cannot run at an isolation level.
-///
-/// # Errors
-/// The flag, the reason and the remedy.
 pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))
@@ -209,7 +205,7 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{planned_with, refused_with};
+    use super::super::tests::{planned, refuses};
     use super::*;
     use crate::host::fake;
     use shm::attached::Attached;
@@ -256,19 +252,26 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_program_setting_is_refused() {
+    fn unsupported_setting_is_refused() {
         let machine = fake::two_core_vm().machine();
-        let words = |words: &str| format!("strategies=4 {words}");
-        let fine = words("strategy=player,exec:sh");
-        assert!(planned_with(&fine, "kill:strategy-1@1s; hang:strategy-0@1s", &machine).is_ok());
-        for (asked, fault, wanted) in [
-            ("strategy=exec:sh isolation=thread", "", "--isolation process"),
-            ("strategy=player,exec:sh isolation=sandbox", "", "--isolation container"),
-            ("strategy=player,exec:sh", "hang:strategy-1@1s", "--strategy exec:sh is a program"),
-            ("strategy=player,exec:sh", "kill:strategy-3@order:5", "kill or stop at a time"),
+        let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s'";
+        assert!(planned(fine, &machine).is_ok());
+        for (words, wanted) in [
+            ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),
+            ("strategies=4 strategy=player,exec:sh isolation=sandbox", "--isolation container"),
+            (
+                "strategies=4 strategy=player,exec:sh fault=hang:strategy-1@1s",
+                "--strategy exec:sh is a program",
+            ),
+            ("strategies=4 strategy=player,exec:sh fault=kill:strategy-3@order:5", "kill or stop at a time"),
+            ("process=gateways isolation=thread", "--process gateways with --isolation thread"),
+            ("schedule=flow.csv window=5s", "Leave --window out"),
+            ("schedule=flow.csv arrivals=poisson", "Leave --arrivals out"),
+            ("schedule=flow.csv orders=5", "Leave --orders out"),
+            ("speed=2", "--schedule FILE"),
+            ("schedule=f speed=1e9", "--speed 1000000000: give a factor"),
         ] {
-            let error = refused_with(&words(asked), fault, &machine);
-            assert!(error.contains(wanted), "{asked}: {error}");
+            refuses(words, wanted, &machine);
         }
     }
 }

@@ -35,7 +35,6 @@ pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32>
     picked
 }
 
-/// Returns how many physical cores these logical CPUs belong to.
 pub(super) fn count_physical(cores: &[u32], machine: &Machine) -> usize {
     let first =
         |core: &&u32| !siblings(**core, machine).any(|other| other < **core && cores.contains(&other));
@@ -87,7 +86,6 @@ fn pick_near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> 
     sorted.into_iter().take(wanted).map(|(.., core)| core).collect()
 }
 
-/// The index of a core's cache group.
 fn group_of(core: u32, machine: &Machine) -> Option<usize> {
     machine.llc_groups.iter().position(|group| group.contains(&core))
 }
@@ -98,37 +96,33 @@ mod tests {
     use crate::host::fake;
     use proptest::prelude::*;
 
-    fn on(wanted: usize, machine: &Machine) -> Vec<u32> {
-        pick(wanted, &machine.cores_allowed, machine)
-    }
-
     #[test]
-    fn first_cores_are_reserved_if_enough_remain() {
-        let machine = |cores| fake::plain(cores).machine();
-        assert_eq!(on(2, &machine(2)), [0, 1]);
-        assert_eq!(on(2, &machine(3)), [1, 2]);
-        assert_eq!(on(2, &machine(8)), [2, 3]);
-        assert_eq!(on(9, &machine(2)), [0, 1], "fewer than wanted");
-        assert_eq!(on(3, &Machine::default()), [0u32; 0]);
-    }
-
-    #[test]
-    fn whole_cores_come_before_siblings() {
-        let server = fake::server().machine();
-        // Whole cores left of one cache after 0 and 1 are reserved: 2, 3 on the first; 4 to 7 on
-        // the second.
-        assert_eq!(on(2, &server), [2, 3]);
-        assert_eq!(on(4, &server), [4, 5, 6, 7]);
-        assert_eq!(on(6, &server), [2, 3, 4, 5, 6, 7], "all whole ones, grouped by cache");
-        assert_eq!(on(7, &server), [1, 2, 3, 4, 5, 6, 7], "the launcher gives up its core first");
-        assert_eq!(on(9, &server)[..3], [0, 8, 1], "one pair, and it is not the engine's at the end");
-    }
-
-    #[test]
-    fn engine_gets_unshared_core_first() {
-        let server = fake::server().machine();
-        let picked = pick(3, &[2, 3, 10], &server);
-        assert_eq!(picked, [2, 10, 3]);
+    fn cores_are_picked_by_priority() {
+        let (server, plain) = (fake::server().machine(), |cores| fake::plain(cores).machine());
+        let isolated = Machine { isolated: vec![5, 6, 7], ..plain(8) };
+        for (wanted, machine, cores) in [
+            // The first ones are reserved if enough remain.
+            (2, &plain(2), &[0, 1][..]),
+            (2, &plain(3), &[1, 2]),
+            (2, &plain(8), &[2, 3]),
+            (9, &plain(2), &[0, 1]),
+            (3, &Machine::default(), &[]),
+            // Whole cores left of one cache after 0 and 1 are reserved: 2, 3 on the first; 4 to 7
+            // on the second.
+            (2, &server, &[2, 3]),
+            (4, &server, &[4, 5, 6, 7]),
+            // All whole ones, grouped by cache; then the launcher gives up its core.
+            (6, &server, &[2, 3, 4, 5, 6, 7]),
+            (7, &server, &[1, 2, 3, 4, 5, 6, 7]),
+            // Isolated ones, if there are enough.
+            (3, &isolated, &[5, 6, 7]),
+            (4, &isolated, &[2, 3, 4, 5]),
+        ] {
+            assert_eq!(pick(wanted, &machine.cores_allowed, machine), cores, "{wanted}");
+        }
+        let pair = pick(9, &server.cores_allowed, &server);
+        assert_eq!(pair[..3], [0, 8, 1], "one pair, and it is not the engine's at the end");
+        assert_eq!(pick(3, &[2, 3, 10], &server), [2, 10, 3], "the engine has an unshared core first");
     }
 
     #[test]
@@ -136,13 +130,6 @@ mod tests {
         let server = fake::server().machine();
         assert_eq!(count_physical(&server.cores_allowed, &server), 8);
         assert_eq!(count_physical(&[1, 9, 10, 3], &server), 3);
-    }
-
-    #[test]
-    fn isolated_cores_are_preferred_if_there_are_enough() {
-        let machine = Machine { isolated: vec![5, 6, 7], ..fake::plain(8).machine() };
-        assert_eq!(on(3, &machine), [5, 6, 7]);
-        assert_eq!(on(4, &machine), [2, 3, 4, 5]);
     }
 
     proptest! {

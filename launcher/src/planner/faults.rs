@@ -10,7 +10,6 @@ use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
 use shm::ring::Step;
 
-/// Maximum number of faults.
 const MAX_FAULTS: usize = 32;
 /// Minimum interval of a repeated fault, in nanoseconds.
 const MIN_EVERY_NS: u64 = 1_000_000;
@@ -18,9 +17,6 @@ const MIN_EVERY_NS: u64 = 1_000_000;
 const MIN_DEFAULT_NS: u64 = 100_000_000;
 
 /// Returns an error for faults that a run of this plan cannot have.
-///
-/// # Errors
-/// The fault, the reason and the remedy.
 pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
     if plan.isolation == Isolation::Thread && plan.on_death != OnDeath::Stop {
         return Err(UsageError(format!(
@@ -76,35 +72,32 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
     Ok(())
 }
 
+fn is_of_strategy(target: FaultTarget) -> bool {
+    matches!(target, FaultTarget::Strategy(_) | FaultTarget::Any)
+}
+
 fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let (technique, strategies) = (plan.technique, plan.trading().strategies);
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
     if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_)) || fault.lasts.is_some() {
         return check_venue(fault, plan.trading().venues);
     }
-    match fault.target {
-        FaultTarget::Strategy(index) if index >= strategies => {
-            let there = match strategies {
-                1 => "there is only strategy-0".into(),
-                more => format!("there are strategy-0 to strategy-{}", more - 1),
-            };
-            return Err(format!("{there}.\nName one of them, or run more --strategies"));
-        }
-        FaultTarget::Engine | FaultTarget::Launcher | FaultTarget::Exchange(_) | FaultTarget::Gateway(_)
-            if !signal =>
-        {
-            return Err("only kill and stop are for engine and launcher, and for exchanges and gateways.\n\
-                        Use one of these, or choose a strategy"
-                .into());
-        }
-        FaultTarget::Engine | FaultTarget::Launcher | FaultTarget::Exchange(_) | FaultTarget::Gateway(_)
-            if matches!(fault.when, Some(FaultTime::Push { .. })) =>
-        {
-            return Err(
-                "engine and launcher send no orders, nor do exchanges and gateways.\nGive a time, for example @2s".into(),
-            );
-        }
-        _ => {}
+    if let FaultTarget::Strategy(index) = fault.target
+        && index >= strategies
+    {
+        let there = match strategies {
+            1 => "there is only strategy-0".into(),
+            more => format!("there are strategy-0 to strategy-{}", more - 1),
+        };
+        return Err(format!("{there}.\nName one of them, or run more --strategies"));
+    }
+    if !is_of_strategy(fault.target) && !signal {
+        return Err("only kill and stop are for engine and launcher, and for exchanges and gateways.\n\
+                    Use one of these, or choose a strategy"
+            .into());
+    }
+    if !is_of_strategy(fault.target) && matches!(fault.when, Some(FaultTime::Push { .. })) {
+        return Err("engine and launcher send no orders, nor do exchanges and gateways.\nGive a time, for example @2s".into());
     }
     if fault.kind == FaultKind::HoldClaim && !technique.steps().iter().any(|step| HOLD_STEPS.contains(step)) {
         return Err(format!(
@@ -195,7 +188,6 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     resolved.settings.fault().0.iter().map(fault).collect()
 }
 
-/// Returns notes for the user about the faults in a plan.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let mut notes = Vec::new();
     let window_ns = resolved.input.window_ns();
@@ -216,15 +208,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
         );
-        !lives
-            && !matches!(
-                fault.target,
-                FaultTarget::Launcher
-                    | FaultTarget::Engine
-                    | FaultTarget::Venue(_)
-                    | FaultTarget::Exchange(_)
-                    | FaultTarget::Gateway(_)
-            )
+        is_of_strategy(fault.target) && !lives
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation == Isolation::Thread && some_do {
@@ -238,7 +222,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{planned_with, refused_with};
+    use super::super::tests::{planned, refuses, shown};
     use super::*;
     use crate::host::{Machine, fake};
 
@@ -246,88 +230,89 @@ mod tests {
         fake::plain(2).machine()
     }
 
-    #[track_caller]
-    fn wrong(words: &str, faults: &str, wanted: &str) {
-        let message = refused_with(words, faults, &machine());
-        assert!(message.contains(wanted), "{message}");
-    }
-
-    fn faults(words: &str, faults: &str) -> Vec<Fault> {
-        planned_with(words, faults, &machine()).unwrap().0.faults
+    fn faults(words: &str) -> Vec<Fault> {
+        planned(words, &machine()).unwrap().1.faults
     }
 
     #[test]
     fn impossible_fault_is_named_with_remedy() {
-        wrong(
-            "strategies=2",
-            "kill:strategy-2@1s",
-            "--fault \"kill:strategy-2@1s\": there are strategy-0 to",
-        );
-        wrong("strategies=1", "kill:strategy-2", "there is only strategy-0");
-        wrong("", "hang:engine@1s", "only kill and stop are for engine and launcher");
-        wrong("", "segv:launcher", "choose a strategy");
-        wrong("", "kill:gateway-0", "the gateways are part of the engine's process");
-        wrong("venues=2 process=each-gateway", "kill:gateway-2", "the last gateway is gateway-1");
-        wrong("process=gateways", "hang:gateway-0", "only kill and stop are for");
-        wrong("", "kill:engine@order:5", "Give a time");
-        wrong("", "kill@order:5 every 1s", "every is for a fault at a time");
-        wrong("", "hang@1s every 1s", "only kill and stop come again");
-        wrong("", "kill@1s every 999us", "give at least 1ms");
-        wrong("", "flood@push:published:5", "Use @order:5");
-        wrong("", "hold@push:published:5", "Use @order:5");
-        wrong("technique=pipe", "hold", "separate claim and write steps; pipe has none");
-        wrong("", "slow", "Name one, for example slow:venue-0");
-        wrong("venues=2", "mute:venue-2", "the last venue is venue-1");
-        wrong("", "kill:venue-0", "fault `kill` does not apply to venues");
-        wrong("", "mute:venue-0@order:3", "a venue pushes no orders");
-        wrong("", "mute:venue-0@1s every 1s", "for DUR says how long");
-        wrong("", "kill@1s for 1s", "`for DURATION` is only valid for venue faults");
-        wrong("", &["kill"; 33].join(";"), "give at most 32");
-        let message = refused_with("", "kill@push:linked:3", &machine());
-        assert_eq!(
-            message,
-            "--fault \"kill:any@push:linked:3\": a push of spsc-mux has no step linked, it has entered, \
-             half-written, written, published.\nUse one of these, or another --technique"
-        );
-        wrong("technique=pipe", "kill@push:written:3", "it has entered, published");
-        assert_eq!(faults("technique=linked", "kill@push:linked:3").len(), 1);
+        for (words, wanted) in [
+            (
+                "strategies=2 fault=kill:strategy-2@1s",
+                "--fault \"kill:strategy-2@1s\": there are strategy-0 to",
+            ),
+            ("strategies=1 fault=kill:strategy-2", "there is only strategy-0"),
+            ("fault=hang:engine@1s", "only kill and stop are for engine and launcher"),
+            ("fault=segv:launcher", "choose a strategy"),
+            ("fault=kill:gateway-0", "the gateways are part of the engine's process"),
+            ("venues=2 process=each-gateway fault=kill:gateway-2", "the last gateway is gateway-1"),
+            ("process=gateways fault=hang:gateway-0", "only kill and stop are for"),
+            ("fault=kill:engine@order:5", "Give a time"),
+            ("fault='kill@order:5 every 1s'", "every is for a fault at a time"),
+            ("fault='hang@1s every 1s'", "only kill and stop come again"),
+            ("fault='kill@1s every 999us'", "give at least 1ms"),
+            ("fault=flood@push:published:5", "Use @order:5"),
+            ("fault=hold@push:published:5", "Use @order:5"),
+            ("technique=pipe fault=hold", "separate claim and write steps; pipe has none"),
+            ("fault=slow", "Name one, for example slow:venue-0"),
+            ("venues=2 fault=mute:venue-2", "the last venue is venue-1"),
+            ("fault=kill:venue-0", "fault `kill` does not apply to venues"),
+            ("fault=mute:venue-0@order:3", "a venue pushes no orders"),
+            ("fault='mute:venue-0@1s every 1s'", "for DUR says how long"),
+            ("fault='kill@1s for 1s'", "`for DURATION` is only valid for venue faults"),
+            (&format!("fault={}", ["kill"; 33].join(";")), "give at most 32"),
+            (
+                "fault=kill@push:linked:3",
+                "--fault \"kill:any@push:linked:3\": a push of spsc-mux has no step linked, it has entered, \
+                 half-written, written, published.\nUse one of these, or another --technique",
+            ),
+            ("technique=pipe fault=kill@push:written:3", "it has entered, published"),
+            ("isolation=thread on_death=continue fault=kill", "a thread cannot be fenced"),
+            ("isolation=thread on_death=restart", "--isolation process or sandbox"),
+        ] {
+            refuses(words, wanted, &machine());
+        }
+        assert_eq!(faults("technique=linked fault=kill@push:linked:3").len(), 1);
     }
 
     #[test]
-    fn a_thread_cannot_be_fenced() {
-        for on_death in ["continue", "restart"] {
-            wrong(&format!("isolation=thread on_death={on_death}"), "kill", "a thread cannot be fenced");
-            wrong(&format!("isolation=thread on_death={on_death}"), "", "--isolation process or sandbox");
+    fn plan_notes_effect_of_faults() {
+        for (words, note, is_there) in [
+            ("isolation=thread fault='kill:any@1s; hang'", "one process here", true),
+            ("isolation=thread fault='hang; kill:launcher'", "one process here", false),
+            ("window=1s fault=kill@2s", "after the window", true),
+        ] {
+            let text = shown(words, &machine());
+            assert_eq!(text.contains(note), is_there, "{words}: {text}");
         }
-        let (plan, text) = planned_with("isolation=thread", "kill:any@1s; hang", &machine()).unwrap();
-        assert_eq!(plan.on_death, OnDeath::Stop);
-        assert!(text.contains("one process here"), "{text}");
-        let (_, text) = planned_with("isolation=thread", "hang; kill:launcher", &machine()).unwrap();
-        assert!(!text.contains("one process here"), "{text}");
-        let (_, text) = planned_with("window=1s", "kill@2s", &machine()).unwrap();
-        assert!(text.contains("after the window"), "{text}");
     }
 
     #[test]
     fn default_fault_time_follows_window() {
-        let at = |words: &str| faults(words, "kill")[0].when;
-        assert_eq!(at("window=10s"), FaultTime::At { ns: 1_000_000_000 });
-        assert_eq!(at("window=200ms"), FaultTime::At { ns: 100_000_000 });
-        assert_eq!(at("window=10s arrivals=stress"), FaultTime::At { ns: 100_000_000 });
-        assert_eq!(at("schedule=flow.csv"), FaultTime::At { ns: 100_000_000 });
+        for (words, ms) in [
+            ("window=10s", 1_000),
+            ("window=200ms", 100),
+            ("window=10s arrivals=stress", 100),
+            ("schedule=flow.csv", 100),
+        ] {
+            let fault = faults(&format!("{words} fault=kill"))[0];
+            assert_eq!(fault.when, FaultTime::At { ns: ms * 1_000_000 }, "{words}");
+        }
     }
 
     #[test]
     fn self_inflicted_fault_target_is_drawn_in_plan() {
         let drawn = |seed: u64| {
-            let found =
-                faults(&format!("strategies=200 seed={seed}"), "hang; kill; kill@order:3; stop:engine");
-            found.iter().map(|fault| fault.target).collect::<Vec<_>>()
+            let words = format!(
+                "strategies=200 seed={seed} fault='hang; kill; kill@order:3; stop:engine; exit@order:20'"
+            );
+            faults(&words).iter().map(|fault| fault.target).collect::<Vec<_>>()
         };
         let targets = drawn(1);
-        assert!(matches!(targets[0], FaultTarget::Strategy(_)));
+        for place in [0, 2, 4] {
+            assert!(matches!(targets[place], FaultTarget::Strategy(_)));
+        }
         assert_eq!(targets[1], FaultTarget::Any, "the launcher draws it");
-        assert!(matches!(targets[2], FaultTarget::Strategy(_)));
         assert_eq!(targets[3], FaultTarget::Engine);
         assert_eq!(targets, drawn(1));
         assert!((2..10).any(|seed| drawn(seed) != targets));

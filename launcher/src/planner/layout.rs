@@ -32,12 +32,10 @@ const MAX_HELD: u64 = 1 << 18;
 /// The numbers of orders that each strategy and gateway of a schedule will handle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
-    /// Orders of each strategy.
     pub per_strategy: Vec<u64>,
     /// Orders of each strategy for each venue: a strategy's venues in sequence, strategy after
     /// strategy.
     pub per_strategy_and_venue: Vec<u64>,
-    /// Venues.
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
@@ -46,7 +44,6 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts the orders of a schedule by strategy and gateway.
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
@@ -57,13 +54,6 @@ impl OrderCounts {
         }
     }
 
-    /// Estimates the numbers for `orders` evenly distributed orders, before a schedule is drawn.
-    pub fn estimated(orders: u64, resolved: &Resolved) -> OrderCounts {
-        let trading = resolved.plan.trading();
-        Self::even(orders, trading.strategies, trading.venues, resolved.settings.delay().max_ns)
-    }
-
-    /// Returns the counts of evenly distributed orders.
     fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> OrderCounts {
         let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
             let parts = u64::from(parts.max(1));
@@ -80,7 +70,6 @@ impl OrderCounts {
         OrderCounts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, opening_orders: 0 }
     }
 
-    /// Orders for each venue.
     fn per_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
         let of = |venue: usize| self.per_strategy_and_venue.iter().skip(venue).step_by(venues.max(1)).sum();
@@ -93,28 +82,37 @@ impl OrderCounts {
 pub struct RunIdentity {
     /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
-    /// The launcher's process id.
     pub pid: u32,
     /// The launcher's start time (`/proc/PID/stat`, field 22).
     pub start: u64,
 }
 
+/// Creates the plan of a run before its schedule is drawn or read, as if its orders were evenly
+/// distributed. Also returns the reasons not to quote its latencies.
+pub fn preview(resolved: &Resolved, machine: &Machine) -> Result<(Plan, Vec<String>), UsageError> {
+    let orders = match resolved.input {
+        Input::Drawn { orders, .. } => orders,
+        Input::Recorded { .. } => 1000,
+    };
+    let trading = resolved.plan.trading();
+    let delay_ns = resolved.settings.delay().max_ns;
+    let counts = OrderCounts::even(orders, trading.strategies, trading.venues, delay_ns);
+    let identity = RunIdentity { run: "preview".into(), pid: 1, start: 1 };
+    layout(resolved, machine, &counts, identity)
+}
+
 /// Creates the plan of a run from its resolved settings. Also returns the reasons not to quote its
 /// latencies.
-///
-/// # Errors
-/// The schedule does not fit the settings, or the plan would not be valid.
 pub fn layout(
     resolved: &Resolved,
     machine: &Machine,
     counts: &OrderCounts,
     identity: RunIdentity,
-    clock: ClockSource,
 ) -> Result<(Plan, Vec<String>), UsageError> {
     let Resolved { settings, .. } = resolved;
     let mut plan = resolved.plan.clone();
     plan.faults = faults::plan(resolved);
-    plan.clock = clock;
+    plan.clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     (plan.run, plan.launcher_pid, plan.launcher_start) = (identity.run, identity.pid, identity.start);
     plan.folder.clear();
     let trading = plan.trading_mut();
@@ -275,48 +273,46 @@ mod tests {
     use crate::host::fake;
     use proptest::prelude::*;
 
-    /// `name@core/idle` of each thread.
-    fn shape(words: &str, machine: &Machine) -> String {
+    /// `name@core/idle` of each thread, and the threads of each process.
+    fn shape(words: &str, machine: &Machine) -> [String; 2] {
         let (_, plan, _) = planned(words, machine).unwrap();
         let core = |core: Option<u32>| core.map_or("-".into(), |core| core.to_string());
-        let threads: Vec<String> =
-            plan.threads.iter().map(|t| format!("{}@{}/{}", t.name, core(t.core), t.idle)).collect();
-        threads.join(" ")
+        let threads = plan.threads.iter().map(|t| format!("{}@{}/{}", t.name, core(t.core), t.idle));
+        let processes = plan.processes.iter().map(|p| format!("{}{:?}", p.name, p.threads));
+        [threads.collect::<Vec<_>>().join(" "), processes.collect::<Vec<_>>().join(" ")]
     }
 
     #[test]
-    fn two_cores_carry_one_strategy_and_the_engine() {
-        let machine = fake::two_core_vm().machine();
-        assert_eq!(shape("", &machine), "strategy-0@0/spin engine@1/spin");
-        assert_eq!(
-            shape("strategies=3", &machine),
-            "strategy-0@0/yield strategy-1@0/yield strategy-2@0/yield engine@1/spin"
-        );
-        assert_eq!(shape("cores=1", &machine), "strategy-0@1/yield engine@1/yield");
-        assert_eq!(shape("idle=park", &machine), "strategy-0@0/park engine@1/park");
-        assert_eq!(shape("", &Machine::default()), "strategy-0@-/yield engine@-/yield");
-    }
-
-    #[test]
-    fn dedicated_gives_each_role_its_core() {
-        let machine = fake::plain(8).machine();
-        assert_eq!(
-            shape("strategies=2 venues=2", &machine),
-            "strategy-0@2/spin strategy-1@3/spin orchestrator@4/spin gateway-0@5/spin gateway-1@6/spin"
-        );
-    }
-
-    #[test]
-    fn processes_follow_the_isolation() {
-        let machine = fake::plain(8).machine();
-        let names = |words: &str| {
-            let (_, plan, _) = planned(words, &machine).unwrap();
-            let all: Vec<_> = plan.processes.iter().map(|p| format!("{}{:?}", p.name, p.threads)).collect();
-            all.join(" ")
-        };
-        assert_eq!(names("strategies=2 threading=shared"), "strategy-0[0] strategy-1[1] engine[2]");
-        assert_eq!(names("strategies=1 venues=2"), "strategy-0[0] engine[1, 2, 3]");
-        assert_eq!(names("isolation=thread strategies=2 threading=shared"), "all[0, 1, 2]");
+    fn roles_get_threads_cores_and_processes() {
+        let (two, eight) = (fake::two_core_vm().machine(), fake::plain(8).machine());
+        let one_each = "strategy-0[0] engine[1]";
+        for (words, machine, threads, processes) in [
+            ("", &two, "strategy-0@0/spin engine@1/spin", one_each),
+            (
+                "strategies=3",
+                &two,
+                "strategy-0@0/yield strategy-1@0/yield strategy-2@0/yield engine@1/spin",
+                "strategy-0[0] strategy-1[1] strategy-2[2] engine[3]",
+            ),
+            ("cores=1", &two, "strategy-0@1/yield engine@1/yield", one_each),
+            ("idle=park", &two, "strategy-0@0/park engine@1/park", one_each),
+            ("", &Machine::default(), "strategy-0@-/yield engine@-/yield", one_each),
+            // Dedicated: each role its core.
+            (
+                "strategies=2 venues=2",
+                &eight,
+                "strategy-0@2/spin strategy-1@3/spin orchestrator@4/spin gateway-0@5/spin gateway-1@6/spin",
+                "strategy-0[0] strategy-1[1] engine[2, 3, 4]",
+            ),
+            (
+                "isolation=thread strategies=2 threading=shared",
+                &eight,
+                "strategy-0@2/spin strategy-1@3/spin engine@4/spin",
+                "all[0, 1, 2]",
+            ),
+        ] {
+            assert_eq!(shape(words, machine), [threads, processes], "{words}");
+        }
     }
 
     #[test]
@@ -371,7 +367,7 @@ mod tests {
         let resolved = resolve(&settings("venues=2"), &machine).unwrap();
         let plan = |counts: OrderCounts, run: &str| {
             let identity = RunIdentity { run: run.into(), pid: 1, start: 1 };
-            layout(&resolved, &machine, &counts, identity, ClockSource::Tsc).unwrap_err().to_string()
+            layout(&resolved, &machine, &counts, identity).unwrap_err().to_string()
         };
         assert!(plan(OrderCounts::even(9, 1, 3, 0), "r").contains("run it with --venues 3"));
         assert!(plan(OrderCounts::even(9, 2, 2, 0), "r").contains("run it with --strategies 2"));
@@ -381,13 +377,15 @@ mod tests {
     proptest! {
         #[test]
         fn every_machine_gets_a_valid_plan(
-            strategies in 1u16..=256, venues in 1u16..=64, cores in 0u32..400, thread: bool,
+            strategies in 1u16..=256, venues in 1u16..=64, log in 1u32..=20, orders in 1u64..=1_000_000_000,
+            window in 1u64..=3_600_000, cores in 0u32..400, thread: bool,
         ) {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
             let isolation = if thread { "thread" } else { "process" };
-            let words = format!("strategies={strategies} venues={venues} isolation={isolation} orders=1000");
+            let load = format!("orders={orders} window={window}ms capacity={}", 1 << log);
+            let words = format!("strategies={strategies} venues={venues} isolation={isolation} {load}");
             let (_, plan, _) = planned(&words, &machine).unwrap();
-            prop_assert_eq!(plan.trading().total_orders(), 1000);
+            prop_assert_eq!(plan.trading().total_orders(), orders);
             if plan.threading == protocol::plan::Threading::Dedicated {
                 let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();
                 used.sort_unstable();

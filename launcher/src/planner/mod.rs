@@ -17,7 +17,7 @@ mod show;
 mod warnings;
 
 pub use compatibility::{check_reach, is_supported};
-pub use layout::{OrderCounts, RunIdentity, layout};
+pub use layout::{OrderCounts, RunIdentity, layout, preview};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
 pub use shm_space::{allow_descriptors, bytes_needed, check_shm_space, descriptors_needed};
@@ -40,69 +40,44 @@ pub(crate) fn count_whole_cores(machine: &Machine) -> usize {
 pub(crate) mod tests {
     use super::*;
     use crate::config::{Settings, UsageError};
-    use protocol::plan::{ClockSource, Plan};
+    use protocol::plan::Plan;
 
-    /// Settings from `key=value` words, and faults, which have spaces.
-    pub(crate) fn settings_with(words: &str, faults: &str) -> Settings {
-        let mut settings = settings(words);
-        if !faults.is_empty() {
-            settings.set("fault", faults).unwrap().unwrap();
-        }
-        settings
-    }
-
-    /// Returns the plan that these settings give on a machine, and its text.
-    pub(crate) fn planned_with(
-        words: &str,
-        faults: &str,
-        machine: &Machine,
-    ) -> Result<(Plan, String), UsageError> {
-        let (resolved, plan, warnings) = plan_of(&settings_with(words, faults), machine)?;
-        let text = show(&plan, &resolved, machine, &warnings);
-        Ok((plan, text))
-    }
-
-    /// Returns the error of an invalid plan.
-    pub(crate) fn refused_with(words: &str, faults: &str, machine: &Machine) -> String {
-        let message = planned_with(words, faults, machine).unwrap_err().to_string();
-        assert!(message.lines().count() <= 2, "{message}");
-        message
-    }
-
-    /// Settings from `key=value` words.
+    /// Settings from `key=value` words; a value with blanks is in single quotes.
     pub(crate) fn settings(words: &str) -> Settings {
         let mut settings = Settings::default();
-        for word in words.split_whitespace() {
-            let (key, text) = word.split_once('=').unwrap();
+        let mut rest = words.trim();
+        while let Some((key, after)) = rest.split_once('=') {
+            let (text, left) = match after.strip_prefix('\'') {
+                Some(quoted) => quoted.split_once('\'').unwrap(),
+                None => after.split_once(' ').unwrap_or((after, "")),
+            };
             settings.set(key, text).unwrap().unwrap();
+            rest = left.trim_start();
         }
         settings
     }
 
-    /// Returns the plan that these settings give on a machine.
+    /// Returns the plan that these settings give on a machine, and its warnings.
     pub(crate) fn planned(
         words: &str,
         machine: &Machine,
     ) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
-        plan_of(&settings(words), machine)
-    }
-
-    fn plan_of(settings: &Settings, machine: &Machine) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
-        let resolved = resolve(settings, machine)?;
-        let orders = match &resolved.input {
-            Input::Drawn { orders, .. } => *orders,
-            Input::Recorded { .. } => 1000,
-        };
-        let counts = OrderCounts::estimated(orders, &resolved);
-        let identity = RunIdentity { run: "test-1".into(), pid: 7, start: 8 };
-        let clock = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
-        let (plan, warnings) = layout(&resolved, machine, &counts, identity, clock)?;
+        let resolved = resolve(&settings(words), machine)?;
+        let (plan, warnings) = preview(&resolved, machine)?;
         assert_eq!(plan.validate(), Ok(()));
         Ok((resolved, plan, warnings))
     }
 
-    /// Returns the error of an invalid plan.
-    pub(crate) fn refused(words: &str, machine: &Machine) -> String {
-        refused_with(words, "", machine)
+    /// Returns the text of a plan.
+    pub(crate) fn shown(words: &str, machine: &Machine) -> String {
+        let (resolved, plan, warnings) = planned(words, machine).unwrap();
+        show(&plan, &resolved, machine, &warnings)
+    }
+
+    /// Checks that settings are refused with these words.
+    #[track_caller]
+    pub(crate) fn refuses(words: &str, wanted: &str, machine: &Machine) {
+        let message = planned(words, machine).unwrap_err().to_string();
+        assert!(message.lines().count() <= 2 && message.contains(wanted), "{words}: {message}");
     }
 }

@@ -38,7 +38,6 @@ pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     )))
 }
 
-/// Returns the real-time priority of a plan's threads; `None` without one.
 pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }
@@ -74,18 +73,18 @@ pub(super) fn note(plan: &Plan) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{planned, refused};
+    use super::super::tests::{planned, refuses};
     use super::*;
     use crate::host::{Machine, fake};
 
     #[test]
     fn spinning_on_shared_core_is_refused() {
         let two = fake::two_core_vm().machine();
-        let message = refused("priority=fifo:50 strategies=3 idle=spin", &two);
-        assert!(message.contains("of strategy-0, strategy-1, strategy-2 on core 0 the one"), "{message}");
-        assert!(message.contains("--idle yield or park"), "{message}");
-        assert!(refused("priority=fifo:1 cores=1 idle=spin", &two).contains("strategy-0, engine on core 1"));
-        assert!(refused("priority=fifo:1", &Machine::default()).contains("no thread is pinned"));
+        let spin = "priority=fifo:50 strategies=3 idle=spin";
+        refuses(spin, "of strategy-0, strategy-1, strategy-2 on core 0 the one", &two);
+        refuses(spin, "--idle yield or park", &two);
+        refuses("priority=fifo:1 cores=1 idle=spin", "strategy-0, engine on core 1", &two);
+        refuses("priority=fifo:1", "no thread is pinned", &Machine::default());
         for idle in ["auto", "yield", "backoff", "park"] {
             let (_, plan, _) = planned(&format!("priority=fifo:50 strategies=3 idle={idle}"), &two).unwrap();
             assert_eq!(plan.priority, Some(50));
@@ -95,17 +94,16 @@ mod tests {
 
     #[test]
     fn which_cores_are_kept_is_said() {
-        let two = fake::two_core_vm().machine();
-        let of = |words: &str| {
-            let (_, plan, _) = planned(words, &two).unwrap();
-            (kept_cores(&plan).into_iter().collect::<Vec<_>>(), note(&plan).unwrap_or_default())
-        };
-        assert_eq!(of(""), (vec![], String::new()));
-        let (kept, said) = of("priority=fifo:7");
-        assert!(kept == [0, 1] && said.contains("fifo:7: no ordinary thread runs on cores 0,1"), "{said}");
-        let (kept, said) = of("priority=fifo:7 cores=1");
-        assert!(kept == [1] && said.contains("share a core give way to each other"), "{said}");
-        let (kept, said) = of("priority=fifo:7 idle=park");
-        assert!(kept.is_empty() && said.contains("waits for no ordinary one"), "{said}");
+        for (words, kept, said) in [
+            ("", &[][..], ""),
+            ("priority=fifo:7", &[0, 1], "fifo:7: no ordinary thread runs on cores 0,1"),
+            ("priority=fifo:7 cores=1", &[1], "share a core give way to each other"),
+            ("priority=fifo:7 idle=park", &[], "waits for no ordinary one"),
+        ] {
+            let (_, plan, _) = planned(words, &fake::two_core_vm().machine()).unwrap();
+            let note = note(&plan).unwrap_or_default();
+            assert!(kept_cores(&plan).iter().eq(kept) && note.contains(said), "{words}: {note}");
+            assert_eq!(note.is_empty(), said.is_empty(), "{words}: {note}");
+        }
     }
 }

@@ -18,9 +18,6 @@ const MAX_OPEN: u64 = 1 << 20;
 /// What is not set takes the seed benchmark's numbers where every role can have a whole core of its
 /// own and two are left; else what a small machine can carry in about 15 seconds: 1 strategy,
 /// 100,000 orders over 5 seconds.
-///
-/// # Errors
-/// The flag whose value cannot be had here, and the remedy.
 pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, UsageError> {
     let mut settings = settings.clone().with_preset();
     settings.check()?;

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 pub enum Input {
     /// Drawn at random before the run.
     Drawn {
-        /// Arrival process of the orders.
         arrivals: Arrivals,
         /// Number of orders of all strategies together: 1 to 10^9.
         orders: u64,
@@ -22,9 +21,7 @@ pub enum Input {
     },
     /// A recorded flow, which has its own number of orders and times.
     Recorded {
-        /// The file of the recorded flow.
         path: PathBuf,
-        /// Factor by which the recorded flow is sped up.
         speed: f64,
         /// Time over which the flow's orders are due at its speed, in nanoseconds; `None`: the file
         /// was not read yet.
@@ -63,7 +60,6 @@ pub struct Resolved {
     pub settings: Settings,
     /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
     pub plan: Plan,
-    /// The source of the orders.
     pub input: Input,
     /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,
@@ -125,7 +121,6 @@ impl Resolved {
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
     }
 
-    /// Returns a copy of the resolved settings with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();

@@ -14,7 +14,6 @@ use analysis::units::{Nanos, human_bytes};
 use comfy_table::{ContentArrangement, Table};
 use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
 
-/// More threads than this are shown folded.
 const UNFOLDED: usize = 16;
 
 /// Formats the plan for printing: machine, run, placement of threads, and notes on the figures.
@@ -170,7 +169,6 @@ fn span(first: &str, last: &str) -> String {
     if first == last { first.into() } else { format!("{first} … {last}") }
 }
 
-/// Returns notes on shared resources.
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
@@ -226,15 +224,14 @@ fn stays_away(plan: &Plan) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{planned, planned_with};
+    use super::super::tests;
     use super::*;
     use crate::host::fake;
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
     fn shown(words: &str, machine: &Machine) -> String {
-        let (resolved, plan, warnings) = planned(words, machine).unwrap();
-        let text = show(&plan, &resolved, machine, &warnings);
+        let text = tests::shown(words, machine);
         for line in text.lines() {
             assert!(line.chars().count() <= report::DEFAULT_WIDTH, "{line}");
         }
@@ -262,13 +259,6 @@ mod tests {
         note  No core is left for the launcher and the operating system: they
               interrupt the roles.
         ");
-    }
-
-    #[test]
-    fn an_exchange_has_no_delay() {
-        let machine = fake::two_core_vm().machine();
-        assert!(!shown("venue=book", &machine).contains("delay"));
-        assert!(shown("venue=book,delay", &machine).contains("delay uniform:5ms..500ms"));
     }
 
     #[test]
@@ -307,33 +297,26 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_does_not_come_back_is_noted() {
-        let words = "venue=book exchange=process journal=process on_death=restart";
-        let machine = fake::plain(16).machine();
-        assert!(!shown(words, &machine).contains("The engine is not"));
-        for (more, why) in [
-            ("process=gateways", "leave --process out"),
-            ("process=each-gateway", "leave --process out"),
-            ("technique=array-queue", "use --technique spsc-mux"),
-            ("venue=book,delay", "not all venues are exchanges"),
+    fn placement_and_its_consequences_are_shown() {
+        let comes_back = "venue=book exchange=process journal=process on_death=restart";
+        let stays_away = "The engine is not, and the run ends with it: ";
+        for (words, shows, text) in [
+            ("venue=book", false, "delay"),
+            ("venue=book,delay", true, "delay uniform:5ms..500ms"),
+            (comes_back, false, stays_away),
+            (&format!("{comes_back} process=gateways"), true, stays_away),
+            (&format!("{comes_back} process=gateways"), true, "leave --process out"),
+            (&format!("{comes_back} process=each-gateway"), true, "leave --process out"),
+            (&format!("{comes_back} technique=array-queue"), true, "use --technique spsc-mux"),
+            (&format!("{comes_back} venue=book,delay"), true, "not all venues are exchanges"),
+            ("process=gateways", true, "3 processes: 1 strategy, 4 venues"),
+            ("process=gateways", true, "orchestrator 1 spin gateways 2 spin gateway-0 … gateway-3"),
+            ("process=each-gateway", true, "6 processes"),
         ] {
-            let text = shown(&format!("{words} {more}"), &machine);
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(text.contains("The engine is not, and the run ends with it: "), "{more}: {text}");
-            assert!(text.contains(why), "{more}: {text}");
+            let page = shown(words, &fake::plain(3).machine());
+            let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert_eq!(page.contains(text), shows, "{words}: {text}: {page}");
         }
-    }
-
-    #[test]
-    fn gateways_in_a_process_of_their_own_are_shown() {
-        let text = shown("process=gateways", &fake::plain(3).machine());
-        assert!(text.contains("3 processes: 1 strategy, 4 venues"), "{text}");
-        assert!(
-            text.contains("orchestrator  1     spin\ngateways      2     spin  gateway-0 … gateway-3"),
-            "{text}"
-        );
-        let text = shown("process=each-gateway", &fake::plain(8).machine());
-        assert!(text.contains("6 processes"), "{text}");
     }
 
     #[test]
@@ -358,9 +341,8 @@ mod tests {
 
     #[test]
     fn faults_and_what_becomes_of_them_are_shown() {
-        let faults = "kill:any@1s every 100ms; hang:strategy-1@push:written:40";
-        let words = "strategies=2 on_death=restart";
-        let (_, text) = planned_with(words, faults, &fake::two_core_vm().machine()).unwrap();
+        let faults = "fault='kill:any@1s every 100ms; hang:strategy-1@push:written:40'";
+        let text = shown(&format!("strategies=2 on_death=restart {faults}"), &fake::two_core_vm().machine());
         let facts: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("fault")).take(3).collect();
         assert_snapshot!(facts.join("\n"), @"
         fault     kill:any@1s every 100ms

@@ -57,15 +57,18 @@ pub fn prepare(
     check_programs(resolved)?;
     let source = if machine.tsc_invariant { ClockSource::Tsc } else { ClockSource::Monotonic };
     let (calibrated_since, first_pair) = (Instant::now(), ClockPair::read(&source));
-    if let Input::Drawn { orders, .. } = resolved.input {
+    if let Input::Drawn { .. } = resolved.input {
         // What cannot fit is refused before its schedule is drawn, with evenly distributed orders.
-        let counts = OrderCounts::estimated(orders, resolved);
-        check_shm_space(&lay_out(resolved, machine, &counts, source, began)?.0, machine)?;
+        check_shm_space(&planner::preview(resolved, machine)?.0, machine)?;
     }
     let schedule = make_schedule(resolved)?;
     let opening_orders = count_opening_orders(resolved)?;
     let counts = OrderCounts { opening_orders, ..OrderCounts::from_schedule(&schedule) };
-    let (mut plan, mut warnings) = lay_out(resolved, machine, &counts, source, began)?;
+    let pid = std::process::id();
+    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
+    let run = RunId::new(began, pid, start).to_string();
+    let (mut plan, mut warnings) =
+        planner::layout(resolved, machine, &counts, RunIdentity { run, pid, start })?;
     if plan.isolation == Isolation::Sandbox {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
@@ -184,19 +187,6 @@ fn count_opening_orders(resolved: &Resolved) -> Result<u64> {
     }
     let orders = book_file::opening_book(BufReader::new(file), 0, OPENING_BOOK_OWNER, MAX_OPENING_ORDERS);
     Ok(orders.map_err(|error| refuse(&error))?.len() as u64)
-}
-
-fn lay_out(
-    resolved: &Resolved,
-    machine: &Machine,
-    counts: &OrderCounts,
-    source: ClockSource,
-    began: SystemTime,
-) -> Result<(Plan, Vec<String>)> {
-    let pid = std::process::id();
-    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
-    let run = RunId::new(began, pid, start).to_string();
-    Ok(planner::layout(resolved, machine, counts, RunIdentity { run, pid, start }, source)?)
 }
 
 /// Describes the source of the orders for the run's record.

@@ -18,7 +18,6 @@ use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::ring::spsc_mux::SpscMux;
 use strategy::schedule::{Schedule, Spec, sample};
-use system::clock::ClockSource;
 
 /// Liveness deadline of simulated threads, in nanoseconds of the virtual clock.
 pub(super) const LIVENESS_NS: u64 = 1_000_000;
@@ -178,8 +177,7 @@ impl Scenario {
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
         let counts = OrderCounts::from_schedule(&schedule);
         let identity = RunIdentity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
-        let clock = ClockSource::Monotonic;
-        let (mut plan, _) = planner::layout(&resolved, &Machine::default(), &counts, identity, clock)?;
+        let (mut plan, _) = planner::layout(&resolved, &Machine::default(), &counts, identity)?;
         if kind == ScenarioKind::Peace && draws.below(2) == 0 {
             plan.trading_mut().max_held = 1 + draws.below(5) as u32;
         }

@@ -13,9 +13,7 @@ use shm::ring::array_queue::ArrayQueue;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Runs whose summaries are kept.
 const GOLDEN: u64 = 60;
-/// Where they are kept.
 const GOLDEN_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/all/simulate.golden");
 
 fn techniques() -> Vec<Technique> {
@@ -104,7 +102,6 @@ fn each_successor_that_gets_something_wrong_is_found() {
     });
 }
 
-/// One line a run.
 fn line(trial: &Trial) -> String {
     format!(
         "{} {} {}: sent {} returned {} incidents {} quarantined {} restarted {} digest {:016x}\n",

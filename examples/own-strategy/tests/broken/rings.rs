@@ -2,6 +2,7 @@
 //! dead.
 
 use launcher::Harness;
+use launcher::Parts;
 use launcher::roles::registry::Links;
 use launcher::shm::ring::Message;
 use launcher::shm::ring::array_queue::ArrayQueue;
@@ -9,7 +10,6 @@ use launcher::shm::ring::spsc_mux::SpscMux;
 use launcher::techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, ReordersMessages, RingFault, SkipsRetirement, TearsMessage,
 };
-use launcher::{Strategies, Venues};
 use std::sync::LazyLock;
 
 /// The environment variable that names the defect. The processes of a run inherit it.
@@ -68,7 +68,7 @@ impl RingFault for Forgets {
 }
 
 /// The launcher with all of them.
-pub fn harness() -> Harness<impl Links, impl Strategies, impl Venues> {
+pub fn harness() -> Harness<impl Links, impl Parts> {
     Harness::new()
         .technique::<FaultyRing<Apart, SpscMux>>()
         .technique::<FaultyRing<Shared, ArrayQueue>>()

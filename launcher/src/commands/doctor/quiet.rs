@@ -4,7 +4,6 @@ use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
 use analysis::cpu_list;
 
-/// A typical real-time priority.
 const USUAL_PRIORITY: u8 = 50;
 
 /// Checks whether `--priority` is available, and what it would improve.
@@ -105,16 +104,14 @@ mod tests {
 
     #[test]
     fn tracers_are_looked_for_where_they_may_be_read() {
-        let of = |list: Option<&str>| {
-            let tracers = list.map(|list| list.split(' ').map(str::to_owned).collect());
-            tracers_check(&System { tracers, ..System::default() })
-        };
-        fn tracers_check(system: &System) -> (super::super::CheckState, String) {
-            let check = tracers(system);
-            (check.state, check.found)
+        for (list, state, words) in [
+            (Some("timerlat osnoise blk nop"), Fine, "osnoise and timerlat"),
+            (Some("blk nop"), Note, "only: blk nop"),
+            (None, Note, "not mounted"),
+        ] {
+            let list = list.map(|list| list.split(' ').map(str::to_owned).collect());
+            let check = tracers(&System { tracers: list, ..System::default() });
+            assert!(check.state == state && check.found.contains(words), "{check:?}");
         }
-        assert_eq!(of(Some("timerlat osnoise blk nop")).0, Fine);
-        assert!(of(Some("blk nop")).1.contains("only: blk nop"));
-        assert!(of(None).1.contains("not mounted"));
     }
 }

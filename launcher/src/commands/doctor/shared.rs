@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
-/// Checks the machine's load average of the last minute.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
@@ -25,7 +24,6 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
-/// Checks for other active runs and the cores that they hold.
 pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if living.is_empty() {
@@ -98,64 +96,58 @@ pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CheckState::{self, Bad, Note, Ok as Fine};
+    use super::super::CheckState::{Bad, Note, Ok as Fine};
     use super::*;
     use crate::host::{Limits, Mount, fake};
-
-    fn state(check: Check) -> CheckState {
-        check.state
-    }
 
     #[test]
     fn a_busy_machine_is_not_fit() {
         let machine = fake::two_core_vm().machine();
-        let of = |load| state(super::load(&machine, &System { load: Some(load), ..System::default() }));
-        assert_eq!([0.1, 0.6, 2.0].map(of), [Fine, Note, Bad]);
-        assert_eq!(state(super::load(&machine, &System::default())), Fine);
+        for (load, state) in [(None, Fine), (Some(0.1), Fine), (Some(0.6), Note), (Some(2.0), Bad)] {
+            let check = super::load(&machine, &System { load, ..System::default() });
+            assert_eq!(check.state, state, "{load:?}");
+        }
     }
 
     #[test]
     fn another_run_on_these_cores_is_named_with_them() {
         let machine = fake::two_core_vm().machine();
-        let run = |cores: &[u32]| ActiveRun {
-            run: "20260101-000000000-1-2".into(),
-            pid: 2,
-            cores: cores.iter().copied().collect(),
-        };
-        assert_eq!(state(runs(&machine, &[])), Fine);
-        assert_eq!(state(runs(&machine, &[run(&[4, 5])])), Note);
-        assert_eq!(state(runs(&machine, &[run(&[])])), Bad, "who knows where it is");
-        let found = runs(&machine, &[run(&[0, 1])]);
-        assert_eq!(found.found, "run 20260101-000000000-1-2 (pid 2) holds cores 0,1");
-        assert_eq!(state(found), Bad);
+        // Nobody knows where a run without cores is.
+        for (cores, state) in [(&[4, 5][..], Note), (&[], Bad), (&[0, 1], Bad)] {
+            let run = "20260101-000000000-1-2".into();
+            let found = runs(&machine, &[ActiveRun { run, pid: 2, cores: cores.iter().copied().collect() }]);
+            assert_eq!(found.state, state, "{found:?}");
+            let named = "run 20260101-000000000-1-2 (pid 2) holds cores 0,1";
+            assert!(cores != [0, 1] || found.found == named, "{found:?}");
+        }
+        assert_eq!(runs(&machine, &[]).state, Fine);
     }
 
     #[test]
     fn a_mount_that_cannot_be_written_is_bad() {
-        let of = |kind: &str, flags: &[&str]| {
-            let flags = flags.iter().map(ToString::to_string).collect();
-            state(mount(&System { shm_mount: Some(Mount { kind: kind.into(), flags }), ..System::default() }))
+        let shm = |kind: &str, flags: &str| {
+            Some(Mount { kind: kind.into(), flags: flags.split(',').map(str::to_owned).collect() })
         };
-        assert_eq!(of("tmpfs", &["rw", "nosuid"]), Fine);
-        assert_eq!(of("tmpfs", &["ro", "nosuid"]), Bad);
-        assert_eq!(of("overlay", &["rw"]), Note);
-        assert_eq!(state(mount(&System::default())), Note);
+        for (shm_mount, state) in [
+            (shm("tmpfs", "rw,nosuid"), Fine),
+            (shm("tmpfs", "ro,nosuid"), Bad),
+            (shm("overlay", "rw"), Note),
+            (None, Note),
+        ] {
+            let check = mount(&System { shm_mount, ..System::default() });
+            assert_eq!(check.state, state, "{check:?}");
+        }
     }
 
     #[test]
     fn limits_below_what_the_default_run_takes_are_bad() {
-        let machine = fake::two_core_vm().machine();
-        let plan = super::super::default_plan(&machine).unwrap();
-        let of = |files, processes| {
+        let plan = super::super::default_plan(&fake::two_core_vm().machine()).unwrap();
+        for (files, processes, state) in
+            [(None, None, Fine), (Some(1024), Some(1000), Fine), (Some(20), None, Bad), (None, Some(3), Bad)]
+        {
             let limits = Limits { files, processes, locked_bytes: Some(8 << 20) };
-            limits_check(&System { limits, ..System::default() }, &plan)
-        };
-        fn limits_check(system: &System, plan: &Plan) -> CheckState {
-            state(limits(system, Some(plan)))
+            let check = super::limits(&System { limits, ..System::default() }, Some(&plan));
+            assert_eq!(check.state, state, "{check:?}");
         }
-        assert_eq!(of(None, None), Fine);
-        assert_eq!(of(Some(1024), Some(1000)), Fine);
-        assert_eq!(of(Some(20), None), Bad);
-        assert_eq!(of(None, Some(3)), Bad);
     }
 }

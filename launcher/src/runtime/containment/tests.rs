@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::Machine;
-use crate::planner::tests::planned_with;
+use crate::planner::tests::planned;
 use protocol::agent::{Agent, Cycle};
 use protocol::status::LivenessSample;
 use protocol::supervision::RepairsWriter;
@@ -63,7 +63,7 @@ impl ProcessControl for ScriptedProcesses {
 /// and how long it took in milliseconds.
 fn play(has_ended: bool, can_be_killed: bool) -> Result<(Vec<Incident>, Vec<String>, usize, u64)> {
     let words = "strategies=2 venues=1 orders=10 on_death=restart";
-    let (mut plan, _) = planned_with(words, "", &Machine::default()).unwrap();
+    let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
     (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
     let (arrivals, delay) = (Arrivals::Uniform, DelayRange { min_ns: 0, max_ns: 0 });
     let spec = Spec { strategies: 2, venues: 1, orders: 10, window_ns: 1_000 * MS, arrivals, delay, seed: 1 };

@@ -74,7 +74,6 @@ fn flags_that_make_no_sense_are_named() {
     }
 }
 
-/// Writes a file into a folder and returns its path.
 fn written(folder: &TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -100,7 +99,6 @@ fn configuration_files_are_read_strictly() {
     usage_error("--config /dev/zero", &["/dev/zero", "too much"]);
 }
 
-/// The head of a recorded flow.
 const FLOW: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi";
 
 #[test]
@@ -124,7 +122,7 @@ fn names_that_are_no_text_are_refused_or_read() {
     }
     // A run in such a folder is read like any other.
     std::fs::create_dir(&odd).unwrap();
-    Fixture::new(Shape::default()).write_to(&odd);
+    Fixture::new(Shape::PLAIN).write_to(&odd);
     for (before, after) in
         [("report", ""), ("report", "--html"), ("inspect", ""), ("inspect", "--order 0/3"), ("open", "")]
     {
@@ -187,7 +185,7 @@ fn a_command_that_is_misspelt_is_told_the_nearest() {
 
 #[test]
 fn full_disk_is_reported_once() {
-    let folder = Fixture::new(Shape::default()).write();
+    let folder = Fixture::new(Shape::PLAIN).write();
     let report = output(&format!("report {} --html /dev/full/report.html", folder.path().display()));
     let report = report.fails(1, &[]);
     assert_eq!(report.stderr.matches("Not a directory").count(), 1, "{report:?}");
@@ -226,7 +224,7 @@ fn a_role_started_by_hand_says_who_starts_it() {
 
 #[test]
 fn damaged_logs_never_crash_inspect() {
-    let folder = Fixture::new(Shape::default()).write();
+    let folder = Fixture::new(Shape::PLAIN).write();
     let log = folder.path().join("orchestrator.stamps");
     let whole = std::fs::read(&log).unwrap();
     let inspect = |path: &Path| {
@@ -262,9 +260,9 @@ fn damaged_logs_never_crash_inspect() {
 
 #[test]
 fn a_log_of_another_run_is_refused() {
-    let mut other = Fixture::new(Shape::default());
+    let mut other = Fixture::new(Shape::PLAIN);
     other.record.plan.run += "1";
-    let [run, other] = [Fixture::new(Shape::default()).write(), other.write()];
+    let [run, other] = [Fixture::new(Shape::PLAIN).write(), other.write()];
     let log = "orchestrator.stamps";
     std::fs::copy(other.path().join(log), run.path().join(log)).unwrap();
     output(&format!("report {}", run.path().display())).fails(1, &["another run"]);

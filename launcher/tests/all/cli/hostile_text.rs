@@ -1,6 +1,7 @@
 //! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or
 //! becomes a tag.
 
+use super::reading_commands;
 use crate::common::output;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
@@ -25,26 +26,9 @@ fn printed(line: &str) -> String {
 }
 
 fn all_commands(shelf: &Path) -> String {
-    let run = shelf.join("run").display().to_string();
-    let shelf = shelf.display();
-    let mut said = printed(&format!("list {shelf}")) + &printed(&format!("list {shelf} --json"));
-    said += &printed(&format!("compare {run} {run}"));
-    for command in [
-        "report",
-        "report --json",
-        "inspect",
-        "inspect --json",
-        "inspect --csv",
-        "inspect --worst 3",
-        "inspect --order 0/3",
-        "open",
-        "sweep --resume",
-        "bill",
-        "lab --resume",
-    ] {
-        said += &printed(&format!("{command} {run}"));
-    }
-    said + &printed(&format!("report {run} --html"))
+    let run = shelf.join("run");
+    let resuming = ["sweep", "lab"].map(|command| format!("{command} --resume {}", run.display()));
+    reading_commands(shelf, &run).iter().chain(&resuming).map(|line| printed(line)).collect()
 }
 
 #[test]

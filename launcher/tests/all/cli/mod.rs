@@ -8,3 +8,31 @@ mod narrow;
 mod pages;
 mod shelf;
 mod strangers;
+
+use std::path::Path;
+
+/// Commands that read a folder of results, or a run in it, and write at most into the run's folder.
+fn reading_commands(shelf: &Path, run: &Path) -> Vec<String> {
+    let (shelf, run) = (shelf.display(), run.display());
+    let of_run = [
+        "inspect",
+        "inspect --json",
+        "inspect --csv",
+        "inspect --worst 3",
+        "inspect --order 0/3",
+        "report",
+        "report --json",
+        "open",
+        "bill",
+        "delete --dry-run",
+        "compare --a isolation=thread --b isolation=process",
+    ];
+    let mut commands = vec![
+        format!("list {shelf}"),
+        format!("list {shelf} --json"),
+        format!("compare {run} {run}"),
+        format!("report {run} --html"),
+    ];
+    commands.extend(of_run.map(|command| format!("{command} {run}")));
+    commands
+}

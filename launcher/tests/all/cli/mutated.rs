@@ -2,6 +2,7 @@
 //! that reads them: an answer or an error that is plain text, soon, and nothing written outside of
 //! the folder. 20 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
 
+use super::reading_commands;
 use crate::common::{Launcher, Random, SHORT, entries, output, slow, text};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,7 +45,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let below = |path: PathBuf| if path.is_dir() { files(&path) } else { vec![path] };
     entries(folder).into_iter().flat_map(below).collect()
@@ -179,28 +179,10 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
     what
 }
 
+/// Every command that reads the case, and the journals and logs in it.
 fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
-    let (run, to) = (case.display(), outside.join("cwd/out"));
-    let mut commands = vec![
-        format!("list {}", shelf.display()),
-        format!("list {} --json", shelf.display()),
-        format!("compare {run} {run}"),
-        format!("compare {run} --a isolation=thread --b isolation=process"),
-        format!("export {run} --perfetto {}", to.display()),
-        format!("report {run} --html"),
-    ];
-    let of_run = [
-        "inspect",
-        "inspect --json",
-        "inspect --worst 3",
-        "inspect --order 0/3",
-        "open",
-        "report",
-        "report --json",
-        "delete --dry-run",
-        "bill",
-    ];
-    commands.extend(of_run.map(|command| format!("{command} {run}")));
+    let mut commands = reading_commands(shelf, case);
+    commands.push(format!("export {} --perfetto {}", case.display(), outside.join("cwd/out").display()));
     let journals = ["journal-venue-0", "journal-venue-1"].map(|name| case.join(name));
     for journal in journals.iter().filter(|journal| journal.exists()) {
         let acts = ["list", "verify", "dump", "cut"];

@@ -7,7 +7,7 @@ use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -36,7 +36,6 @@ pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
-/// A command that has ended.
 #[derive(Debug)]
 pub struct CommandResult {
     /// `None`: by a signal.
@@ -46,12 +45,10 @@ pub struct CommandResult {
 }
 
 impl CommandResult {
-    /// What it printed on both streams.
     pub fn said(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The document on stdout.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.said()))
     }
@@ -104,7 +101,6 @@ impl Launcher {
         can.then(Self::new)
     }
 
-    /// `launcher run` with these flags.
     pub fn run(&self, flags: &str) -> Command {
         command(&format!("run --out {} {flags}", self.out.path().display()))
     }
@@ -137,7 +133,6 @@ impl Launcher {
         running
     }
 
-    /// Returns `true` if a run has begun.
     pub fn has_begun(&self) -> bool {
         self.folders().iter().any(|folder| folder.join("run.json").exists())
     }
@@ -149,17 +144,14 @@ impl Launcher {
         self.newest_summary()
     }
 
-    /// The summary of the newest run.
     pub fn newest_summary(&self) -> Value {
         document(&self.folder(), "summary.json")
     }
 
-    /// The folder of the newest run.
     pub fn folder(&self) -> PathBuf {
         self.folders().pop().unwrap()
     }
 
-    /// A file in the folder of the newest run.
     pub fn read(&self, name: &str) -> String {
         let path = self.folder().join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -192,7 +184,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts a command with both outputs piped.
     pub fn spawn(command: &mut Command) -> Self {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Self { child }
@@ -273,7 +264,6 @@ impl Drop for Running {
     }
 }
 
-/// A JSON document in a folder.
 pub fn document(folder: &Path, name: &str) -> Value {
     let text = std::fs::read(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
     serde_json::from_slice(&text).unwrap()
@@ -289,7 +279,6 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The launcher with the words of a line.
 pub fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_launcher"));
     command.args(words(line)).stdin(Stdio::null());
@@ -301,24 +290,20 @@ pub fn output(line: &str) -> CommandResult {
     Running::spawn(&mut command(line)).wait()
 }
 
-/// What another command came to.
 pub fn output_of(command: &mut Command) -> CommandResult {
     Running::spawn(command.stdin(Stdio::null())).wait()
 }
 
-/// The elements of a list in a document.
 #[track_caller]
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("{value:#} is not a list"))
 }
 
-/// A whole number in a document.
 #[track_caller]
 pub fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value:#} is not a number"))
 }
 
-/// A text in a document.
 #[track_caller]
 pub fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value:#} is not a text"))
@@ -375,13 +360,11 @@ pub fn proc(pid: u32, file: &str) -> String {
     text(&std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default())
 }
 
-/// The parent of a process.
 pub fn parent(pid: u32) -> Option<u32> {
     let stat = proc(pid, "stat");
     stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok())
 }
 
-/// All processes of the machine.
 pub fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -432,7 +415,6 @@ pub fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
         .find(|pid| !killed.contains(pid) && is_back(*pid))
 }
 
-/// The segments of the run of that launcher.
 pub fn segments(launcher: u32) -> Vec<String> {
     let names =
         std::fs::read_dir("/dev/shm").unwrap().flatten().filter_map(|e| e.file_name().into_string().ok());
@@ -452,8 +434,8 @@ pub fn assert_exists(path: &Path) {
 
 /// Checks each case, up to `max` of them concurrently: for most of their time they wait.
 pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
-    let take = || cases.get(next.fetch_add(1, Ordering::Relaxed));
+    let rest = Mutex::new(cases.iter());
+    let take = || rest.lock().unwrap().next();
     std::thread::scope(|scope| {
         for _ in 0..max {
             scope.spawn(|| {

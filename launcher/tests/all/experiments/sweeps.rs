@@ -21,14 +21,12 @@ fn ok(result: CommandResult) -> String {
     result.succeeds()
 }
 
-/// The one folder in the out folder.
 fn only(out: &TempDir) -> PathBuf {
     let mut folders = entries(out.path());
     assert_eq!(folders.len(), 1, "{folders:?}");
     folders.remove(0)
 }
 
-/// Finished runs in a sweep's record.
 fn runs(sweep: &Value) -> Vec<Value> {
     list(&sweep["points"]).iter().flat_map(|point| list(&point["runs"]).to_vec()).collect()
 }

@@ -3,10 +3,10 @@
 
 use super::exchange::plays_the_morning;
 use crate::common::{
-    Launcher, in_place, list, number, output_of, signal, skip, slow, string, wait_for, wait_until,
+    Launcher, entries, in_place, list, number, output_of, signal, skip, slow, string, wait_for, wait_until,
 };
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub const BASE: &str =
@@ -110,6 +110,13 @@ fn market_data_goes_on_behind_a_death() {
     assert!(died.len() >= 2, "{died:#?}");
 }
 
+/// The snapshots of a journal, in order.
+pub fn snapshots(folder: &Path) -> Vec<PathBuf> {
+    let all = if folder.exists() { entries(folder) } else { Vec::new() };
+    let is_one = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("snapshot-");
+    all.into_iter().filter(is_one).collect()
+}
+
 /// Its spare dies as well: a snapshot and the rest of the log are enough.
 #[test]
 fn exchange_recovers_from_snapshot_without_standby() {
@@ -117,11 +124,7 @@ fn exchange_recovers_from_snapshot_without_standby() {
     let running =
         launcher.start(&format!("{BASE} --orders 500k --window 18s --journal process --liveness 1s"));
     let folder = launcher.folder().join("journal-venue-0");
-    let has_snapshot = || {
-        let mut files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-        files.any(|file| file.file_name().to_string_lossy().starts_with("snapshot-"))
-    };
-    wait_until("a snapshot is there", has_snapshot);
+    wait_until("a snapshot is there", || !snapshots(&folder).is_empty());
     signal(running.process("spare:exchange-0"), "KILL");
     let living = running.process("exchange-0");
     signal(living, "KILL");

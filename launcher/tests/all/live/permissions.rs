@@ -2,7 +2,7 @@
 //! name and the reason, and nothing is left.
 
 use super::comebacks::{BASE, BEHIND_THE_FIRST, MANY_SEGMENTS};
-use crate::common::{Launcher, Running, output_of, signal, skip, wait_until};
+use crate::common::{Launcher, Running, output_of, signal, skip, wait_for};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -44,15 +44,9 @@ fn unwritable_journal_ends_run_with_reason() {
     let Some(mut command) = concerned(&launcher, MANY_SEGMENTS) else { return };
     let running = Running::spawn(&mut command);
     let folder = || launcher.folders().first().map(|run| run.join("journal-engine"));
-    let is_behind = |name: &std::ffi::OsStr| {
-        name.to_str().is_some_and(|name| name.starts_with("log-") && name >= BEHIND_THE_FIRST)
-    };
-    let is_under_way = || {
-        let entries = folder().and_then(|folder| std::fs::read_dir(folder).ok());
-        entries.into_iter().flatten().flatten().any(|entry| is_behind(&entry.file_name()))
-    };
-    wait_until("the first segment is full", is_under_way);
-    let folder = folder().unwrap();
+    let folder = wait_for("the first segment is full", || {
+        folder().filter(|folder| folder.join(BEHIND_THE_FIRST).exists())
+    });
     allow(&folder, 0o500);
     signal(running.process("engine"), "KILL");
     let result = running.end();

@@ -1,12 +1,11 @@
 //! Standbys of engine and exchange: a role restarts from its standby, or without one from snapshots
 //! and the rest of the log.
 
-use super::comebacks::{BASE, assert_settled, flip_bit};
+use super::comebacks::{BASE, assert_settled, flip_bit, snapshots};
 use crate::common::{
     Launcher, Running, in_place, is_back, list, newest, number, signal, wait_for, wait_until,
 };
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A run of [`BASE`] with a journal that is ended long before its orders are.
@@ -100,14 +99,6 @@ fn an_engine_may_be_killed_while_it_comes_back() {
     }
     let died = ended(&launcher, running);
     assert!((2..=4).contains(&died.len()), "{died:#?}");
-}
-
-fn snapshots(folder: &Path) -> Vec<PathBuf> {
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
-    let is_one = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("snapshot-");
-    let mut all: Vec<_> = files.filter(is_one).collect();
-    all.sort();
-    all
 }
 
 /// The engine and its standby are killed when there are two snapshots, of which the newer one is

@@ -10,12 +10,10 @@ mod modules;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The workspace's folder.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate lies in the workspace").to_owned()
 }
 
-/// The workspace's crates, by folder.
 fn crates() -> Vec<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace has a manifest");
     let members =
@@ -27,7 +25,6 @@ fn crates() -> Vec<String> {
         .collect()
 }
 
-/// All files below a folder with that ending.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A module's path within its crate.
 type Module = Vec<String>;
 
 /// The modules below a crate's root file and what each names in `crate::…`, `super::…` and

@@ -7,7 +7,6 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// A launcher that is traced.
 pub struct Births {
     launcher: Pid,
     /// What it has started and what has not executed its program yet.
@@ -17,9 +16,6 @@ pub struct Births {
 
 impl Births {
     /// Watches for processes of that role.
-    ///
-    /// # Errors
-    /// Tracing is not permitted here.
     pub fn watch(launcher: u32, role: &str) -> nix::Result<Self> {
         let launcher = Pid::from_raw(launcher as i32);
         let options = Options::PTRACE_O_TRACESYSGOOD
@@ -32,9 +28,6 @@ impl Births {
 
     /// Resumes every stopped tracee; the process, if it exists: it has not yet run its first
     /// instruction, and is not looked after any more.
-    ///
-    /// # Errors
-    /// What the kernel refused.
     pub fn look(&mut self) -> nix::Result<Option<Pid>> {
         match now(self.launcher)? {
             WaitStatus::StillAlive => {}
@@ -61,7 +54,6 @@ impl Births {
         Ok(None)
     }
 
-    /// The launcher stands still.
     fn born(&mut self, status: WaitStatus) -> nix::Result<()> {
         let starts = [Event::PTRACE_EVENT_FORK as i32, Event::PTRACE_EVENT_VFORK as i32];
         match status {
@@ -77,9 +69,6 @@ impl Births {
     }
 
     /// Lets go of the launcher, once everybody that it has started goes on without us.
-    ///
-    /// # Errors
-    /// What the kernel refused.
     pub fn end(mut self) -> nix::Result<()> {
         loop {
             while !self.new.is_empty() {
@@ -99,7 +88,6 @@ impl Births {
     }
 }
 
-/// What has become of a tracee by now.
 fn now(task: Pid) -> nix::Result<WaitStatus> {
     waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))
 }

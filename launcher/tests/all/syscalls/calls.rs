@@ -8,10 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A system call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Its name.
     pub name: &'static str,
     /// Its name, and the file that it is about, if any.
     pub what: String,
@@ -22,9 +20,7 @@ pub struct Call {
 
 /// Where a call names a file.
 enum CallTarget {
-    /// In a path: the index of the argument.
     Path(usize),
-    /// By a descriptor: the index of the argument.
     Fd(usize),
     /// Nowhere, and it always changes the world.
     World,
@@ -103,7 +99,6 @@ pub fn call_of(launcher: Pid, task: Pid, out: &Path) -> nix::Result<Call> {
     Ok(Call { name, what, changes })
 }
 
-/// The string at an address of the task.
 fn path_at(task: Pid, address: u64) -> Option<String> {
     let mut bytes = [0; 512];
     let read = File::open(format!("/proc/{task}/mem")).ok()?.read_at(&mut bytes, address).ok()?;
@@ -111,7 +106,6 @@ fn path_at(task: Pid, address: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-/// The file behind a descriptor of the task.
 fn link_of(task: Pid, fd: i32) -> Option<String> {
     let link = std::fs::read_link(format!("/proc/{task}/fd/{fd}")).ok()?;
     Some(link.to_string_lossy().into_owned())

@@ -26,9 +26,7 @@ const QUIET: Duration = Duration::from_millis(400);
 /// Between two deaths: until there is a spare that has followed the journal.
 const APART: Duration = Duration::from_millis(60);
 
-/// What came of a try.
 enum KillAttempt {
-    /// It was killed at this call.
     At(String),
     /// It exited before its promotion: a standby that is not ready is not waited for.
     Unready,

@@ -14,16 +14,12 @@ const RUN_NEXT: usize = 25;
 /// Number of failures after which the series stops.
 const ENOUGH: usize = 5;
 
-/// What is tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Series {
-    /// The isolation level.
     pub isolation: &'static str,
     /// Interrupted before it is killed.
     pub interrupted: bool,
-    /// Which stops count.
     pub counted: CountedStops,
-    /// Interval of kills.
     pub step: usize,
 }
 
@@ -37,9 +33,6 @@ struct SeriesResult {
 }
 
 /// Makes the trials and prints how many there were.
-///
-/// # Panics
-/// If one of them was not well.
 pub fn series(series: &Series) {
     if let Err(errno) = trace("true", &[], Stdio::inherit(), "/".as_ref(), |_| StopAction::Go) {
         say(&format!("SKIPPED {series:?}: ptrace is not permitted here ({errno})"));

@@ -17,45 +17,32 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A task that stands still.
 #[derive(Clone, Debug)]
 pub struct Stop {
     /// `before openat /dev/shm/…`, for example.
     pub what: String,
-    /// Whether the call changes the world.
     pub changes: bool,
 }
 
-/// What to do at a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopAction {
-    /// On to the next.
     Go,
-    /// Ctrl-C, and on.
     Interrupt,
-    /// SIGKILL.
     Kill,
 }
 
-/// How it ended.
 #[derive(Clone, Debug)]
 pub enum TraceEnd {
-    /// By itself, with this exit code.
     Itself(i32),
-    /// Killed at this stop.
     KilledAt(Stop),
     /// By a signal that nobody here sent.
     Signal(Signal),
 }
 
-/// A command that has ended.
 #[derive(Debug)]
 pub struct TracedCommand {
-    /// Its process id.
     pub pid: u32,
-    /// Its children's.
     pub children: Vec<u32>,
-    /// How it ended.
     pub end: TraceEnd,
 }
 
@@ -70,9 +57,6 @@ struct Tracer<'a, F> {
 }
 
 /// Runs `program` with `arguments` to its end. `decide` is asked at each stop.
-///
-/// # Errors
-/// Tracing is not permitted here.
 pub fn trace(
     program: &str,
     arguments: &[&str],

@@ -11,16 +11,13 @@ use std::time::{Duration, Instant};
 /// Whatever has to go is gone by then, or stays.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// A run of 20 orders.
 const TINY: &str = "--orders 20 --window 5ms";
 
 /// A run that lasts until it is interrupted.
 const ENDLESS: &str = "--orders 60000 --window 60s";
 
-/// What all runs here have in common.
 const SMALL: &str = "--strategies 1 --venues 1 --delay fixed:1ms --idle yield --threading shared";
 
-/// Which stops count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedStops {
     /// All but `sched_yield`: two threads wait for each other with any number of them when the
@@ -30,14 +27,11 @@ pub enum CountedStops {
     Changes,
 }
 
-/// What is killed, and when.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// The isolation level of the run.
     pub isolation: &'static str,
     /// Interrupt the run while it plays, and count from there.
     pub interrupted: bool,
-    /// Which stops count.
     pub counted: CountedStops,
     /// The number of the stop, from 1.
     pub number: usize,
@@ -48,9 +42,6 @@ pub struct Trial {
 impl Trial {
     /// Makes the trial in a new folder below `scratch`. Returns `false` if the launcher ended before
     /// the stop came.
-    ///
-    /// # Errors
-    /// What was not well, with the stop at which the launcher was killed.
     pub fn make(&self, scratch: &Path) -> Result<bool, String> {
         let folder = tempfile::tempdir_in(scratch).unwrap();
         let out = folder.path().join("runs");
