@@ -15,12 +15,10 @@ const MIN_LOG_RATIO: f64 = 20.0;
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
-/// Returns the CSS class of the chart line with this number.
 pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// One line (series of points) of a line chart.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
     pub name: String,

@@ -284,7 +284,6 @@ pub struct HostDifference {
     pub difference: Option<Difference>,
 }
 
-/// Returns the hosts whose difference is known.
 fn known(hosts: &[HostDifference]) -> impl Iterator<Item = (&HostDifference, &Difference)> {
     hosts.iter().filter_map(|host| Some((host, host.difference.as_ref()?)))
 }

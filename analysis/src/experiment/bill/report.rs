@@ -126,7 +126,6 @@ fn tables(bill: &Bill) -> (Vec<Grid>, Grid) {
     (shown, grid("bill", title, wide))
 }
 
-/// The share of the orders that no stall of the machine touched.
 fn unaffected_share(row: &BillRow) -> String {
     percent(row.taken_out.map(|out| 1.0 - out))
 }

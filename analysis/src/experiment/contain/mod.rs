@@ -1,7 +1,6 @@
 //! `contain.json`: the outcome of each fault, with each technique at each level.
 
-mod incident_charts;
-mod matrix;
+mod charts;
 mod report;
 
 pub(super) use report::answer;

@@ -1,7 +1,7 @@
 //! The report of a containment table: each fault's outcome by level, and the effect on survivors.
 
-use super::matrix::{self, levels, quoted_bytes};
-use super::{Contained, Containment, Containments, RoleContainment, VenueContainment, incident_charts};
+use super::charts::{self, levels, quoted_bytes};
+use super::{Contained, Containment, Containments, RoleContainment, VenueContainment};
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
 use crate::fitness::Fitness;
@@ -19,10 +19,10 @@ pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -
     let mut sections = vec![
         ReportSection::new("contain", "Did the fault stay with its strategy?")
             .text(answers)
-            .charts([matrix::draw(all)])
+            .charts([charts::matrix(all)])
             .tables(ALL, [totals(all)])
             .tables(ALL, levels(all).into_iter().map(|level| by_level(all, level))),
-        ReportSection::new("around", "What the others felt").charts(incident_charts::draw(all, folder)),
+        ReportSection::new("around", "What the others felt").charts(charts::incidents(all, folder)),
     ];
     if !all.rows.is_empty() {
         sections.push(
@@ -94,7 +94,6 @@ pub(in crate::experiment) fn answer(all: &Containments) -> String {
     format!("faults that stayed where they began: {}", counts.collect::<Vec<_>>().join("; "))
 }
 
-/// The outcomes of the strategies' faults by level, with their total.
 fn totals(all: &Containments) -> Grid {
     let row = |name: String, of: &dyn Fn(&&Containment) -> bool| {
         let counts = outcome_counts(all.rows.iter().filter(of).map(|row| row.contained));
@@ -129,7 +128,6 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
     Grid::new(format!("contain_{level}"), title, 1, head, faults.iter().map(line))
 }
 
-/// How long it took, where something was contained.
 fn recovery_times(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain_times",

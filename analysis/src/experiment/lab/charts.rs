@@ -96,7 +96,6 @@ fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)
     )
 }
 
-/// A duration of at most three digits.
 fn short_duration(ns: f64) -> String {
     let digits = 10f64.powf(ns.max(1.0).log10().floor() - 2.0);
     duration((ns / digits).round() * digits)

@@ -188,9 +188,6 @@ impl SideCost {
 const MIN_SAMPLES_BEYOND: f64 = 10.0;
 
 /// Creates an empty histogram of latencies, with three significant digits.
-///
-/// # Panics
-/// Never: the number of digits is one that HdrHistogram takes.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
@@ -217,9 +214,6 @@ impl LabLatency {
 
 impl LabCell {
     /// Returns the latencies of all runs of this combination of settings.
-    ///
-    /// # Errors
-    /// The text is not a valid histogram.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         if self.latency.is_empty() {
             return Ok(histogram());
@@ -233,9 +227,6 @@ impl LabCell {
     }
 
     /// Adds a run, in place of a failed one. Its latencies count if every check passed.
-    ///
-    /// # Errors
-    /// The cell's saved histogram is not valid.
     pub fn add_run(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
         let mut all = self.latencies()?;
         if run.problems.is_empty() {

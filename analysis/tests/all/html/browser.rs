@@ -10,13 +10,9 @@ use std::process::Command;
 
 /// What the browser loaded and logged for a page.
 pub struct Seen {
-    /// DOM of the page, serialized.
     pub dom: String,
-    /// Console output of the browser.
     pub said: String,
-    /// Network log of the browser.
     pub network: String,
-    /// Screenshot, PNG.
     pub picture: Vec<u8>,
 }
 

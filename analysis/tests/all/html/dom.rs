@@ -10,17 +10,14 @@ pub struct Element {
 }
 
 impl Element {
-    /// Returns an attribute's value.
     pub fn get(&self, attribute: &str) -> Option<&str> {
         self.attributes.get(attribute).map(String::as_str)
     }
 
-    /// Returns an attribute's value as a number.
     pub fn number(&self, attribute: &str) -> Option<f64> {
         self.get(attribute).map(|text| text.parse().unwrap_or_else(|_| panic!("{attribute}={text:?}")))
     }
 
-    /// Returns an attribute's value as an integer.
     pub fn whole(&self, attribute: &str) -> Option<u64> {
         self.get(attribute).map(|text| text.parse().unwrap_or_else(|_| panic!("{attribute}={text:?}")))
     }
@@ -35,7 +32,6 @@ pub fn elements(html: &str) -> Vec<Element> {
         .collect()
 }
 
-/// Returns the elements with an attribute of this name.
 pub fn having(html: &str, attribute: &str) -> Vec<Element> {
     elements(html).into_iter().filter(|element| element.get(attribute).is_some()).collect()
 }

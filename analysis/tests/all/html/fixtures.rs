@@ -26,7 +26,6 @@ pub fn lateness(id: OrderId) -> u64 {
     RT_VENUE / 2 * (100_000 / draw).min(800)
 }
 
-/// Returns the page in a folder.
 pub fn page(folder: &TempDir) -> String {
     std::fs::read_to_string(folder.path().join("report.html")).unwrap()
 }

@@ -47,7 +47,6 @@ fn outline(values: &[(Axis, &str)], repeat: u32) -> RunOutline {
     }
 }
 
-/// Returns a sweep over these axes.
 fn sweep(kind: &str, axes: &[(Axis, &[&str])], repeats: u32) -> SweepRecord {
     let mut points: Vec<Vec<(Axis, &str)>> = vec![Vec::new()];
     for (axis, values) in axes {
@@ -92,12 +91,10 @@ fn write(sweep: &SweepRecord) -> (TempDir, String) {
     (folder, html)
 }
 
-/// Returns the ids of the charts.
 fn drawings(html: &str) -> Vec<String> {
     having(html, "role").iter().filter_map(|svg| svg.get("id").map(str::to_owned)).collect()
 }
 
-/// Returns the names of the lines in all charts.
 fn lines(html: &str) -> Vec<String> {
     having(html, "data-line").iter().map(|g| g.get("data-line").unwrap().to_owned()).collect()
 }
