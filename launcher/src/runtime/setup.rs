@@ -10,7 +10,7 @@ use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{self, GAPS, LOG_OFFSET};
+use protocol::status::{self, LOG_OFFSET};
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -226,13 +226,8 @@ impl Segments {
         }
     }
 
-    /// Resets the status block of a dead thread, except its counters of gaps and its stamp log.
-    pub fn reset_thread(&self, thread: usize) {
-        self.reset_status(thread, GAPS);
-    }
-
     /// Resets a status block except for the words `stays`.
-    fn reset_status(&self, thread: usize, stays: Range<usize>) {
+    pub fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
         // Relaxed: published by the Release store of the next incarnation.

@@ -71,18 +71,12 @@ pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
             found.push(format!("{SHM_DIR}/{name} may be written"));
         }
     }
-    let is_known = |name: &&String| {
+    let is_known = |name: &String| {
         let name = name.as_str();
         super::DEVICES.contains(&name) || ["shm", "fd", "stdin", "stdout", "stderr"].contains(&name)
     };
-    let devices = entry_names("/dev")?;
-    found.extend(
-        devices
-            .iter()
-            .filter(|name| !is_known(name))
-            .take(1)
-            .map(|name| format!("/dev/{name} was not handed over")),
-    );
+    let unknown = entry_names("/dev")?.into_iter().find(|name| !is_known(name));
+    found.extend(unknown.map(|name| format!("/dev/{name} was not handed over")));
     // The filter refuses it with another code than a kernel without such sockets.
     let family = AddressFamily::Vsock;
     match socket(family, SockType::Stream, SockFlag::empty(), None) {

@@ -34,7 +34,7 @@ use analysis::record::{Incident, Outage, RoleRestart};
 use anyhow::Result;
 use protocol::labels::Counter;
 use protocol::plan::{Isolation, OnDeath, Role};
-use protocol::status::{self, ThreadState};
+use protocol::status::{self, GAPS, ThreadState};
 use protocol::supervision::{ProofOfDeath, Repairs};
 use shm::bell::Doorbell;
 use std::time::Duration;
@@ -303,7 +303,8 @@ impl<'a> Containment<'a> {
 
     fn reset_threads(&self, place: usize, liveness: &mut Liveness, now: u64) {
         for thread in &self.processes[place].threads {
-            self.segments.reset_thread(*thread);
+            // Its counters of gaps stay, as its stamp log does.
+            self.segments.reset_status(*thread, GAPS);
             liveness.reset_thread(*thread, now);
         }
     }
