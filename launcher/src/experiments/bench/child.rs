@@ -46,7 +46,6 @@ pub fn run<W: BenchWork>(name: &str, address: &str) -> Result<()> {
     })
 }
 
-/// An agent, attached.
 struct AttachedAgent {
     agent: usize,
     account: AgentAccount,

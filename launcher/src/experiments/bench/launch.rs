@@ -215,7 +215,6 @@ impl<W: BenchWork> BenchRun<'_, W> {
         }
     }
 
-    /// The names of the agents that have not ended.
     fn unfinished(&self) -> String {
         let agents = self.plan.work.agents();
         let all = agents.iter().zip(self.outcome.segments.accounts());

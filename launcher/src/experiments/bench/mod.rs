@@ -46,13 +46,11 @@ pub trait BenchWork: Clone + Serialize + DeserializeOwned + Send + Sync {
     /// Returns the names of the benchmark's agents, those that produce messages first.
     fn agents(&self) -> Vec<String>;
 
-    /// Returns the number of the benchmark's agents that produce messages.
     fn sources(&self) -> usize;
 
     /// Returns the shared segments of the benchmark, without its agents' result segments.
     fn segments(&self) -> Vec<SharedSegment>;
 
-    /// Returns the size of the benchmark's own results in an agent's result segment, in words.
     fn account_words(&self, agent: usize) -> usize;
 
     /// Writes the header and the initial contents of a new segment.
@@ -98,7 +96,6 @@ pub struct LoopContext<'a> {
     pub control: &'a ControlView,
     pub account: &'a AgentAccount,
     pub clock: ClockSource,
-    /// The start of the run, and the length of a tick.
     pub time: Timebase,
 }
 

@@ -57,7 +57,6 @@ pub struct BenchPlan<W> {
     pub run: String,
     pub launcher_pid: u32,
     pub clock: ClockSource,
-    /// Nanoseconds a tick.
     pub ns_per_tick: f64,
     pub isolation: Isolation,
     pub weaker_sandbox: bool,
@@ -86,7 +85,6 @@ impl<W: BenchWork> BenchPlan<W> {
         }
     }
 
-    /// Returns the name of each process of the benchmark, with its agents.
     pub(super) fn processes(&self) -> Vec<(String, Vec<usize>)> {
         let agents = self.work.agents();
         if self.isolation == Isolation::Thread {
@@ -126,7 +124,6 @@ impl<W: BenchWork> BenchPlan<W> {
         Ok((control, plan))
     }
 
-    /// Attaches the segments of a benchmark process that runs these agents.
     pub(super) fn attach(&self, mine: &[usize], control: &ControlView) -> Attached<'_> {
         let (segments, mine) = (self.segments(), mine.to_vec());
         Attached::new(Inherited { plan: self, segments, mine, control: control.clone() })

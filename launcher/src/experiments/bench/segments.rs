@@ -102,7 +102,6 @@ impl BenchSegments {
         files.chain([self.control_file.file(Access::Read)]).collect()
     }
 
-    /// Returns the address by which a process finds the benchmark's plan.
     pub(super) fn address(&self) -> String {
         format!("fd:{}", self.control_file.file(Access::Read).as_raw_fd())
     }

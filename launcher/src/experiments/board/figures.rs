@@ -153,7 +153,6 @@ fn usage(account: &AccountView) -> Option<BoardUsage> {
     })
 }
 
-/// Returns the problems of a case.
 fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if case.all.torn > 0 {

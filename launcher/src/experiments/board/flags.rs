@@ -13,11 +13,8 @@ use roles::bench::boards::Waiting;
 use shm::board::BoardShape;
 use std::path::PathBuf;
 
-/// The most readers.
 const MAX_READERS: u64 = 256;
-/// The most bytes of a value.
 const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
-/// The longest case.
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
 /// The command-line flags of `launcher board`. With lists of values each combination is a case.
@@ -89,7 +86,6 @@ fn usage<T>(text: String) -> Result<T, UsageError> {
 }
 
 impl BoardFlags {
-    /// Returns all combinations of settings in the order in which they are measured.
     pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {

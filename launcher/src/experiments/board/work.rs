@@ -17,9 +17,7 @@ use std::time::Duration;
 
 named_values!(Waiting);
 
-/// Name of the segment with the measured board.
 pub const BOARD: &str = "board";
-/// The segment of the times at which writes are due.
 const DUE: &str = "due";
 const DUE_KIND: SegmentKind = SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]);
 /// How long a writer may be late, and readers may take to read the last values.
@@ -42,7 +40,6 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// Returns the dimensions of the measured board.
     pub fn shape(&self) -> Result<BoardShape> {
         Ok(BoardShape::with_cells(self.cells, self.words)?)
     }

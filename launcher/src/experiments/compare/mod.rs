@@ -193,7 +193,7 @@ pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     };
     match found {
         Some(found) => compare_settings(std::slice::from_ref(found), &[ours], &[]),
-        None => usage(&format!("--baseline {}: no run of this setting in it", baseline.display())),
+        None => usage(format!("--baseline {}: no run of this setting in it", baseline.display())),
     }
 }
 
@@ -212,7 +212,7 @@ fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], sides: &[&SideSelector
         };
         let comparison = Comparison::new((&left.name, &left.runs), (&right.name, &right.runs));
         match why_incomparable(&comparison) {
-            Some(why) if is_single => return usage(&format!("A and B cannot be compared: {why}")),
+            Some(why) if is_single => return usage(format!("A and B cannot be compared: {why}")),
             Some(why) => {
                 report.notes.push(format!("{}: cannot be compared: {why}", format_setting(&left.key)))
             }
