@@ -1,0 +1,242 @@
+//! The stages of a run as typestates: each value owns what must not be dropped yet and is created
+//! from the stage before it, so a wrong order does not compile.
+//!
+//! ```text
+//! PreparedRun ─ arm ─▶ ArmedRun ─ play ─▶ EndedRun ─ save ─▶ SavedRun ─ judge ─▶ FinishedRun
+//! ```
+//!
+//! Fields are dropped in order: processes before their cgroups (a cgroup must be empty to be
+//! removed), both before the segments' names, and the folder last. So on any failure nothing is
+//! left but the folder of a run that has started.
+
+use crate::host::{self, Machine};
+use crate::planner::{self, Resolved};
+use crate::runtime::active;
+use crate::runtime::affinity_guard::AffinityGuard;
+use crate::runtime::container::cgroups::ContainerCgroups;
+use crate::runtime::folder::{self, RunFolder};
+use crate::runtime::gather::{self, UnsavedLogs};
+use crate::runtime::lost_memory;
+use crate::runtime::prepare::{Prepared, Presentation, check_disk, prepare};
+use crate::runtime::progress::Progress;
+use crate::runtime::setup::Segments;
+use crate::runtime::spawn::Processes;
+use crate::runtime::supervise::supervise;
+use crate::runtime::tapes;
+use analysis::document::Document;
+use analysis::record::{CoreToCoreRtt, RunOutcome, RunRecord};
+use analysis::summary::Summary;
+use anyhow::{Context, Result, anyhow};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use strategy::schedule::Schedule;
+use system::clock::ClockPair;
+use system::floor;
+use system::folder::OpenDir;
+use system::pin::PinError;
+
+/// Disk space reserved for a run's record until the run is over, in bytes.
+const RECORD_BYTES_RESERVED: u64 = 1 << 20;
+
+pub struct FinishedRun {
+    pub folder: PathBuf,
+    pub outcome: RunOutcome,
+    pub summary: Summary,
+}
+
+/// The error that a run was interrupted by Ctrl-C before its first order.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted before the start: nothing was measured")]
+pub struct Interrupted;
+
+/// State that each stage passes to the next.
+struct RunContext<'a> {
+    resolved: &'a Resolved,
+    how: &'a Presentation<'a>,
+    progress: &'a Progress,
+    start_pair: ClockPair,
+    record: RunRecord,
+    /// Removed on drop unless the run has started.
+    folder: RunFolder,
+}
+
+/// A run that was planned, checked and shown, and that has a folder.
+pub struct PreparedRun<'a> {
+    schedule: Schedule,
+    context: RunContext<'a>,
+}
+
+/// A run whose segments and cleanup process (reaper) exist. If the launcher is killed from now on,
+/// the reaper saves the logs and removes the rest.
+pub struct ArmedRun<'a> {
+    processes: Processes,
+    _groups: ContainerCgroups<'static>,
+    segments: Segments,
+    /// Processes started by the launcher inherit an affinity off the run's cores, if there are
+    /// others.
+    affinity: AffinityGuard,
+    /// Disk space for the record even if the disk fills up. `None` where the file system cannot
+    /// reserve.
+    reserve: Option<File>,
+    context: RunContext<'a>,
+}
+
+/// A run that has ended, with its logs still in shared memory. Only the reaper still runs.
+pub struct EndedRun<'a>(ArmedRun<'a>);
+
+/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. No process of it is
+/// left, and nothing else in memory.
+pub struct SavedRun<'a> {
+    saved: Result<(), UnsavedLogs>,
+    affinity: AffinityGuard,
+    context: RunContext<'a>,
+}
+
+impl<'a> PreparedRun<'a> {
+    /// Plans a run, shows the plan and creates the run's folder.
+    pub fn new(
+        resolved: &'a Resolved,
+        machine: &Machine,
+        how: &'a Presentation<'a>,
+        progress: &'a Progress,
+    ) -> Result<Self> {
+        let began = SystemTime::now();
+        progress.phase("set-up", 0);
+        let Prepared { schedule, start_pair, mut record } =
+            prepare(resolved, machine, how.weaker_sandbox, began)?;
+        record.warnings.extend(active::conflicting_runs(&record.plan));
+        progress.clear();
+        if !how.quiet {
+            let shown = resolved.spanning(schedule.window_ns());
+            let plan = planner::show(&record.plan, &shown, machine, &record.warnings);
+            writeln!(crate::output::stdout(), "{plan}")?;
+        }
+        let folder = RunFolder::create(&resolved.settings.out(), &record.plan, began)?;
+        check_disk(&record.plan, &folder.path)?;
+        record.plan.folder = folder.path.display().to_string();
+        resolved.settings.save(&folder.path)?;
+        Ok(Self { schedule, context: RunContext { resolved, how, progress, start_pair, record, folder } })
+    }
+
+    /// Creates the run's segments and cgroups, and starts the reaper. The reaper starts before
+    /// named segments exist, which a killed launcher would leave behind, and after unnamed ones,
+    /// since it inherits the logs.
+    pub fn arm(self) -> Result<ArmedRun<'a>> {
+        let Self { schedule, context } = self;
+        let (plan, path) = (&context.record.plan, &context.folder.path);
+        let reserve = OpenDir::open(path).and_then(|place| place.reserve(RECORD_BYTES_RESERVED)).ok();
+        let affinity = AffinityGuard::move_off(plan);
+        let mut segments = Segments::begin(plan)?;
+        let sealed = segments.create_sealed()?;
+        let processes = Processes::start_reaper(&segments)?;
+        segments.create_named(sealed, &schedule)?;
+        let groups = ContainerCgroups::begin(plan, host::root())?;
+        Ok(ArmedRun { processes, _groups: groups, segments, affinity, reserve, context })
+    }
+}
+
+impl<'a> ArmedRun<'a> {
+    /// Starts the run's processes, lets them trade and ends them. A run that started and failed is
+    /// an [`EndedRun`] with a failed outcome, not an error.
+    pub fn play(mut self) -> Result<EndedRun<'a>> {
+        let RunContext { how, progress, record, folder, .. } = &mut self.context;
+        self.processes = supervise(&self.segments, self.processes, how, progress, record, folder)?;
+        if record.clock.start_ticks == 0 {
+            return Err(match lost_memory::name_lost_memory(&self.segments, record.outcome.clone()) {
+                RunOutcome::Failed { process, pid, what } => {
+                    anyhow!("{process} (pid {pid}) failed before the start: {what}")
+                }
+                RunOutcome::Interrupted | RunOutcome::Complete => Interrupted.into(),
+            });
+        }
+        Ok(EndedRun(self))
+    }
+}
+
+impl<'a> EndedRun<'a> {
+    /// Saves the run's logs and other results in memory, and removes the segments. Logs that cannot
+    /// be saved stay in `/dev/shm`, and [`SavedRun::judge`] reports them.
+    pub fn save(self) -> Result<SavedRun<'a>> {
+        let mut run = self.0;
+        let RunContext { resolved, progress, ref mut record, ref folder, .. } = run.context;
+        let (folder, segments) = (&folder.path, &mut run.segments);
+        progress.phase("saving", 0);
+        let known = record.warnings.clone();
+        record.commands = segments.commands();
+        record.warnings.extend(folder::recreate(folder, resolved)?);
+        // Before the logs, which may fill the disk: the outcome must not be lost for that.
+        drop(run.reserve);
+        let _ = record.save(folder);
+        let logs: Vec<_> = segments.threads.iter().cloned().map(Some).collect();
+        let saved = gather::gather(&record.plan, &logs, folder);
+        // Not earlier: until the logs are safe, only the reaper could save them if this process
+        // were killed.
+        run.processes.end_reaper();
+        if let Err(unsaved) = &saved {
+            segments.left_behind.clone_from(&unsaved.segments);
+        }
+        // Runs that started later have been warned about this run; this run is warned about them
+        // here.
+        let later = active::conflicting_runs(&record.plan);
+        record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
+        let clock = &record.clock;
+        let taped = tapes::save(&segments.tapes, clock.start_ticks, clock.ns_per_tick, folder);
+        record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
+        // After everything that is saved was read.
+        record.outcome = lost_memory::name_lost_memory(segments, record.outcome.clone());
+        Ok(SavedRun { saved, affinity: run.affinity, context: run.context })
+    }
+}
+
+impl SavedRun<'_> {
+    /// Measures the core-to-core round trips after the run, saves its record, and evaluates its
+    /// logs. On an error the folder stays with the files so far.
+    pub fn judge(self, evaluate: impl FnOnce(&Path, &RunRecord) -> Result<Summary>) -> Result<FinishedRun> {
+        let RunContext { start_pair, mut record, folder, .. } = self.context;
+        let folder = folder.path.clone();
+        let ns_per_tick = ClockPair::read(&record.plan.clock).ns_per_tick_since(&start_pair);
+        record.clock.drift_ppm = (ns_per_tick / record.clock.ns_per_tick - 1.0) * 1e6;
+        record.clock.ns_per_tick = ns_per_tick;
+        // The floor is measured on the run's own cores.
+        drop(self.affinity);
+        record.warnings.extend(measure_floor_after(&mut record.core_to_core_rtt).err().map(|error| {
+            format!(
+                "the core-to-core round trip could not be measured after the run: {error}; a change of the machine would go unnoticed"
+            )
+        }));
+        let recorded = record.save(&folder);
+        self.saved?;
+        let kept = || {
+            format!(
+                "the run ended, and is kept in {0}: `launcher report {0}` reads it again",
+                folder.display()
+            )
+        };
+        recorded.with_context(kept)?;
+        let summary = evaluate(&folder, &record).with_context(kept)?;
+        Ok(FinishedRun { folder, outcome: record.outcome, summary })
+    }
+}
+
+fn measure_floor_after(rtt: &mut CoreToCoreRtt) -> Result<(), PinError> {
+    if let Some((a, b)) = rtt.cores {
+        rtt.after_ns = Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?);
+        rtt.unsynchronized_ns = Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_that_cannot_be_measured_leaves_the_others() {
+        let before = CoreToCoreRtt { cores: Some((4094, 4095)), ..CoreToCoreRtt::default() };
+        let mut rtt = before;
+        assert!(measure_floor_after(&mut rtt).is_err());
+        assert_eq!(rtt, before);
+    }
+}
