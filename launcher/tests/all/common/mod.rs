@@ -447,7 +447,8 @@ pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync)
     });
 }
 
-/// Random numbers (SplitMix64; Steele, Lea, Flood 2014): the same ones for the same seed, on every machine.
+/// Random numbers (SplitMix64; Steele, Lea, Flood 2014): equal seeds give equal numbers on every
+/// machine.
 pub struct Random(pub u64);
 
 impl Random {

@@ -6,6 +6,7 @@
 
 mod facts;
 mod hostile;
+mod messages;
 mod peer;
 mod peers;
 mod place;

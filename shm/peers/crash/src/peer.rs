@@ -1,24 +1,8 @@
 //! A transport under test.
 
+pub use crate::messages::{CAPACITY, Message};
 use crate::role;
 use std::path::Path;
-
-/// A message: number of its sender, number of the message, and words that depend on both.
-pub type Message = [u64; 7];
-
-pub fn message(sender: u64, number: u64) -> Message {
-    core::array::from_fn(|word| match word {
-        0 => sender,
-        1 => number,
-        word => (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(word as u32) ^ sender,
-    })
-}
-
-/// Decodes sender and number of a message; `None` if no sender makes such a message.
-pub fn decode(found: &Message) -> Option<(u64, u64)> {
-    let [sender, number, ..] = *found;
-    (sender < 16 && *found == message(sender, number)).then_some((sender, number))
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -69,8 +53,6 @@ impl Peer {
         Self { name, krate, kind, creator, is_newest_only: false, has_many_senders: false, role }
     }
 }
-
-pub const CAPACITY: usize = 64;
 
 pub fn name(place: &Path) -> String {
     place.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())

@@ -12,7 +12,7 @@
 //!
 //! `?` stands for a message that no sender has made.
 
-use crate::peer::{CAPACITY, Message, decode, message};
+use crate::messages::{CAPACITY, Message, decode, message};
 use std::io::{BufRead as _, Write as _};
 use std::time::{Duration, Instant};
 
