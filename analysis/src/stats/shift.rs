@@ -162,8 +162,8 @@ fn is_rare(sums: impl Iterator<Item = f64>, all: usize, found: f64) -> bool {
     sums.filter(|sum| sum.abs() >= found).nth(limit).is_none()
 }
 
-/// Sums the scores with all signs. The last score keeps its sign, since opposite signs give opposite
-/// sums. The order is a Gray code: each sum differs from the one before in one sign.
+/// Sums the scores with all signs. The last score keeps its sign, since opposite signs give
+/// opposite sums. The order is a Gray code: each sum differs from the one before in one sign.
 fn exhaustive_sums(mut scores: Vec<f64>) -> impl Iterator<Item = f64> {
     let (all, mut sum) = (1u32 << (scores.len() - 1), scores.iter().sum::<f64>());
     (0..all).map(move |step| {

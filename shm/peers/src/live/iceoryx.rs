@@ -1,7 +1,6 @@
 //! The crate `iceoryx2`: its publish-subscribe and its blackboard, between processes.
 
-use crate::processes::Contender;
-use crate::shared::name;
+use crate::processes::{Contender, name};
 use crate::work::{Value, WORDS, copies, keep};
 use iceoryx2::node::Node;
 use iceoryx2::port::reader::{BlackboardValue, EntryHandle};

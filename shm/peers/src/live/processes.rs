@@ -2,7 +2,6 @@
 //! and then its results.
 
 use crate::figures::Figures;
-use crate::shared;
 use crate::work::{self, CONTROL, GO, Load, OVER, Read, START, STATE, Value};
 use shm::memory::{AtomicWords, Region};
 use shm::sync::{AtomicU64, Ordering};
@@ -61,6 +60,10 @@ struct Role<'a> {
     load: Load,
     folder: &'a Path,
     control: AtomicWords,
+}
+
+pub fn name(folder: &Path) -> String {
+    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn control(folder: &Path) -> AtomicWords {
@@ -144,7 +147,7 @@ pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &
 
 /// Removes what a peer has left next to its folder, under names that begin with the folder's.
 fn remove_named(folder: &Path) {
-    let prefix = format!("{}_", shared::name(folder));
+    let prefix = format!("{}_", name(folder));
     for entry in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
             let _ = fs::remove_file(entry.path());

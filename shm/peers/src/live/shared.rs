@@ -2,7 +2,7 @@
 //! directory of its own.
 
 use crate::heap::read_board;
-use crate::processes::Contender;
+use crate::processes::{Contender, name};
 use crate::work::{HOLD, Value, WORDS, copies, keep};
 use mmap_sync::instance::InstanceVersion;
 use mmap_sync::locks::LockDisabled;
@@ -15,10 +15,6 @@ use std::time::Duration;
 use wyhash::WyHash;
 
 const ROOM: usize = 1024;
-
-pub fn name(folder: &Path) -> String {
-    folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
 
 pub fn all() -> Vec<Contender> {
     vec![
