@@ -1,8 +1,8 @@
 //! The command line of `launcher`: its commands and their flags. Nothing else reads it:
-//! [`RunFlags::settings`](crate::config::RunFlags::settings) turns the flags into
-//! [`Settings`](crate::config::Settings).
+//! `RunFlags::settings` turns the flags into
+//! `Settings`.
 //!
-//! Clap reports what it cannot parse and exits with 2; a [`UsageError`](crate::config::UsageError)
+//! Clap reports what it cannot parse and exits with 2; a `UsageError`
 //! from anything later does the same.
 
 use crate::config::RunCommand;

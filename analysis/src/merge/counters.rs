@@ -1,7 +1,7 @@
 //! Compares the counters of each thread with its stamps, where both are final.
 
 use super::ThreadLog;
-use super::check::CheckContext;
+use super::context::CheckContext;
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};

@@ -5,7 +5,7 @@
 //! the exchange of its venue only. Each further report has the second stamp before its t5. The
 //! three exchange stages of an order therefore sum to its venue_service.
 
-use super::check::CheckContext;
+use super::context::CheckContext;
 use super::row::{ExchangeStamps, OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};

@@ -3,12 +3,10 @@
 //! The row of an order is its path to the first report. Each further report has its own t5 to t8,
 //! under the order's id and the report's number. Orders with one report need no memory here.
 
-use super::check::CheckContext;
 use super::deaths::Deaths;
 use super::orders::StampSpan;
 use super::row::OrderRow;
 use super::table::OrderTable;
-use super::violation::{Findings, ViolationKind, order_name};
 use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
@@ -17,7 +15,7 @@ use std::collections::BTreeMap;
 /// The stamps of a report after an order's first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
-    ticks: [Option<u64>; REPORT_PATH.len()],
+    pub(super) ticks: [Option<u64>; REPORT_PATH.len()],
     /// Gateway that pushed the report, and the number of reports that the gateway had pushed
     /// before.
     pub(super) pushed: Option<(usize, u64)>,
@@ -47,7 +45,7 @@ impl FurtherReport {
     }
 
     /// Returns `true` if only the strategy's log contains the report.
-    fn is_only_received(&self) -> bool {
+    pub(super) fn is_only_received(&self) -> bool {
         let (received, engine) = self.ticks.split_last().expect("the path has stamps");
         self.exchange_done.is_none() && received.is_some() && engine.iter().all(Option::is_none)
     }
@@ -56,11 +54,11 @@ impl FurtherReport {
 /// All reports of a run after their orders' first ones, by order and report number.
 #[derive(Debug, Default)]
 pub(super) struct FurtherReports {
-    reports: BTreeMap<(OrderId, u8), FurtherReport>,
+    pub(super) reports: BTreeMap<(OrderId, u8), FurtherReport>,
     /// Orders whose first report is not their last.
-    expected: Vec<OrderId>,
+    pub(super) expected: Vec<OrderId>,
     /// The reports with which the engine closed orders of dead gateways. No gateway pushed them.
-    by_engine: BTreeMap<OrderId, FurtherReport>,
+    pub(super) by_engine: BTreeMap<OrderId, FurtherReport>,
 }
 
 impl FurtherReports {
@@ -113,128 +111,14 @@ impl FurtherReports {
     }
 
     /// Returns the last report of an order that the engine has stamped.
-    fn last(&self, id: OrderId) -> Option<&FurtherReport> {
+    pub(super) fn last(&self, id: OrderId) -> Option<&FurtherReport> {
         let mut all = self.reports.range((id, 0)..=(id, u8::MAX)).map(|(_, report)| report);
         all.rfind(|report| !report.is_only_received())
     }
 
-    fn is_followed(&self, id: OrderId, number: u8) -> bool {
+    pub(super) fn is_followed(&self, id: OrderId, number: u8) -> bool {
         let next = number.checked_add(1).and_then(|next| self.reports.get(&(id, next)));
         next.is_some_and(|next| !next.is_only_received())
-    }
-
-    /// Checks each report after an order's first one: complete, in time order, exactly one is the
-    /// last. Strategies without a trusted log are skipped. Reports that a dead strategy missed are
-    /// not violations; in a run that broke off some may be in flight.
-    pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
-        let CheckContext { record, deaths, is_complete, .. } = *context;
-        if is_complete {
-            for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
-                if self.last(*id).is_none() && self.engine_report(*id).is_none() {
-                    findings.add(None, ViolationKind::LastReport, || {
-                        format!("{}: its one report is not the last", order_name(*id))
-                    });
-                }
-            }
-        }
-        for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
-            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let mut accuse = |witness, kind, what: &str| {
-                findings.add(witness, kind, || format!("{}: report {number} {what}", order_name(id)));
-            };
-            let strategy = Some(id.strategy());
-            if report.is_only_received() {
-                // The engine stamped no such report: only the strategy claims it.
-                accuse(strategy, ViolationKind::MissingPoint, "has no t5");
-                continue;
-            }
-            let mut broken = |kind, what| accuse(None, kind, what);
-            let row = table.row(id);
-            // Time of the previous report, and whether that was the last.
-            let before = match number {
-                1 => row.and_then(|row| Some((row.at(Point::GatewayDone)?, row.has_more()))),
-                number => self
-                    .reports
-                    .get(&(id, number - 1))
-                    .and_then(|report| Some((report.at(Point::GatewayDone)?, report.has_more))),
-            };
-            match (before, report.at(Point::GatewayDone)) {
-                (Some((before, _)), Some(pushed)) if pushed < before => {
-                    broken(ViolationKind::TimeOrder, "was pushed before the one before it");
-                }
-                (Some((_, false)), _) => broken(ViolationKind::LastReport, "follows the last one"),
-                (None, Some(_)) => broken(ViolationKind::MissingPoint, "has no report before it"),
-                _ => {}
-            }
-            let is_end = !self.is_followed(id, number);
-            let is_closed = self.engine_report(id).is_some();
-            if is_closed && report.at(Point::OrchRecvCompletion).is_some() && !report.has_more {
-                broken(
-                    ViolationKind::LastReport,
-                    "is the last, and the engine closed its order all the same",
-                );
-            }
-            if is_complete && is_end && report.has_more && !is_closed {
-                broken(ViolationKind::LastReport, "is not the last, and none follows");
-            }
-            let was_given =
-                report.at(Point::OrchReturn).is_some() || report.at(Point::StrategyRecv).is_some();
-            let is_killed = |row: &OrderRow| {
-                context.switches.has_cancelled(id, row, self.last_pushed(id, row), table.instrument(id))
-            };
-            if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
-                let what = "cancels an order of the dead, yet it was given to its strategy";
-                broken(ViolationKind::NotDead, what);
-            }
-            let is_owed =
-                |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
-            let is_due = |point: &&Point| point.is_stamped_with(record.plan.stamps) && is_owed(point);
-            if is_closed && report.at(Point::OrchRecvCompletion).is_none() {
-                // The gateway died with the report.
-                if report.at(Point::OrchReturn).is_some() {
-                    broken(ViolationKind::MissingPoint, "was returned, and never came");
-                }
-                continue;
-            }
-            let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
-            // Stamps of the strategy rest on its word, stamps of the engine do not.
-            let whose = |is_engine_s| if is_engine_s { None } else { strategy };
-            if let Some(point) = missing.filter(|_| is_complete) {
-                let witness = whose(*point != Point::StrategyRecv);
-                accuse(witness, ViolationKind::MissingPoint, &format!("has no {}", point.name()));
-            }
-            let is_sorted = |ticks: &[Option<u64>]| ticks.iter().flatten().is_sorted();
-            if !is_sorted(&report.ticks) {
-                let witness = whose(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
-                accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time");
-            }
-        }
-    }
-
-    /// Checks each report with which the engine closed an order of a dead gateway. Both its stamps
-    /// exist and are the last of the order.
-    pub fn check_engine_reports(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
-        let CheckContext { record, deaths, is_complete, .. } = *context;
-        let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy()));
-        for (id, report) in trusted {
-            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let [returned, received] = [Point::OrchReturn, Point::StrategyRecv].map(|point| report.at(point));
-            let before = table.row(*id).and_then(|row| row.at(Point::OrchReturn));
-            let is_stamped = Point::OrchReturn.is_stamped_with(record.plan.stamps);
-            let what = if is_complete && !is_dead && is_stamped && returned.is_none() {
-                (None, ViolationKind::MissingPoint, "has no t7")
-            } else if is_complete && !is_dead && received.is_none() {
-                (Some(id.strategy()), ViolationKind::MissingPoint, "has no t8")
-            } else if returned.zip(received).is_some_and(|(returned, received)| received < returned) {
-                (Some(id.strategy()), ViolationKind::TimeOrder, "has stamps that go back in time")
-            } else if before.zip(returned).is_some_and(|(before, returned)| returned < before) {
-                (None, ViolationKind::TimeOrder, "was returned before the one before it")
-            } else {
-                continue;
-            };
-            findings
-                .add(what.0, what.1, || format!("{}: the report that closed it {}", order_name(*id), what.2));
-        }
     }
 
     /// Extends a run's span by the times from first to last report: an order is open until its last

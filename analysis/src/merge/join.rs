@@ -15,7 +15,7 @@ use super::hand_offs::{
 };
 use super::links::LinkChecksums;
 use super::market::TouchVersions;
-use super::row::{OrderRow, bit};
+use super::row::{OrderRow, STRATEGY_POINTS, bit};
 use super::switches::KillSwitches;
 use super::table::{LaneBounds, MissingRow, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
@@ -23,15 +23,11 @@ use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::gaps::MAX_SLEEPS;
 use protocol::plan::{Plan, Role};
-use protocol::role::RoleKind;
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
 
 /// Number of distinct rejection codes that the order table can hold.
 pub(super) const MAX_REASONS: usize = 128;
-
-/// A bit mask of the points that strategies stamp.
-pub(super) const STRATEGY_POINTS: u64 = points_mask(RoleKind::Strategy.info().points);
 
 /// The state of joining all logs of a run into one table of orders.
 pub(super) struct Join<'a> {

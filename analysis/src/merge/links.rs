@@ -4,7 +4,7 @@
 //! torn, duplicated or forged message makes the two ends differ.
 
 use super::ThreadLog;
-use super::check::CheckContext;
+use super::context::CheckContext;
 use super::violation::{Findings, ViolationKind};
 use protocol::plan::Role;
 use protocol::stamps::{HandOff, LinkEnd};

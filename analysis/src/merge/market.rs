@@ -5,7 +5,7 @@
 //! the exchange's own log: a version that was never written, or written after the order was sent,
 //! is a false claim.
 
-use super::check::CheckContext;
+use super::context::CheckContext;
 use super::row::{OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, Violations, order_name};

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod check;
+mod context;
 mod counters;
 mod current_log;
 mod deaths;
@@ -17,6 +18,7 @@ mod join;
 mod links;
 mod market;
 mod orders;
+mod report_check;
 mod row;
 mod switches;
 mod table;
@@ -36,7 +38,8 @@ pub use violation::{Violation, ViolationKind, order_name};
 use crate::document::Document;
 use crate::logfile::{LogError, LogFault, RECORDS_AT};
 use crate::record::{RunOutcome, RunRecord};
-use check::{CheckContext, CheckTotals};
+use check::CheckTotals;
+use context::CheckContext;
 use deaths::Deaths;
 use join::Join;
 use protocol::labels::FULL;

@@ -2,6 +2,7 @@
 //! more.
 
 use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
+use protocol::role::RoleKind;
 use protocol::stamps::Point;
 
 /// The stamps of one order, as a row of the merged table.
@@ -36,6 +37,9 @@ const MORE: u64 = 1 << 28;
 const POSITION_SHIFT: u32 = 29;
 /// The largest position that a row can hold: 34 billion reports of a gateway.
 const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
+
+/// A bit mask of the points that strategies stamp.
+pub(super) const STRATEGY_POINTS: u64 = points_mask(RoleKind::Strategy.info().points);
 
 /// Returns the bit of a stamp point in [`OrderRow::points`].
 #[inline]

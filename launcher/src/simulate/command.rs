@@ -171,7 +171,7 @@ fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
 /// Runs `launcher simulate`: draws seeds, simulates them and reports failures.
 ///
 /// # Errors
-/// [`UsageError`] for a technique that cannot be simulated; an output that cannot be written.
+/// A usage error for a technique that cannot be simulated; an output that cannot be written.
 pub fn command(flags: &SimulateFlags) -> Result<ExitCode> {
     let techniques = techniques(&flags.technique)?;
     match flags.seed {

@@ -3,7 +3,6 @@
 
 use super::orders::message;
 use super::report::{Problems, TrialCounts};
-use super::setups::SetUp;
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use protocol::control::ControlWriter;
@@ -212,8 +211,8 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     }
 
     /// Adds what was found in this trial to the counts of its technique.
-    pub fn conclude(&self, set_up: &SetUp, trial: Arguments<'_>, tally: &mut TrialCounts) {
-        let place = format!("{}, {}, {trial}", self.bed.plan.technique, set_up.name);
+    pub fn conclude(&self, set_up: &str, trial: Arguments<'_>, tally: &mut TrialCounts) {
+        let place = format!("{}, {}, {trial}", self.bed.plan.technique, set_up);
         tally.problems(&place, &self.problems);
     }
 

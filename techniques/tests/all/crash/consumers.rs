@@ -109,7 +109,7 @@ fn die<T: Link>(
     scene.take_all();
     scene.check_all_received(&[0, 1, 2], "the next consumer");
     scene.check_two_laps(scene.bed.slack, "the next consumer");
-    scene.conclude(set_up, format_args!("{boundary} of {}, {push}", survey.end()), tally);
+    scene.conclude(&set_up.name, format_args!("{boundary} of {}, {push}", survey.end()), tally);
     !again
 }
 

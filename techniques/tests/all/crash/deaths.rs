@@ -213,7 +213,7 @@ pub fn die<T: Link>(
         scene.revive(index);
     }
     scene.check_two_laps(lost, "after the revival");
-    scene.conclude(set_up, format_args!("{stops:?} of {}, {company:?}", survey.end()), tally);
+    scene.conclude(&set_up.name, format_args!("{stops:?} of {}, {company:?}", survey.end()), tally);
     came
 }
 

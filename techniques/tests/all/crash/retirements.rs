@@ -71,7 +71,7 @@ fn die<T: Link>(
     scene.check_two_laps(scene.bed.slack, "after the revival");
     let end = retirement.end();
     scene.conclude(
-        set_up,
+        &set_up.name,
         format_args!("producer died at {died_at}, consumer at {boundary} of {end}"),
         tally,
     );

@@ -60,7 +60,7 @@ fn slow<T: Link>(
     if scene.consumer.passed_over() > 0 {
         scene.problem("passed over", format_args!("a message of the living"));
     }
-    scene.conclude(set_up, format_args!("{boundary} {meanwhile:?}"), tally);
+    scene.conclude(&set_up.name, format_args!("{boundary} {meanwhile:?}"), tally);
 }
 
 /// Number of the victim's instructions after which the others act, one by one: more than any push
