@@ -34,7 +34,7 @@ struct Array<T> {
 impl<T: Clone + Default + IntoBytes + Immutable> Array<T> {
     /// The number of rows of writable, contiguous bytes that fit.
     fn over(memory: PyBuffer<u8>, py: Python<'_>) -> PyResult<Self> {
-        if memory.len_bytes() % size_of::<T>() != 0 {
+        if !memory.len_bytes().is_multiple_of(size_of::<T>()) {
             return Err(PyValueError::new_err("the memory must be whole rows"));
         }
         let array = Self { rows: vec![T::default(); memory.len_bytes() / size_of::<T>()], memory };

@@ -18,6 +18,9 @@ pub enum Attach {
     Succeed,
 }
 
+/// Attaches an end in a directory and runs it as a process with this id.
+type RunRole = dyn Fn(&Path, End, Attach, u64);
+
 /// A transport under test, with space for [`CAPACITY`] messages. Its ends are in different
 /// processes.
 pub struct Peer {
@@ -30,7 +33,7 @@ pub struct Peer {
     pub is_newest_only: bool,
     /// `true` if several senders can be attached at once.
     pub has_many_senders: bool,
-    pub role: Box<dyn Fn(&Path, End, Attach, u64)>,
+    pub role: Box<RunRole>,
 }
 
 impl Peer {
