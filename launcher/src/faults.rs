@@ -73,8 +73,8 @@ impl FaultSchedule {
     }
 
     /// Removes the faults that are due. A fault needs a running victim; without one it does not
-    /// take place, unless its victim is still starting: then it waits. A repeated fault that has
-    /// fallen behind is not made up for: its next time counts from now.
+    /// take place, unless its victim is still starting: then it waits. Missed
+    /// repetitions of a fault are skipped: the next time counts from now.
     pub fn take_due(&mut self, now_ns: u64, strategies: &[Presence]) -> Vec<DueFault> {
         let mut all = Vec::new();
         loop {

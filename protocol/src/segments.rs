@@ -168,7 +168,7 @@ pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
     let os =
         |name: &str, source| RegionError::Os { name: name.into(), what: "take the descriptor of it", source };
-    let fd = fd.parse().map_err(|_| os(address, std::io::Error::other("it is no number")))?;
+    let fd = fd.parse().map_err(|_| os(address, std::io::Error::other("not a number")))?;
     let handle = Handle { name: CONTROL.into(), fd, writable: false };
     let fd = sealed::take(&handle).map_err(|error| os(CONTROL, error))?;
     read_control(CONTROL.into(), Region::map_read_only(CONTROL, &fd)?)

@@ -156,7 +156,7 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
         }
         let value = read_value(axis, text)?;
         if values.contains(&value) {
-            return Err(UsageError(format!("--{}: {} stands there twice", axis.name(), value.text)));
+            return Err(UsageError(format!("--{}: {} is named twice", axis.name(), value.text)));
         }
         values.push(value);
     }
@@ -266,7 +266,7 @@ mod tests {
         assert!(wrong(Axis::Technique, "spsc-mix").contains("did you mean spsc-mux"));
         assert!(wrong(Axis::Rate, "0").contains("from 1 to"));
         assert!(wrong(Axis::Rate, "fast").contains("--rate: \"fast\" is not a count"));
-        assert!(wrong(Axis::Idle, "spin,spin").contains("spin stands there twice"));
+        assert!(wrong(Axis::Idle, "spin,spin").contains("spin is named twice"));
     }
 
     #[test]

@@ -255,7 +255,8 @@ impl<'a> SimulatedLauncher<'a> {
     }
 
     /// Returns `true` if the engine has drained. Orders of dead strategies are still in flight, and
-    /// so are those of a strategy that falsely reported done: the engine may not have taken them yet.
+    /// so are those of a strategy that falsely reported done: the engine may not have taken them
+    /// yet.
     fn has_settled(&self, family: &SimulatedProcesses<'a>, now: u64) -> bool {
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return true };
         let is_quiet = now.saturating_sub(family.busy(engine)) > SETTLED;

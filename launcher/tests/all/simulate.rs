@@ -226,7 +226,7 @@ fn the_command_tells_what_it_did() {
     let json = output("simulate --seeds 50 --json");
     let value = json.json();
     assert_eq!((&value["total"]["runs"], &value["failed"]), (&50.into(), &serde_json::json!([])));
-    assert_eq!(json.succeeds(), output("simulate --seeds 50 --json").stdout, "whoever simulated what");
+    assert_eq!(json.succeeds(), output("simulate --seeds 50 --json").stdout, "independent of the threads");
     let recovery = output("simulate --crash-recovery --seed 1").stdout;
     assert!(recovery.contains(" recovered;"), "{recovery}");
     assert!(recovery.contains("\nNo promise was broken.\n"), "{recovery}");

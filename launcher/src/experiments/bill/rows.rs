@@ -12,10 +12,10 @@ use protocol::plan::{Isolation, Placement, Stamps, Technique};
 pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>> {
     if let Some(other) = record.axes.iter().find(|axis| !is_bill_axis(axis.axis)) {
         let why = "a bill is of techniques and isolation levels at one load";
-        return usage(format!("a sweep over {} is no bill: {why}", other.axis));
+        return usage(format!("a sweep over {} is not a bill: {why}", other.axis));
     }
     if record.search.is_some() || record.kind == "compare" {
-        return usage(format!("a {} is no bill: measure one with launcher bill", record.kind));
+        return usage(format!("a {} is not a bill: measure one with launcher bill", record.kind));
     }
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
     let rank = |measured: &RowRuns| {

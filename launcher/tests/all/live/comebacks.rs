@@ -196,7 +196,7 @@ fn a_damaged_journal_ends_the_run_with_its_reason() {
     let pid = running.process("exchange-0");
     // Stopped, so that it cannot be back before its journal is damaged.
     signal(pid, "STOP");
-    // A record in the middle: what is behind it was written, so it is not a torn tail.
+    // A record in the middle: later ones were written, so it is not a torn tail.
     flip_bit(&segment().unwrap(), |_| 4096 + 77);
     // Its spare had read that before.
     signal(running.process("spare:exchange-0"), "KILL");

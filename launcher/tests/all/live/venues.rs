@@ -37,7 +37,7 @@ fn run_with_faults(how: &str) -> Value {
     let [_, refused, errors] = bad(5);
     assert!(refused == 0 && errors > 50, "garbles: {errors}");
 
-    // The same, told by stamps.
+    // The stamps show the same incidents.
     let incidents = list(&summary["venue_incidents"]);
     let kinds: Vec<_> = incidents.iter().map(|incident| string(&incident["fault"])).collect();
     assert_eq!(kinds, ["slow", "disconnect", "reject", "mute", "garble"]);

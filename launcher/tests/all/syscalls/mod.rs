@@ -13,8 +13,8 @@ use series::{Series, series};
 use trial::CountedStops;
 
 /// Interval of kills, in stops that change state, and in stops of any kind. `BULKHEAD_SLOW=1`:
-/// every stop. Two runs do not make quite the same calls, so the number of a stop means another call
-/// now and then; the calls that change the world are the same in each, and all of them are met.
+/// every stop. Two runs make slightly different calls, so the number of a stop sometimes means
+/// another call; the calls that change the world are equal in each run, and all of them are met.
 fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, usize)) {
     let (changes, all) = if slow() { (1, 1) } else { (changes, all) };
     for (counted, step) in [(CountedStops::Changes, changes), (CountedStops::All, all)] {

@@ -40,8 +40,8 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Makes the trial in a new folder below `scratch`. Returns `false` if the launcher ended before
-    /// the stop came.
+    /// Makes the trial in a new folder below `scratch`. Returns `false` if the launcher ended
+    /// before the stop came.
     pub fn make(&self, scratch: &Path) -> Result<bool, String> {
         let folder = tempfile::tempdir_in(scratch).unwrap();
         let out = folder.path().join("runs");

@@ -35,7 +35,8 @@ pub trait Read<R>: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Sen
 
 impl<R, F: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Send + 'static> Read<R> for F {}
 
-/// A [`Read`] of a crate whose readers get copies. `read` returns `false` if it sees no newer value.
+/// A [`Read`] of a crate whose readers get copies. `read` returns `false` if it sees no newer
+/// value.
 pub fn copies<R>(read: impl Fn(&mut R, &mut Value) -> bool + Copy + Send + 'static) -> impl Read<R> {
     #[inline(always)]
     move |reader: &mut R, into: &mut Value, hold: Duration| {
