@@ -59,8 +59,6 @@ impl Core {
 
     #[inline(always)]
     fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
-        // Booked already in the live engine: reports are taken first in a duty cycle.
-        self.book();
         let strategy = usize::from(report.id.strategy());
         if let Some(session) = self.gateways.get_mut(usize::from(report.venue)) {
             session.counts.reports += 1;
@@ -83,16 +81,12 @@ impl Core {
         }
     }
 
-    /// Adds the last order sent to its strategy's position. This is deferred until its gateway,
-    /// which may share the thread, has run. Called before anything reads positions, and at the end
-    /// of the duty cycle.
+    /// Adds an order that was sent to its strategy's position.
     #[inline(always)]
-    pub(crate) fn book(&mut self) {
-        if let Some(order) = self.unbooked.take() {
-            let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
-            self.risk.book(strategy, &change, 0, &self.positions);
-            self.gateways[usize::from(order.venue)].counts.orders += 1;
-        }
+    pub(super) fn book_order(&mut self, order: &Order) {
+        let (change, strategy) = (self.positions.send(order), usize::from(order.id.strategy()));
+        self.risk.book(strategy, &change, 0, &self.positions);
+        self.gateways[usize::from(order.venue)].counts.orders += 1;
     }
 
     #[inline(always)]
