@@ -17,8 +17,6 @@ mod outputs;
 mod positions;
 mod replica;
 pub mod risk;
-#[cfg(test)]
-mod snapshots;
 mod supervision;
 
 pub use self::core::{Core, Input, TOLERATED_OFFENSES, log_records};

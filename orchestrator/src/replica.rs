@@ -285,3 +285,6 @@ impl Successor {
         self.core.positions.requests()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,8 +21,6 @@ mod reports;
 mod request;
 mod sequencer;
 mod session;
-#[cfg(test)]
-mod snapshots;
 
 pub use agent::{ExchangeAgent, TradeTape};
 pub use audit::Audit;

@@ -193,3 +193,6 @@ impl State for ExchangeReplica {
         self.closing.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

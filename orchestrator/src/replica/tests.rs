@@ -1,10 +1,10 @@
 //! Tests of snapshots: a restored core reaches the same state, byte for byte, from any cut;
 //! snapshots that omit something are detected.
 
-use super::core::tests::Effect;
-use super::core::{Core, GatewaySession, GatewayState, Input, SavedCore, SessionState};
-use super::replica::{EngineSnapshot, Replica};
-use super::risk::RiskSetup;
+use super::{EngineSnapshot, Replica};
+use crate::core::tests::Effect;
+use crate::core::{Core, GatewaySession, GatewayState, Input, SavedCore, SessionState};
+use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::commands::Command;
