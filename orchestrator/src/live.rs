@@ -1,7 +1,7 @@
 //! Performs the core's effects in the live engine: stamps into its thread's log, messages into
 //! rings, notices into the repairs and answers segments.
 
-use crate::core::{Effects, Notice};
+use crate::core::{Effects, LifecycleNotice, OperatorNotice};
 use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
@@ -78,27 +78,32 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     #[cold]
-    fn notify(&mut self, notice: Notice) {
-        let Outputs { commands: desk, repairs, blocked_claim: standstill, gateways, .. } = &mut *self.outputs;
+    fn notify_operators(&mut self, notice: OperatorNotice) {
+        if let Some(channel) = &self.outputs.commands {
+            notice.publish(channel, || self.cycle.clock.now());
+        }
+    }
+
+    #[cold]
+    fn notify_launcher(&mut self, notice: LifecycleNotice) {
+        let Outputs { repairs: Some(repairs), blocked_claim, gateways, .. } = &mut *self.outputs else {
+            return;
+        };
         let now = || self.cycle.clock.now();
         let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
-        if let Some(desk) = desk {
-            notice.publish(desk, now);
-        }
-        let Some(repairs) = repairs else { return };
         match notice {
-            Notice::Quarantined { strategy, epoch, why } => {
+            LifecycleNotice::Quarantined { strategy, epoch, why } => {
                 repairs.quarantine(strategy, epoch, why, now());
             }
-            Notice::Retired { strategy, epoch, noticed } => {
+            LifecycleNotice::Retired { strategy, epoch, noticed } => {
                 // Before the repair is published: the launcher then reads no slot of the dead.
-                if standstill.is_some_and(|at| at.announcer == Some(strategy)) {
-                    *standstill = None;
+                if blocked_claim.is_some_and(|at| at.announcer == Some(strategy)) {
+                    *blocked_claim = None;
                     repairs.set_blocked(None);
                 }
                 repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
-            Notice::GatewayRepaired { gateway, epoch, noticed, counts } => {
+            LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts } => {
                 let inbox = &gateways[usize::from(gateway)];
                 let repair = GatewayRepair {
                     repaired: None,
@@ -109,10 +114,9 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 };
                 repairs.set_gateway_repaired(gateway, epoch, &repair);
             }
-            Notice::DeadCounts { strategy, refused, orphaned } => {
+            LifecycleNotice::DeadCounts { strategy, refused, orphaned } => {
                 repairs.set_counts(strategy, refused, orphaned);
             }
-            _ => {}
         }
     }
 }

@@ -7,7 +7,7 @@
 //! time of the promotion.
 
 use super::Orchestrator;
-use super::core::{Core, Effects, Input, Notice, SavedCore};
+use super::core::{Core, Effects, Input, LifecycleNotice, OperatorNotice, SavedCore};
 use super::ledger::{OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
@@ -91,10 +91,12 @@ impl Effects for LedgerEffects<'_> {
 
     fn reopen_gateway(&mut self, _: usize, _: bool) {}
 
-    /// The successor publishes the other notices from its state.
-    fn notify(&mut self, notice: Notice) {
+    fn notify_operators(&mut self, notice: OperatorNotice) {
         notice.publish(self.commands, || 0);
     }
+
+    /// Does nothing: the successor publishes these from its state.
+    fn notify_launcher(&mut self, _: LifecycleNotice) {}
 }
 
 impl Replica {

@@ -1,6 +1,6 @@
 //! Returns reports to strategies, and books orders and reports in positions, limits and counts.
 
-use super::{Core, Effects, Notice, StrategySession};
+use super::{Core, Effects, LifecycleNotice, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::Reject;
 use protocol::checksum::digest;
@@ -101,11 +101,11 @@ impl Core {
         self.counts.rejected += 1;
         let count = &mut self.rejected_by_reason[usize::from(reason.code())];
         *count += 1;
-        out.notify(Notice::Rejections { reason: reason.code(), count: *count });
+        out.notify_operators(OperatorNotice::Rejections { reason: reason.code(), count: *count });
     }
 
     pub(super) fn notify_dead_counts(&self, strategy: usize, out: &mut impl Effects) {
         let StrategySession { strategy, refused, orphaned, .. } = self.sessions[strategy];
-        out.notify(Notice::DeadCounts { strategy, refused, orphaned });
+        out.notify_launcher(LifecycleNotice::DeadCounts { strategy, refused, orphaned });
     }
 }

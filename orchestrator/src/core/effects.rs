@@ -5,11 +5,11 @@ use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
 
-/// A message from the engine to the launcher or operators, off the path of orders. `ticks` is a
-/// time of the run's clock, `noticed` is in ticks since the run's start.
+/// A message from the engine to operators, off the path of orders. `ticks` is a time of the run's
+/// clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
-pub enum Notice {
+pub enum OperatorNotice {
     /// A command is in force (`None`: since now) and cancels `orders` open orders.
     CommandSeen { number: u32, ticks: Option<u64>, orders: u64 },
     /// The last order that a command cancels is confirmed.
@@ -18,6 +18,26 @@ pub enum Notice {
     CommandRefused { number: u32, why: CommandStatus },
     /// Number of orders rejected for a reason since the start of the run.
     Rejections { reason: u8, count: u64 },
+}
+
+impl OperatorNotice {
+    pub(crate) fn publish(self, channel: &CommandChannel, now: impl Fn() -> u64) {
+        match self {
+            Self::CommandSeen { number, ticks, orders } => {
+                channel.mark_seen(number, ticks.unwrap_or_else(now), orders)
+            }
+            Self::CommandDone { number, ticks } => channel.mark_done(number, ticks),
+            Self::CommandRefused { number, why } => channel.mark_refused(number, now(), why),
+            Self::Rejections { reason, count } => channel.set_rejections(reason, count),
+        }
+    }
+}
+
+/// A message from the engine to the launcher about a peer's incarnation, off the path of orders.
+/// `noticed` is in ticks since the run's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields' names say all")]
+pub enum LifecycleNotice {
     /// An incarnation of a strategy misbehaved: nothing more is accepted from it.
     Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
     /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
@@ -26,20 +46,6 @@ pub enum Notice {
     GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, counts: GatewayCounts },
     /// Total orders refused because their sender was dead, and reports without a receiver.
     DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
-}
-
-impl Notice {
-    pub(crate) fn publish(self, desk: &CommandChannel, now: impl Fn() -> u64) {
-        match self {
-            Self::CommandSeen { number, ticks, orders } => {
-                desk.mark_seen(number, ticks.unwrap_or_else(now), orders)
-            }
-            Self::CommandDone { number, ticks } => desk.mark_done(number, ticks),
-            Self::CommandRefused { number, why } => desk.mark_refused(number, now(), why),
-            Self::Rejections { reason, count } => desk.set_rejections(reason, count),
-            _ => {}
-        }
-    }
 }
 
 /// The receiver of the engine's outputs: rings in the live engine, a ledger in a replica, a list in
@@ -80,6 +86,9 @@ pub trait Effects {
     /// `keeps_inbox`.
     fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
-    /// Publishes a notice for the launcher or operators.
-    fn notify(&mut self, notice: Notice);
+    /// Publishes a notice for operators.
+    fn notify_operators(&mut self, notice: OperatorNotice);
+
+    /// Publishes a notice for the launcher.
+    fn notify_launcher(&mut self, notice: LifecycleNotice);
 }

@@ -10,7 +10,7 @@
 //! venue may have executed it. If a successor resumes the session, requests and inbox stay, and
 //! their reports come from the successor.
 
-use super::{Core, Effects, Notice};
+use super::{Core, Effects, LifecycleNotice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
@@ -86,7 +86,12 @@ impl Core {
             out.close_gateway(gateway);
         }
         let GatewaySession { epoch, counts, .. } = self.gateways[gateway];
-        out.notify(Notice::GatewayRepaired { gateway: gateway as u16, epoch, noticed, counts });
+        out.notify_launcher(LifecycleNotice::GatewayRepaired {
+            gateway: gateway as u16,
+            epoch,
+            noticed,
+            counts,
+        });
     }
 
     fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {

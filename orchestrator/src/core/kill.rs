@@ -4,7 +4,7 @@
 //! The switch is thrown before the time of [`Point::KillSeen`] is taken. One thread checks and
 //! dispatches, so no new order or replace of the scope has a t3 after it.
 
-use super::{Core, Effects, Notice};
+use super::{Core, Effects, OperatorNotice};
 use crate::positions::Change;
 use crate::risk::SettingError;
 use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
@@ -38,13 +38,13 @@ impl Core {
             Some(Command::Revive(scope)) => self.revive(scope, number, out),
             Some(Command::SetLimit { scope, control, value }) => {
                 self.set_limit(scope, control, value).map(|()| {
-                    out.notify(Notice::CommandSeen { number, ticks: None, orders: 0 });
+                    out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
                 })
             }
             None => Err(CommandStatus::Unknown),
         };
         if let Err(why) = done {
-            out.notify(Notice::CommandRefused { number, why });
+            out.notify_operators(OperatorNotice::CommandRefused { number, why });
         }
     }
 
@@ -92,7 +92,7 @@ impl Core {
             .mark_killed(|strategy, venue, instrument| scope.contains(strategy, venue, instrument));
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
-            out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: open });
+            out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: open });
         }
         self.finish_kills(out);
         Ok(())
@@ -103,7 +103,7 @@ impl Core {
         self.risk.set_switch(scope, false, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
         let switch = KillSwitch { number, scope, is_on: false, cause: KillCause::Operator };
         let seen = log_switch(switch, Point::KillSeen, out);
-        out.notify(Notice::CommandSeen { number, ticks: Some(seen), orders: 0 });
+        out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: 0 });
         Ok(())
     }
 
@@ -134,7 +134,10 @@ impl Core {
             if kill.open == 0 {
                 let done = log_switch(kill.switch, Point::KillDone, out);
                 if kill.switch.cause == KillCause::Operator {
-                    out.notify(Notice::CommandDone { number: kill.switch.number, ticks: done });
+                    out.notify_operators(OperatorNotice::CommandDone {
+                        number: kill.switch.number,
+                        ticks: done,
+                    });
                 }
             }
             kill.open > 0

@@ -9,7 +9,7 @@
 //!
 //! At its fence, the gateways get mass cancels for its orders (cancel on disconnect).
 
-use super::{Core, Effects, Notice, SessionState};
+use super::{Core, Effects, LifecycleNotice, SessionState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
 use protocol::kill::{KillCause, Scope};
@@ -60,7 +60,11 @@ impl Core {
         if let SessionState::Dying { noticed } = session.state {
             session.state = SessionState::Dead;
             self.dying -= 1;
-            out.notify(Notice::Retired { strategy: session.strategy, epoch: session.epoch, noticed });
+            out.notify_launcher(LifecycleNotice::Retired {
+                strategy: session.strategy,
+                epoch: session.epoch,
+                noticed,
+            });
         }
     }
 
@@ -130,7 +134,11 @@ impl Core {
         }
         session.end_incarnation(SessionState::Quarantined);
         session.violation = Some(why);
-        out.notify(Notice::Quarantined { strategy: session.strategy, epoch: session.epoch, why });
+        out.notify_launcher(LifecycleNotice::Quarantined {
+            strategy: session.strategy,
+            epoch: session.epoch,
+            why,
+        });
     }
 
     /// Counts a rejection that a correct strategy would have avoided, and quarantines the strategy

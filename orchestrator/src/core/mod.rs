@@ -12,7 +12,7 @@ mod lifecycle;
 mod orders;
 mod session;
 
-pub use effects::{Effects, Notice};
+pub use effects::{Effects, LifecycleNotice, OperatorNotice};
 pub(crate) use gateways::{GatewaySession, GatewayState};
 pub use input::Input;
 pub use kill::log_records;

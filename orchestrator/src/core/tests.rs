@@ -24,7 +24,8 @@ pub(crate) enum Effect {
     Reopen(usize),
     CloseGateway(usize),
     ReopenGateway(usize, bool),
-    Notice(Notice),
+    OperatorNotice(OperatorNotice),
+    LifecycleNotice(LifecycleNotice),
 }
 
 impl Effects for Vec<Effect> {
@@ -69,8 +70,12 @@ impl Effects for Vec<Effect> {
         self.push(Effect::ReopenGateway(gateway, keeps_inbox));
     }
 
-    fn notify(&mut self, notice: Notice) {
-        self.push(Effect::Notice(notice));
+    fn notify_operators(&mut self, notice: OperatorNotice) {
+        self.push(Effect::OperatorNotice(notice));
+    }
+
+    fn notify_launcher(&mut self, notice: LifecycleNotice) {
+        self.push(Effect::LifecycleNotice(notice));
     }
 }
 
@@ -137,7 +142,11 @@ impl Bench {
 
     fn quarantined(&self, strategy: u16) -> Option<ProtocolViolation> {
         self.out.iter().find_map(|effect| match effect {
-            Effect::Notice(Notice::Quarantined { strategy: of, why, .. }) if *of == strategy => Some(*why),
+            Effect::LifecycleNotice(LifecycleNotice::Quarantined { strategy: of, why, .. })
+                if *of == strategy =>
+            {
+                Some(*why)
+            }
             _ => None,
         })
     }

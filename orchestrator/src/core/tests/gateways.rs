@@ -24,7 +24,7 @@ impl Bench {
 }
 
 fn repaired(epoch: u16, counts: GatewayCounts) -> Effect {
-    Effect::Notice(Notice::GatewayRepaired { gateway: 0, epoch, noticed: 0, counts })
+    Effect::LifecycleNotice(LifecycleNotice::GatewayRepaired { gateway: 0, epoch, noticed: 0, counts })
 }
 
 const DOWN: u8 = Reject::VenueDown.code();

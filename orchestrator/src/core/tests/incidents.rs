@@ -13,8 +13,8 @@ fn next_incarnation_restarts_sequence_and_refuses_old_ids() {
     let cancel = [Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)))];
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
     assert!(effects.contains(&Effect::Close(0)) && effects.contains(&Effect::Recall));
-    let retired = Notice::Retired { strategy: 0, epoch: 0, noticed: 0 };
-    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::Notice(retired)]);
+    let retired = LifecycleNotice::Retired { strategy: 0, epoch: 0, noticed: 0 };
+    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::LifecycleNotice(retired)]);
     assert_eq!(bench.fence(0, 1, false), [Effect::Reopen(0)]);
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
     assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
@@ -30,8 +30,8 @@ fn restart_and_death_between_polls_is_retired() {
     bench.apply(Input::Retired { strategy: 0 });
     let effects = bench.fence(0, 1, true);
     assert!(effects.starts_with(&[Effect::Reopen(0), Effect::Close(0)]));
-    let retired = Notice::Retired { strategy: 0, epoch: 1, noticed: 0 };
-    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::Notice(retired)]);
+    let retired = LifecycleNotice::Retired { strategy: 0, epoch: 1, noticed: 0 };
+    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::LifecycleNotice(retired)]);
 }
 
 #[test]
@@ -41,7 +41,11 @@ fn report_of_dead_incarnation_is_settled_and_not_returned() {
     bench.fence(0, 0, true);
     let effects = bench.fill(&order(0, 0, 0));
     assert_eq!(returned(&effects, 0), []);
-    assert!(effects.contains(&Effect::Notice(Notice::DeadCounts { strategy: 0, refused: 0, orphaned: 1 })));
+    assert!(effects.contains(&Effect::LifecycleNotice(LifecycleNotice::DeadCounts {
+        strategy: 0,
+        refused: 0,
+        orphaned: 1
+    })));
     assert_eq!(bench.position(0).1, -7);
 }
 

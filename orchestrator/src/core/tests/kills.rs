@@ -121,13 +121,15 @@ fn operator_gets_open_count_and_completion_time() {
     (0..3).for_each(|n| _ = bench.send(&order(0, n, (n % 2) as u16)));
     bench.send(&order(1, 0, 0));
     let effects = kill(&mut bench, scope);
-    let seen = |number, orders| Effect::Notice(Notice::CommandSeen { number, ticks: Some(0), orders });
+    let seen = |number, orders| {
+        Effect::OperatorNotice(OperatorNotice::CommandSeen { number, ticks: Some(0), orders })
+    };
     assert!(effects.contains(&seen(0, 3)));
     let cancel = [Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)))];
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
     assert_eq!(returned(&bench.send(&order(0, 3, 0)), 0), [(3, Reject::Killed.code())]);
     assert_eq!(sent(&bench.send(&order(1, 1, 0)), 0).len(), 1, "the other one trades on");
-    let done = Effect::Notice(Notice::CommandDone { number: 0, ticks: 0 });
+    let done = Effect::OperatorNotice(OperatorNotice::CommandDone { number: 0, ticks: 0 });
     for n in 0..3 {
         assert!(!bench.out.contains(&done));
         bench.fill(&order(0, n, 0));
@@ -155,7 +157,7 @@ fn command_without_scope_or_limit_is_refused() {
     ] {
         let mut bench = bench(8);
         let effects = bench.apply(Input::Command { number: 3, command });
-        assert_eq!(effects, [Effect::Notice(Notice::CommandRefused { number: 3, why })]);
+        assert_eq!(effects, [Effect::OperatorNotice(OperatorNotice::CommandRefused { number: 3, why })]);
     }
 }
 
