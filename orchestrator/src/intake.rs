@@ -55,6 +55,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         if !self.core.is_next_order(&message) {
             self.poll_fences(cycle);
         }
+        self.sender_is_authenticated = from.is_some();
         Input::Order { from: from.map(|strategy| strategy as u16), message }
     }
 
@@ -72,7 +73,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
-        let from = self.core.sender_is_authenticated.then_some(strategy as u16);
+        let from = self.sender_is_authenticated.then_some(strategy as u16);
         self.record_and_apply(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
     }
 

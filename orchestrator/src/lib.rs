@@ -55,6 +55,9 @@ pub struct Orchestrator<R, J = ()> {
     outputs: Outputs,
     supervision: Option<Supervision>,
     journal: J,
+    /// The memory of the last order identifies its sender. False before the first order: nobody is
+    /// blamed for what another strategy may have sent.
+    sender_is_authenticated: bool,
     failed: Option<String>,
 }
 
@@ -66,7 +69,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
-        Self { submit, completion, core, outputs, supervision: None, journal, failed: None }
+        let (supervision, sender_is_authenticated, failed) = (None, false, None);
+        Self { submit, completion, core, outputs, supervision, journal, sender_is_authenticated, failed }
     }
 
     /// Records an input, then applies it. Returns `false` if recording failed: it was not applied.
@@ -154,7 +158,8 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     }
 
     fn seal(&self, log: &mut StampLog) {
-        self.core.seal(log);
+        self.core.checksums().for_each(|(end, sum)| log.append_checksum(end, sum));
+        self.core.positions.records().for_each(|record| log.append_record(record));
     }
 
     fn prefetch_hot(&self, round: usize) {

@@ -203,7 +203,7 @@ fn recorded_answers(answers: &AtomicWords, commands: u64) -> impl Iterator<Item 
 }
 
 impl State for Replica {
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

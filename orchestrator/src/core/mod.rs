@@ -24,7 +24,7 @@ use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{UnconfirmedKill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::commands::MAX_REASONS;
-use protocol::stamps::{HandOff, LinkEnd, StampLog};
+use protocol::stamps::{HandOff, LinkEnd};
 use protocol::wire::{Message, Order, OrderId};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
@@ -60,8 +60,6 @@ pub struct Core {
     /// Orders left in the plan for each strategy and venue; empty if the plan has no such limit.
     venue_budgets: Vec<u64>,
     pub(crate) rejected_by_reason: Vec<u64>,
-    /// The memory that the last order came through identifies its sender.
-    pub(crate) sender_is_authenticated: bool,
     pub(crate) counts: Counts,
     pub(crate) reported: Checksum,
     /// Time of the current input, in ticks since the run's start.
@@ -93,7 +91,6 @@ impl Core {
             next_switch: 0,
             venue_budgets: setup.venue_orders.to_vec(),
             rejected_by_reason: vec![0; MAX_REASONS],
-            sender_is_authenticated: true,
             counts: Counts::default(),
             reported: Checksum::default(),
             now: 0,
@@ -191,16 +188,22 @@ impl Core {
         })
     }
 
-    pub(crate) fn seal(&self, log: &mut StampLog) {
-        for StrategySession { strategy, epoch, taken, returned, .. } in &self.sessions {
-            log.append_checksum(LinkEnd::receiver(HandOff::Submit, *strategy, *epoch), *taken);
-            log.append_checksum(LinkEnd::sender(HandOff::Return, *strategy, *epoch), *returned);
-        }
-        for (gateway, session) in (0..).zip(&self.gateways) {
-            log.append_checksum(LinkEnd::sender(HandOff::Inbox, gateway, 0), session.sent);
-        }
-        log.append_checksum(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported);
-        self.positions.seal(log);
+    /// Returns the checksum of each link end of the engine: what it took and what it sent.
+    pub(crate) fn checksums(&self) -> impl Iterator<Item = (LinkEnd, Checksum)> {
+        let of_strategy = |session: &StrategySession| {
+            let StrategySession { strategy, epoch, taken, returned, .. } = *session;
+            let submit = LinkEnd::receiver(HandOff::Submit, strategy, epoch);
+            [(submit, taken), (LinkEnd::sender(HandOff::Return, strategy, epoch), returned)]
+        };
+        let inboxes = (0..).zip(&self.gateways);
+        let of_gateway = |(gateway, session): (u16, &GatewaySession)| {
+            (LinkEnd::sender(HandOff::Inbox, gateway, 0), session.sent)
+        };
+        self.sessions
+            .iter()
+            .flat_map(of_strategy)
+            .chain(inboxes.map(of_gateway))
+            .chain([(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported)])
     }
 
     /// Prefetches the state that a strategy's next order and report need, at most `lines` cache

@@ -29,7 +29,6 @@ impl Core {
         }
         session.budget -= 1;
         session.advance(order.id);
-        self.sender_is_authenticated = from.is_some();
         out.stamp(Point::OrchRecvSubmit, order.id, 0);
         if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);

@@ -11,8 +11,7 @@ pub use open::OpenOrders;
 pub(crate) use open::SavedOrders;
 pub(crate) use order::{Kind, OpenOrder};
 
-use protocol::record::{Point, PositionField};
-use protocol::stamps::StampLog;
+use protocol::record::{Point, PositionField, Record};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
@@ -260,15 +259,14 @@ impl Positions {
         }
     }
 
-    /// Logs every position with activity, with a record for each [`PositionField`].
-    pub(crate) fn seal(&self, log: &mut StampLog) {
-        for (index, account) in self.accounts.iter().enumerate() {
-            if (account.fills, account.open_buy, account.open_sell) == (0, 0, 0) {
-                continue;
-            }
+    /// Returns a record for each [`PositionField`] of every position with activity.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record> {
+        let is_active = |account: &Account| (account.fills, account.open_buy, account.open_sell) != (0, 0, 0);
+        let active = self.accounts.iter().enumerate().filter(move |(_, account)| is_active(account));
+        active.flat_map(|(index, account)| {
             let (strategy, instrument) = (index / self.instruments, index % self.instruments);
             let id = OrderId::new(strategy as u16, 0, instrument as u64);
-            for field in PositionField::ALL {
+            PositionField::ALL.into_iter().map(move |field| {
                 let value = match field {
                     PositionField::Net => account.net.cast_unsigned(),
                     PositionField::CostLow => account.cost as u64,
@@ -279,9 +277,9 @@ impl Positions {
                     PositionField::OpenBuy => account.open_buy.cast_unsigned(),
                     PositionField::OpenSell => account.open_sell.cast_unsigned(),
                 };
-                log.append_with(Point::Position, id, field as u8, value);
-            }
-        }
+                Record { point: Point::Position, id, detail: field as u8, value }
+            })
+        })
     }
 }
 
