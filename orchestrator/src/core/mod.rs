@@ -10,6 +10,7 @@ mod input;
 mod kill;
 mod lifecycle;
 mod orders;
+mod reports;
 mod session;
 
 pub use effects::{Effects, LifecycleNotice, OperatorNotice};
