@@ -2,7 +2,7 @@
 //! arrives into inputs of the core.
 
 use super::{BATCH, Orchestrator};
-use crate::core::Input;
+use crate::engine::Input;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::record::Point;

@@ -4,7 +4,7 @@
 //! Each receiver has a transactional outbox ([`Outbox`]). Counts confirm what was sent: the
 //! messages in a gateway's session and in a strategy's return ring, and the stamps in the log.
 
-use super::core::StrategySession;
+use super::engine::StrategySession;
 use journal::{Outbox, RecoveryError};
 use protocol::checksum::{Checksum, digest};
 use protocol::stamps::{Point, Record};

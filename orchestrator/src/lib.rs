@@ -9,7 +9,7 @@
 //! promoted from it. `docs/src/architecture.md` has the picture.
 #![forbid(unsafe_code)]
 
-pub mod core;
+pub mod engine;
 mod intake;
 mod ledger;
 mod live;
@@ -19,7 +19,7 @@ mod replica;
 pub mod risk;
 mod supervision;
 
-pub use self::core::{Core, Input, TOLERATED_OFFENSES, log_records};
+pub use self::engine::{Core, Input, TOLERATED_OFFENSES, log_records};
 pub use ledger::{OutputWatermarks, Recovered, RecoveredGateway};
 pub use outputs::Outputs;
 pub use positions::{Account, Change, Positions};

@@ -1,7 +1,7 @@
 //! Performs the core's effects in the live engine: stamps into its thread's log, messages into
 //! rings, notices into the repairs and answers segments.
 
-use crate::core::{Effects, LifecycleNotice, OperatorNotice};
+use crate::engine::{Effects, LifecycleNotice, OperatorNotice};
 use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;

@@ -7,7 +7,7 @@
 //! time of the promotion.
 
 use super::Orchestrator;
-use super::core::{Core, Effects, Input, LifecycleNotice, OperatorNotice, SavedCore};
+use super::engine::{Core, Effects, Input, LifecycleNotice, OperatorNotice, SavedCore};
 use super::ledger::{OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};

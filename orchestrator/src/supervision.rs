@@ -1,7 +1,7 @@
 //! The engine's side of fences, repairs and operators' commands.
 
 use super::Orchestrator;
-use crate::core::{GatewayState, Input, SessionState, StrategySession};
+use crate::engine::{GatewayState, Input, SessionState, StrategySession};
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};

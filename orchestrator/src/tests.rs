@@ -1,7 +1,7 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
-use crate::core::{SessionState, tests::order};
+use crate::engine::{SessionState, tests::order};
 use crate::risk::{Reject, RiskSetup};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::sender::Sender;

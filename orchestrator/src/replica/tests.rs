@@ -2,8 +2,8 @@
 //! snapshots that omit something are detected.
 
 use super::{EngineSnapshot, Replica};
-use crate::core::tests::Effect;
-use crate::core::{Core, GatewaySession, GatewayState, Input, SavedCore, SessionState};
+use crate::engine::tests::Effect;
+use crate::engine::{Core, GatewaySession, GatewayState, Input, SavedCore, SessionState};
 use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;

@@ -3,7 +3,7 @@
 //! It has no ring, clock, log, doorbell or journal, and no decision depends on an output's
 //! capacity. Equal inputs give equal effects. (Aeron Cluster: a clustered service.)
 
-mod accounting;
+mod booking;
 mod effects;
 mod gateways;
 mod input;
