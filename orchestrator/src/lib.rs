@@ -55,8 +55,8 @@ pub struct Orchestrator<R, J = ()> {
     outputs: Outputs,
     supervision: Option<Supervision>,
     journal: J,
-    /// The memory of the last order identifies its sender. False before the first order: nobody is
-    /// blamed for what another strategy may have sent.
+    /// The memory of the last order identifies its sender. A successor assumes that it does not
+    /// until its first order: nobody is blamed for what another strategy may have sent.
     sender_is_authenticated: bool,
     failed: Option<String>,
 }
@@ -69,7 +69,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),
             "core and outputs are of one run"
         );
-        let (supervision, sender_is_authenticated, failed) = (None, false, None);
+        let (supervision, sender_is_authenticated, failed) = (None, true, None);
         Self { submit, completion, core, outputs, supervision, journal, sender_is_authenticated, failed }
     }
 

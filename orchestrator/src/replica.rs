@@ -274,7 +274,8 @@ impl Successor {
         }
         // Receivers may sleep although the crashed engine has sent them something.
         self.outputs.gateways.iter().chain(&self.outputs.strategies).for_each(Sender::ring_bell);
-        Ok(Orchestrator::new(submit, completion, self.core, self.outputs, self.journal))
+        let engine = Orchestrator::new(submit, completion, self.core, self.outputs, self.journal);
+        Ok(Orchestrator { sender_is_authenticated: false, ..engine })
     }
 
     /// Returns a handle to the durable end of the journal.
