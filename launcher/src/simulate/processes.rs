@@ -34,6 +34,8 @@ use system::clock::{self, Clock as _, Timebase, VirtualClock};
 const SCRIBBLES: usize = 20;
 /// A process that was sent SIGKILL has fewer turns than this left.
 const LAST_TURNS: u64 = 3;
+/// With bursts of deaths, a process that was started attaches after fewer turns than this.
+const MAX_START_TURNS: u64 = 12;
 /// In crash-recovery runs, a process that was sent SIGKILL has fewer clock reads than this left.
 const LAST_LOOKS: u64 = 32;
 
@@ -95,11 +97,13 @@ struct SimulatedProcess {
     looks: u64,
     /// The SIGKILL was an injected fault.
     by_fault: bool,
+    /// It was started and has not attached to its memory yet: turns until it does.
+    unattached: Option<u64>,
 }
 
 impl SimulatedProcess {
     const fn new(name: String, pid: u32) -> Self {
-        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false }
+        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false, unattached: None }
     }
 }
 
@@ -117,6 +121,8 @@ pub(super) struct SimulatedProcesses<'a> {
     segments: &'a Segments,
     spares: Standbys<'a>,
     machine: Arc<SimulatedMachine>,
+    /// Kills of an outsider that are still to come.
+    bursts: &'a [(u64, Role)],
     /// Faults that fired, in order.
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy tampered with.
@@ -147,6 +153,7 @@ impl<'a> SimulatedProcesses<'a> {
             segments,
             spares: Standbys::new(scenario),
             machine: Arc::new(SimulatedMachine::new(scenario.seed)),
+            bursts: &scenario.bursts,
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
         };
@@ -250,6 +257,11 @@ impl<'a> SimulatedProcesses<'a> {
     /// The thread panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
         self.spares.check()?;
+        let Some(process) = self.actors[thread].as_ref().map(|actor| actor.process) else { return Ok(false) };
+        if self.children[process].unattached.is_some() && self.children[process].ended.is_none() {
+            self.attach_later(process)?;
+            return Ok(true);
+        }
         let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
         let child = &mut self.children[actor.process];
         if child.ended.is_some() {
@@ -365,6 +377,57 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
+    /// Returns the tick of an outsider's next kill.
+    pub fn next_kill(&self) -> u64 {
+        self.bursts.first().map_or(u64::MAX, |(ns, _)| super::START_TICKS + ns)
+    }
+
+    /// Kills the processes whose turn it is, as an outsider: at once, or within their next turns.
+    pub fn kill_due(&mut self, now: u64) {
+        while let Some(((ns, role), rest)) = self.bursts.split_first()
+            && super::START_TICKS + ns <= now
+        {
+            self.bursts = rest;
+            let plan = &self.scenario.plan;
+            let (Some(process), Some(thread)) = (plan.process_of(*role), plan.thread_of(*role)) else {
+                continue;
+            };
+            let is_over = |actor: &SimulatedThread| matches!(actor.mode, ThreadMode::Over);
+            if self.children[process].ended.is_some() || self.actors[thread].as_ref().is_none_or(is_over) {
+                continue;
+            }
+            self.struck.push(FaultKind::Kill);
+            if self.draws.below(2) == 0 {
+                self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into()));
+            } else {
+                self.kill(process);
+            }
+        }
+    }
+
+    /// Returns `true` if processes attach some turns after their start, as real ones do.
+    const fn is_attached_later(&self) -> bool {
+        !self.scenario.bursts.is_empty()
+    }
+
+    /// Lets a started process attach to its memory, unless it needs more turns until then.
+    fn attach_later(&mut self, process: usize) -> Result<(), String> {
+        let child = &mut self.children[process];
+        if child.killed.take_if(|turns| *turns == 0).is_some() {
+            child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+            return Ok(());
+        }
+        if let Some(turns) = &mut child.killed {
+            *turns -= 1;
+        }
+        if let Some(turns @ 1..) = &mut child.unattached {
+            *turns -= 1;
+            return Ok(());
+        }
+        child.unattached = None;
+        self.attach_as_successor(process).map_err(|error| format!("{error:#}"))
+    }
+
     /// Returns `true` if a simulated process was sent SIGKILL and has not ended.
     pub fn is_dying(&self) -> bool {
         self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
@@ -470,6 +533,24 @@ impl ProcessControl for SimulatedProcesses<'_> {
             }
             return Ok(());
         }
+        if self.is_attached_later() {
+            self.children[process].unattached = Some(self.draws.below(MAX_START_TURNS));
+            return Ok(());
+        }
+        self.attach_as_successor(process)
+    }
+
+    fn keep_standby(&mut self, _: &Segments, process: usize) {
+        if self.spares.has_turn(process) {
+            let attached = self.attached(process);
+            self.spares.start(&self.segments.plan, process, &self.control, attached);
+        }
+    }
+}
+
+impl SimulatedProcesses<'_> {
+    /// Lets a restarted process recover. It may be killed meanwhile, or soon after.
+    fn attach_as_successor(&mut self, process: usize) -> Result<()> {
         let spare = self.spares.promote(process);
         // One in four dies during recovery, and one in four soon after.
         let fate = self.draws.below(4);
@@ -488,12 +569,5 @@ impl ProcessControl for SimulatedProcesses<'_> {
             Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
         }
         Ok(())
-    }
-
-    fn keep_standby(&mut self, _: &Segments, process: usize) {
-        if self.spares.has_turn(process) {
-            let attached = self.attached(process);
-            self.spares.start(&self.segments.plan, process, &self.control, attached);
-        }
     }
 }
