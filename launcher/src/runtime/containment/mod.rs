@@ -168,8 +168,23 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
-    /// Returns when the next paused process is restarted, in nanoseconds since the start.
+    /// Returns `true` while a successor of the engine attaches to the memory of all roles. Until it
+    /// has, the memory of a dead one is not reset: half of it could be read before, half after.
+    fn is_engine_recovering(&self) -> bool {
+        let is_so = |case: &SupervisedProcess| {
+            case.is_journaled()
+                && case.has_role(Role::Orchestrator)
+                && matches!(case.stage, SupervisionStage::Starting(_))
+        };
+        self.processes.iter().any(is_so)
+    }
+
+    /// Returns when the next paused process is restarted, in nanoseconds since the start; `None` if
+    /// there is none, or it waits for the engine.
     pub fn next_restart_ns(&self) -> Option<u64> {
+        if self.is_engine_recovering() {
+            return None;
+        }
         let due = |case: &SupervisedProcess| match case.stage {
             SupervisionStage::Paused(_, due) => Some(due),
             _ => None,
@@ -249,6 +264,7 @@ impl<'a> Containment<'a> {
                 self.decide_restart(place, death, now);
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return Ok(false),
+            SupervisionStage::Paused(..) if self.is_engine_recovering() => return Ok(false),
             SupervisionStage::Paused(death, _) => match is_strategy {
                 true => self.restart_strategy(place, death, children, liveness, now)?,
                 false => self.restart_gateways(place, death, children, liveness, now),
