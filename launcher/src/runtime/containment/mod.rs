@@ -31,7 +31,7 @@ use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::{self, Segments};
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use protocol::labels::Counter;
 use protocol::plan::{Isolation, OnDeath, Role};
 use protocol::status::{self, GAPS, ThreadState};
@@ -243,8 +243,19 @@ impl<'a> Containment<'a> {
                 let since = case.killed_ticks.max(liveness.awake_since());
                 let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
                 let name = &self.segments.plan.processes[case.process].name;
-                let Some(proof) = children.proof_of_exit(case.process, name, waited_ns)? else {
-                    return Ok(false);
+                let proof = match children.proof_of_exit(case.process, name, waited_ns) {
+                    Ok(Some(proof)) => proof,
+                    Ok(None) => {
+                        self.sample_dying(place, children, waited_ns);
+                        return Ok(false);
+                    }
+                    Err(error) => {
+                        let why = case.dying.and_then(|(first, last)| last.shortage_since(&first));
+                        return Err(match why {
+                            Some(why) => anyhow!("{error:#}; {}", why.describe()),
+                            None => error,
+                        });
+                    }
                 };
                 if case.is_journaled() {
                     self.restart_journaled(place, death, children, liveness, now)?;
