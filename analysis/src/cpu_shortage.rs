@@ -6,7 +6,8 @@
 //! | it was in an uninterruptible sleep | a disk or memory |
 //! | its cgroup was throttled for a quarter of the time | the limit of the cgroup (`cpu.max`) |
 //! | the host took a quarter of the CPU time | the host |
-//! | it waited for a CPU and got less than a quarter of an equal share | the weight of its cgroup |
+//! | it waited, and its CPU was in the kernel for half of the time | the kernel |
+//! | it waited and got less than a quarter of an equal share | the weight of its cgroup |
 //! | it waited for a CPU | the load of the machine |
 //! | anything else | it slept |
 
@@ -37,6 +38,9 @@ pub struct CpuShortage {
     pub machine_waited_ns: Option<u64>,
     /// CPU time that the host took, over all CPUs (`/proc/stat`).
     pub stolen_ns: Option<u64>,
+    /// Time that the thread's CPU spent in the kernel, for any thread (`/proc/stat`); absent if the
+    /// thread was migrated.
+    pub kernel_ns: Option<u64>,
     /// Runnable threads of the machine at the end (`/proc/loadavg`).
     pub runnable: Option<u64>,
     /// CPUs of the machine.
@@ -59,6 +63,8 @@ impl CpuShortage {
             "the host took the CPUs"
         } else if !is_share(self.waited_ns, over, 2) {
             "it slept or was stopped"
+        } else if self.kernel_ns.is_some_and(|ns| is_share(ns, over, 2)) {
+            "the kernel kept its CPU busy with its own work"
         } else if self.weight.is_some() && self.is_below_equal_share() {
             "it got less than a quarter of an equal share: the weight of its cgroup"
         } else {
@@ -101,6 +107,9 @@ impl CpuShortage {
         if let Some(runnable) = self.runnable {
             text += &format!(", {} runnable threads on {} CPUs", count(runnable), count(self.cpus));
         }
+        if let Some(ns) = self.kernel_ns {
+            text += &format!(", {} in the kernel on its CPU", duration(ns));
+        }
         if let Some(ns) = self.stolen_ns {
             text += &format!(", {} taken by the host", duration(ns));
         }
@@ -126,6 +135,7 @@ mod tests {
         group_waited_ns: None,
         machine_waited_ns: Some(2 * S),
         stolen_ns: Some(S / 100),
+        kernel_ns: Some(S / 10),
         runnable: Some(18),
         cpus: 2,
     };
@@ -138,6 +148,7 @@ mod tests {
             (CpuShortage { ran_ns: S / 100, ..WAITING }, "the weight of its cgroup"),
             (CpuShortage { ran_ns: S / 100, weight: None, ..WAITING }, "the machine has too few CPUs"),
             (CpuShortage { ran_ns: S / 100, runnable: Some(2), ..WAITING }, "the machine has too few CPUs"),
+            (CpuShortage { ran_ns: 0, kernel_ns: Some(S), ..WAITING }, "the kernel kept its CPU busy"),
             (CpuShortage { stolen_ns: Some(S), ..WAITING }, "the host took the CPUs"),
             (CpuShortage { ran_ns: 3 * S / 2, ..WAITING }, "its own code"),
             (CpuShortage { waited_ns: 0, state: Some('S'), ..WAITING }, "it slept"),

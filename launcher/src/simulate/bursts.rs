@@ -37,16 +37,19 @@ pub(super) fn draw(seed: u64, plan: &Plan, window_ns: u64) -> Vec<(u64, Role)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::scenario::Scenario;
     use super::*;
+    use crate::planner::tests::planned;
+    use analysis::machine::Machine;
     use protocol::role::RoleKind;
     use std::collections::BTreeSet;
 
     #[test]
     fn bursts_kill_three_roles_in_every_order() {
+        let words = "strategies=2 venues=2 venue=book exchange=process journal=process on_death=restart";
+        let (_, plan, _) = planned(words, &Machine::default()).unwrap();
         let mut orders = BTreeSet::new();
         for seed in 0..200 {
-            let bursts = Scenario::recovery(seed).unwrap().bursts;
+            let bursts = draw(seed, &plan, 10_000);
             assert!(bursts.is_sorted_by_key(|(ns, _)| *ns));
             for three in bursts.windows(3).filter(|three| three[2].0 - three[0].0 < 2 * MAX_GAP_NS) {
                 orders.insert(three.iter().map(|(_, role)| role.kind() as u8).collect::<Vec<_>>());

@@ -1,6 +1,8 @@
 //! The processes of a simulated run: real agents that run one duty cycle at a time on one virtual
 //! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
+mod restarts;
+
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;
 use super::machine::SimulatedMachine;
@@ -10,7 +12,7 @@ use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::ProcessExit;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::plan::{FaultKind, Journaling, Role};
@@ -34,8 +36,6 @@ use system::clock::{self, Clock as _, Timebase, VirtualClock};
 const SCRIBBLES: usize = 20;
 /// A process that was sent SIGKILL has fewer turns than this left.
 const LAST_TURNS: u64 = 3;
-/// With bursts of deaths, a process that was started attaches after fewer turns than this.
-const MAX_START_TURNS: u64 = 12;
 /// In crash-recovery runs, a process that was sent SIGKILL has fewer clock reads than this left.
 const LAST_LOOKS: u64 = 32;
 
@@ -377,57 +377,6 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns the tick of an outsider's next kill.
-    pub fn next_kill(&self) -> u64 {
-        self.bursts.first().map_or(u64::MAX, |(ns, _)| super::START_TICKS + ns)
-    }
-
-    /// Kills the processes whose turn it is, as an outsider: at once, or within their next turns.
-    pub fn kill_due(&mut self, now: u64) {
-        while let Some(((ns, role), rest)) = self.bursts.split_first()
-            && super::START_TICKS + ns <= now
-        {
-            self.bursts = rest;
-            let plan = &self.scenario.plan;
-            let (Some(process), Some(thread)) = (plan.process_of(*role), plan.thread_of(*role)) else {
-                continue;
-            };
-            let is_over = |actor: &SimulatedThread| matches!(actor.mode, ThreadMode::Over);
-            if self.children[process].ended.is_some() || self.actors[thread].as_ref().is_none_or(is_over) {
-                continue;
-            }
-            self.struck.push(FaultKind::Kill);
-            if self.draws.below(2) == 0 {
-                self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into()));
-            } else {
-                self.kill(process);
-            }
-        }
-    }
-
-    /// Returns `true` if processes attach some turns after their start, as real ones do.
-    const fn is_attached_later(&self) -> bool {
-        !self.scenario.bursts.is_empty()
-    }
-
-    /// Lets a started process attach to its memory, unless it needs more turns until then.
-    fn attach_later(&mut self, process: usize) -> Result<(), String> {
-        let child = &mut self.children[process];
-        if child.killed.take_if(|turns| *turns == 0).is_some() {
-            child.ended = Some((false, "signal 9 (SIGKILL)".into()));
-            return Ok(());
-        }
-        if let Some(turns) = &mut child.killed {
-            *turns -= 1;
-        }
-        if let Some(turns @ 1..) = &mut child.unattached {
-            *turns -= 1;
-            return Ok(());
-        }
-        child.unattached = None;
-        self.attach_as_successor(process).map_err(|error| format!("{error:#}"))
-    }
-
     /// Returns `true` if a simulated process was sent SIGKILL and has not ended.
     pub fn is_dying(&self) -> bool {
         self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
@@ -534,7 +483,7 @@ impl ProcessControl for SimulatedProcesses<'_> {
             return Ok(());
         }
         if self.is_attached_later() {
-            self.children[process].unattached = Some(self.draws.below(MAX_START_TURNS));
+            self.children[process].unattached = Some(self.draws.below(restarts::MAX_START_TURNS));
             return Ok(());
         }
         self.attach_as_successor(process)
@@ -545,29 +494,5 @@ impl ProcessControl for SimulatedProcesses<'_> {
             let attached = self.attached(process);
             self.spares.start(&self.segments.plan, process, &self.control, attached);
         }
-    }
-}
-
-impl SimulatedProcesses<'_> {
-    /// Lets a restarted process recover. It may be killed meanwhile, or soon after.
-    fn attach_as_successor(&mut self, process: usize) -> Result<()> {
-        let spare = self.spares.promote(process);
-        // One in four dies during recovery, and one in four soon after.
-        let fate = self.draws.below(4);
-        fuse::set_now(self.clock.peek());
-        fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
-        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(process, spare)));
-        fuse::take();
-        match begun.map_err(|payload| payload.downcast::<InjectedUnwind>()) {
-            Ok(begun) => {
-                begun.context("cannot start a process again")?;
-                if fate == 1 {
-                    self.kill(process);
-                }
-            }
-            Err(Ok(_)) => self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into())),
-            Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
-        }
-        Ok(())
     }
 }

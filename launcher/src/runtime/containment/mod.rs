@@ -169,7 +169,7 @@ impl<'a> Containment<'a> {
     }
 
     /// Returns `true` while a successor of the engine attaches to the memory of all roles. Until it
-    /// has, the memory of a dead one is not reset: half of it could be read before, half after.
+    /// has, no dead role's memory is reset: half of it could be read before, half after.
     fn is_engine_recovering(&self) -> bool {
         let is_so = |case: &SupervisedProcess| {
             case.is_journaled()

@@ -115,8 +115,8 @@ fn unkillable_process_ends_run_after_timeout() {
     assert!(error.contains("strategy-1 (pid 10") && error.contains("has not ended for 30s"), "{error}");
 }
 
-/// The engine dies while a strategy waits for its restart: the successor attaches to that strategy's
-/// memory, which must not be reset meanwhile.
+/// The engine dies while a strategy waits for its restart: the successor attaches to that
+/// strategy's memory, which must not be reset until it has.
 #[test]
 fn strategy_memory_stays_until_engine_has_recovered() {
     let words =

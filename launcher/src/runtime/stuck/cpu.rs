@@ -10,7 +10,7 @@ pub struct CpuAccount {
     /// Runnable: the thread runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
     /// In an uninterruptible sleep: the kernel serves its system call or page fault, mostly with a
-    /// disk, and not even SIGKILL ends it meanwhile.
+    /// disk, and not even SIGKILL ends it until then.
     pub is_in_kernel: bool,
     /// CPU time since its start.
     pub ran: Duration,

@@ -11,7 +11,7 @@
 //! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
 //! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
 //! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
-//! | engine or exchange, in the kernel for the disk of its journal | pauses, up to [`DISK_TIMEOUT`] |
+//! | engine or exchange, waits for the disk of its journal | pauses, up to [`DISK_TIMEOUT`] |
 //! | anything else, whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only

@@ -26,6 +26,8 @@ pub struct CpuSample {
     group_waited: Option<Duration>,
     machine_waited: Option<Duration>,
     stolen: Option<Duration>,
+    /// The thread's CPU, and the time that this has spent in the kernel.
+    in_kernel: Option<(u32, Duration)>,
     runnable: Option<u64>,
     cpus: u64,
 }
@@ -48,7 +50,7 @@ impl CpuSample {
         let account = CpuAccount::parse(&stat, &schedstat)?;
         let sample =
             Self { account, state: process::state_in(&stat), waited: waited(&schedstat), ..Self::default() };
-        Some(sample.with_surroundings(root, pid, &text))
+        Some(sample.with_surroundings(root, pid, processor(&stat), &text))
     }
 
     /// Reads the counters of a process's first thread.
@@ -56,21 +58,28 @@ impl CpuSample {
         Self::of_thread(pid, pid.into())
     }
 
-    fn with_surroundings(self, root: &Path, pid: u32, text: &impl Fn(&str) -> String) -> Self {
+    fn with_surroundings(
+        self,
+        root: &Path,
+        pid: u32,
+        cpu: Option<u32>,
+        text: &impl Fn(&str) -> String,
+    ) -> Self {
         let group = cpu_cgroup(root, pid);
         let in_group = |file: &str| {
             let path = group.as_ref().map(|group| group.join(file));
             path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default()
         };
         let weight = ["cpu.weight", "cpu.shares"].map(|file| in_group(file).trim().parse().ok());
-        let loads = text("proc/loadavg");
+        let (loads, times) = (text("proc/loadavg"), text("proc/stat"));
         Self {
             at: uptime(&text("proc/uptime")),
             throttled: throttled(&in_group("cpu.stat")),
             weight: weight[0].or(weight[1]),
             group_waited: pressure(&in_group("cpu.pressure")),
             machine_waited: pressure(&text("proc/pressure/cpu")),
-            stolen: stolen(&text("proc/stat")),
+            stolen: stolen(&times),
+            in_kernel: cpu.and_then(|cpu| Some((cpu, in_kernel(&times, cpu)?))),
             runnable: loads.split_whitespace().nth(3).and_then(|it| it.split('/').next()?.parse().ok()),
             cpus: std::thread::available_parallelism().map_or(1, usize::from) as u64,
             ..self
@@ -96,6 +105,9 @@ impl CpuSample {
             group_waited_ns: since(self.group_waited, first.group_waited),
             machine_waited_ns: since(self.machine_waited, first.machine_waited),
             stolen_ns: since(self.stolen, first.stolen),
+            kernel_ns: (self.in_kernel.zip(first.in_kernel))
+                .filter(|(now, then)| now.0 == then.0)
+                .map(|(now, then)| ns(now.1.saturating_sub(then.1))),
             runnable: self.runnable,
             cpus: self.cpus,
         })
@@ -139,6 +151,19 @@ fn stolen(stat: &str) -> Option<Duration> {
     Some(HUNDREDTH * hundredths)
 }
 
+/// Returns the CPU on which a thread ran last, from the text of its `stat`: its 39th field.
+fn processor(stat: &str) -> Option<u32> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()
+}
+
+/// Returns the time that a CPU has spent in the kernel, interrupts included, from `/proc/stat`.
+fn in_kernel(stat: &str, cpu: u32) -> Option<Duration> {
+    let times = stat.lines().find_map(|line| line.strip_prefix(&format!("cpu{cpu} ")))?;
+    let times: Vec<u32> = times.split_whitespace().filter_map(|time| time.parse().ok()).collect();
+    let sum = [2, 5, 6].iter().map(|field| times.get(*field)).sum::<Option<u32>>()?;
+    Some(HUNDREDTH * sum)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +178,10 @@ mod tests {
         assert_eq!([some, "full total=7", ""].map(pressure), [Some(Duration::from_micros(404)), None, None]);
         let stat = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 99 9 10\n";
         assert_eq!([stat, "cpu  1 2", ""].map(stolen), [Some(Duration::from_millis(80)), None, None]);
+        let in_kernel = [stat, "cpu0 1 2"].map(|stat| in_kernel(stat, 0));
+        assert_eq!(in_kernel, [Some(Duration::from_millis(160)), None]);
+        let thread = format!("7 (a b) R{} 3 0", " 1".repeat(35));
+        assert_eq!([thread.as_str(), "7 (a) R 1"].map(processor), [Some(3), None]);
         assert_eq!(["5 17 1", "5", ""].map(waited), [17, 0, 0].map(Duration::from_nanos));
         assert_eq!(["12.25 7\n", "-1", ""].map(uptime), [12_250, 0, 0].map(Duration::from_millis));
     }

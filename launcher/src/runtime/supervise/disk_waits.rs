@@ -1,8 +1,9 @@
-//! Waits for the disk of a journal. A thread that waits there does not hang, so its deadline pauses,
-//! and the run's record says how often and for how long.
+//! Waits for the disk of a journal. A thread that waits there does not hang, so its deadline
+//! pauses, and the run's record says how often and for how long.
 //!
-//! Under `--journal each` the role's own thread waits in `fdatasync`, and its heartbeat stops. Under
-//! `--journal group` a thread of the journal waits, the heartbeats go on, and no report comes.
+//! Under `--journal each` the role's own thread waits in `fdatasync`, and its heartbeat stops.
+//! Under `--journal group` a thread of the journal waits, the heartbeats go on, and no report
+//! comes.
 
 use super::Supervisor;
 use crate::runtime::progress::complain;
@@ -23,15 +24,15 @@ struct Pauses {
 }
 
 impl DiskWaits {
-    /// Records for how long a process has waited so far; `None`: it does not. Returns `true` for
-    /// its first wait in the run.
-    fn record(&mut self, process: usize, waited_ns: Option<u64>) -> bool {
+    /// Records for how long a process has waited so far; `None`: it does not. Returns the number of
+    /// its wait, from 1, if that is a new one.
+    fn record(&mut self, process: usize, waited_ns: Option<u64>) -> Option<u64> {
         let pauses = self.0.entry(process).or_default();
         let before = std::mem::replace(&mut pauses.current_ns, waited_ns.unwrap_or(0));
         let is_new = pauses.current_ns > 0 && (before == 0 || pauses.current_ns < before);
         pauses.times += u64::from(is_new);
         pauses.longest_ns = pauses.longest_ns.max(pauses.current_ns);
-        is_new && pauses.times == 1
+        is_new.then_some(pauses.times)
     }
 
     /// Returns a warning for each process whose deadline paused.
@@ -64,7 +65,7 @@ impl Supervisor<'_> {
     }
 
     pub(super) fn note_disk_wait(&mut self, process: usize, waited_ns: Option<u64>) {
-        if self.disk_waits.record(process, waited_ns) {
+        if self.disk_waits.record(process, waited_ns) == Some(1) {
             let name = &self.plan.processes[process].name;
             let waited = duration(waited_ns.unwrap_or(0));
             complain(&format!(
@@ -81,11 +82,10 @@ mod tests {
     #[test]
     fn waits_are_counted_once_with_the_longest() {
         let mut waits = DiskWaits::default();
-        let first: Vec<bool> = [Some(5), Some(9), None, Some(4), Some(3), Some(4), None]
-            .map(|waited| waits.record(1, waited))
-            .to_vec();
-        assert_eq!(first, [true, false, false, false, false, false, false]);
-        assert!(!waits.record(0, None));
+        let numbers =
+            [Some(5), Some(9), None, Some(4), Some(3), Some(4), None].map(|waited| waits.record(1, waited));
+        assert_eq!(numbers, [Some(1), None, None, Some(2), Some(3), None, None]);
+        assert_eq!(waits.record(0, None), None);
         let Pauses { times, longest_ns, .. } = waits.0[&1];
         assert_eq!((times, longest_ns), (3, 9), "5 to 9, 4, 3 to 4");
         assert_eq!(waits.0[&0].times, 0);

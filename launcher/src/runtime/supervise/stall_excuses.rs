@@ -20,7 +20,7 @@ pub(super) struct StarvedProcesses {
 impl StarvedProcesses {
     /// Returns `true` if a process was starved since the accounts were read last, which is at least
     /// `interval` ago; they are read again then.
-    fn check(
+    fn try_find_starved(
         &mut self,
         now_ns: u64,
         interval: Duration,
@@ -44,8 +44,12 @@ impl StarvedProcesses {
 impl Supervisor<'_> {
     /// Looks for excuses once the run has made no progress for a quarter of the stall's limit.
     pub(super) fn query_stall_excuses(&mut self, stall: &StallWatch) {
-        let (now_ns, interval) = (self.now_ns(), stall.limit() / 4);
-        let still_ns = stall.silent_ns(now_ns);
+        self.query_excuses(stall.silent_ns(self.now_ns()), stall.limit());
+    }
+
+    /// Looks for excuses of a wait with a limit, once it has lasted for a quarter of that.
+    pub(super) fn query_excuses(&mut self, still_ns: u64, limit: Duration) {
+        let (now_ns, interval) = (self.now_ns(), limit / 4);
         if still_ns < interval.as_nanos() as u64 {
             self.starved.first = None;
             return;
@@ -62,7 +66,7 @@ impl Supervisor<'_> {
             self.note_disk_wait(*process, Some(still_ns));
         }
         let account = |(_, pid): &(usize, u32)| Some((*pid, CpuAccount::of_process(*pid)?));
-        if self.starved.check(now_ns, interval, || running.iter().filter_map(account).collect()) {
+        if self.starved.try_find_starved(now_ns, interval, || running.iter().filter_map(account).collect()) {
             self.liveness.record_excuse_of_run();
         }
     }
@@ -80,7 +84,8 @@ mod tests {
         };
         let second = Duration::from_secs(1);
         let mut starved = StarvedProcesses::default();
-        let mut check = |ms: u64, accounts: Vec<_>| starved.check(ms * 1_000_000, second, || accounts);
+        let mut check =
+            |ms: u64, accounts: Vec<_>| starved.try_find_starved(ms * 1_000_000, second, || accounts);
         assert!(!check(0, account(true, 50)), "nothing is known before");
         assert!(!check(900, account(true, 50)), "too early");
         assert!(check(1_000, account(true, 60)));

@@ -1,8 +1,8 @@
 //! Strategy, engine and exchange killed by an outsider within 30 ms of each other, in every order,
-//! and again while they come back: each run ends by itself, and what it lost belongs to incidents.
+//! and again while they are restarted: each run ends by itself, and its losses have incidents.
 //!
 //! Victims, times and settings follow from a number, which a failure names; the folder of a run
-//! that fails is kept. `BULKHEAD_SLOW=1` kills 500 times beside two busy loops.
+//! that fails is kept. `BULKHEAD_SLOW=1` makes 500 bursts next to two busy loops.
 
 use crate::common::{Launcher, Random, Running, concurrently, in_place, newest, slow};
 use std::os::fd::AsFd;
@@ -45,7 +45,8 @@ fn settings(random: &mut Random) -> String {
     format!("{RUN} --journal {journal} --orders {orders} --strategies {strategies}")
 }
 
-/// Kills two or three roles, 0 to 30 ms apart. Returns whom, with the pauses in milliseconds.
+/// Kills two or three roles, 0 to 30 ms apart. Returns the roles with the pauses after them,
+/// in milliseconds.
 fn strike(running: &Running, random: &mut Random) -> Vec<(&'static str, u64)> {
     let mut roles = vec!["strategy-0", "engine", "exchange-0"];
     roles.swap(0, random.below(3));

@@ -216,7 +216,7 @@ fn restarted_thread_gets_start_timeout() {
 /// Returns the millisecond at which thread 0 counts as hung. It is silent from the start, and at
 /// these milliseconds the kernel reports an uninterruptible sleep.
 fn hung_at(mut liveness: Liveness, is_in_kernel: impl Fn(u64) -> bool) -> Option<u64> {
-    (1..=900).map(|tenth| tenth * 100).find(|ms| {
+    (0..=900).map(|tenth| tenth * 100).find(|ms| {
         watch(&mut liveness, *ms, *ms, |_| pulse(RUNNING, 1));
         if liveness.needs_cpu_account(0) {
             let account = CpuAccount { is_in_kernel: is_in_kernel(*ms), ..CpuAccount::default() };
