@@ -5,6 +5,7 @@
 mod cause;
 mod chart;
 pub mod cpu_list;
+pub mod cpu_shortage;
 pub mod document;
 pub mod escape;
 pub mod evaluation;

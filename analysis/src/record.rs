@@ -1,6 +1,7 @@
 //! `run.json`: the launcher's record of a run. Together with the logs it is all that the merge
 //! needs, so a run can be merged and reported again at any time.
 
+use crate::cpu_shortage::CpuShortage;
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::machine::Machine;
@@ -131,6 +132,12 @@ pub struct Incident {
     /// no restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
+    /// CPU time of the silent thread, if the strategy was killed because it hung.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<CpuShortage>,
+    /// CPU time of the killed process until it ended, if that took long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_exit: Option<CpuShortage>,
 }
 
 /// A strategy or a process that stayed down after failed restarts.

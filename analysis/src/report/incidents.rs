@@ -2,6 +2,7 @@
 
 use super::tables::PERCENTILES;
 use super::units::{count, duration_or_dash as time, short};
+use crate::cpu_shortage::CpuShortage;
 use crate::escape::single_line;
 use crate::summary::{Containment, Distribution, IncidentSummary, Summary, worst};
 use crate::table::{Column, Grid};
@@ -41,6 +42,14 @@ pub(crate) fn cause(incident: &IncidentSummary) -> String {
     }
 }
 
+/// Returns a line for each time in which a strategy lacked CPU time: its silence, its slow exit.
+fn shortages(incident: &IncidentSummary) -> Vec<String> {
+    let IncidentSummary { silence, slow_exit, .. } = incident;
+    let line = |what: &str, found: &CpuShortage| format!("{} {what}: {}", name(incident), found.describe());
+    let silence = silence.as_ref().map(|found| line("was silent", found));
+    silence.into_iter().chain(slow_exit.as_ref().map(|found| line("ended late", found))).collect()
+}
+
 /// Returns the tables of a run's incidents: at most `max` of them, those with the greatest effect
 /// on survivors, and the distributions over all.
 pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
@@ -74,6 +83,9 @@ pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
     incidents = incidents.note(
         "touched: on its way through the engine between the fault (or the detection) and 10 ms after the repair",
     );
+    for note in shown.iter().flat_map(|incident| shortages(incident)) {
+        incidents = incidents.note(note);
+    }
     type Named = (&'static str, Distribution);
     let percentiles = PERCENTILES.map(|(head, cell)| (head, move |of: &Named| cell(&of.1)));
     let samples = |of: &Named| short(of.1.count);

@@ -8,6 +8,7 @@ use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
 };
 use super::incident_windows::IncidentWindows;
+use crate::cpu_shortage::CpuShortage;
 use crate::merge::{MergedRun, OrderLosses};
 use crate::record::{Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;
@@ -40,6 +41,12 @@ pub struct IncidentSummary {
     /// restarts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stayed_down: Option<StayedDown>,
+    /// CPU time of the silent thread, if the strategy was killed because it hung.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<CpuShortage>,
+    /// CPU time of the killed process until it ended, if that took long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_exit: Option<CpuShortage>,
     /// Outcomes of the orders that the dead incarnation received no report for.
     pub orders: OrderLosses,
     /// rt_venue of the orders of other strategies that the incident affected.
@@ -160,6 +167,8 @@ fn summary(incident: &Incident, orders: OrderLosses, survivors: Survivors) -> In
         detect_to_repair_ns: repaired.map(|repaired| repaired.saturating_sub(incident.detected_ns)),
         repair_to_restart_ns: restarted.map(|(restarted, repaired)| restarted.saturating_sub(repaired)),
         stayed_down: incident.stayed_down.clone(),
+        silence: incident.silence,
+        slow_exit: incident.slow_exit,
         orders,
         survivors,
     }

@@ -19,6 +19,25 @@ pub(super) fn own_cgroups(root: &Path) -> Vec<(String, String)> {
     text(root, "proc/self/cgroup").lines().filter_map(line).collect()
 }
 
+/// Returns the directory of the cgroup that accounts for a process's CPU time: that of the `cpu`
+/// controller in cgroup v1, or its group in v2. `None` if it is not seen from here.
+pub fn cpu_cgroup(root: &Path, pid: u32) -> Option<PathBuf> {
+    let own = text(root, &format!("proc/{pid}/cgroup"));
+    let of = |is_it: &dyn Fn(&str) -> bool| {
+        own.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            (is_it(controllers) && !path.contains("..")).then(|| path.trim_start_matches('/'))
+        })
+    };
+    let has_cpu = |names: &str| names.split(',').any(|name| name == "cpu");
+    let v1 = of(&has_cpu).and_then(|path| {
+        let mounts = mounts(root, "cgroup").into_iter();
+        Some(mounts.filter(|(_, options)| has_cpu(options)).map(|(mount, _)| mount).next()?.join(path))
+    });
+    let v2 = || Some(mounts(root, "cgroup2").into_iter().next()?.0.join(of(&str::is_empty)?));
+    v1.or_else(v2).filter(|group| group.is_dir())
+}
+
 /// Returns the mounts of a file-system type below a root, with their options.
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     let mounts = text(root, "proc/self/mounts");

@@ -14,6 +14,7 @@
 //! restarts, but none without a pause.
 
 use crate::runtime::setup::Segments;
+use crate::runtime::stuck::CpuSample;
 use anyhow::{Context, Result, ensure};
 use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
@@ -37,6 +38,11 @@ pub trait ProcessControl {
     fn pid(&self, process: usize) -> u32;
     fn kill(&mut self, process: usize);
     fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
+    /// Returns the kernel's counters of a process that runs, if the implementation has a kernel.
+    fn cpu_sample(&self, process: usize) -> Option<CpuSample> {
+        let _ = process;
+        None
+    }
     /// Returns proof that a process has exited which was killed `waited_ns` ago; `None` if it has
     /// not exited yet.
     fn proof_of_exit(&mut self, process: usize, name: &str, waited_ns: u64) -> Result<Option<ProofOfDeath>> {

@@ -7,7 +7,7 @@ use crate::runtime::reaper;
 use crate::runtime::restart_policy::{Backoff, ProcessControl};
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
-use crate::runtime::stuck::ShutdownTimeout;
+use crate::runtime::stuck::{CpuSample, ShutdownTimeout};
 use analysis::record::ProcessExit;
 use anyhow::{Result, bail};
 use protocol::supervision::ProofOfDeath;
@@ -184,6 +184,11 @@ impl ProcessControl for Processes {
 
     fn proof_of_death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
         self.all[process].proof_of_death()
+    }
+
+    fn cpu_sample(&self, process: usize) -> Option<CpuSample> {
+        let running = Some(&self.all[process]).filter(|process| process.status.is_none())?;
+        CpuSample::of_process(running.pid())
     }
 
     fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {

@@ -4,10 +4,12 @@
 //! are gone when this returns.
 
 mod command_lock;
+mod disk_waits;
 mod failures;
 mod poll_interval;
 mod progress_check;
 mod signals;
+mod stall_excuses;
 mod waits;
 
 pub use waits::have_all_arrived;
@@ -31,6 +33,7 @@ use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
 use anyhow::Result;
 use command_lock::CommandLockWatch;
+use disk_waits::DiskWaits;
 use progress_check::DrainWait;
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
@@ -38,6 +41,7 @@ use protocol::labels::OrchestratorCounter;
 use protocol::plan::{Plan, Role};
 use protocol::status::{self, ThreadState, ThreadStatus};
 use shm::memory::ReadOnlyWords;
+use stall_excuses::StarvedProcesses;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -65,6 +69,8 @@ struct Supervisor<'a> {
     progress: &'a Progress,
     record: &'a mut RunRecord,
     wake_ups: Option<WakeUps>,
+    disk_waits: DiskWaits,
+    starved: StarvedProcesses,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
 }
@@ -98,6 +104,8 @@ pub fn supervise(
         progress,
         record,
         wake_ups: None,
+        disk_waits: DiskWaits::default(),
+        starved: StarvedProcesses::default(),
         victims: 0,
     };
     progress.phase("starting", 0);
@@ -117,7 +125,8 @@ pub fn supervise(
     supervisor.processes.end_roles(SHUTDOWN_GRACE);
     supervisor.containment.record_end(&supervisor.processes, &plan.clock);
     let outcome = supervisor.check_exits(outcome);
-    let Supervisor { processes, containment, record, strikes, wake_ups, .. } = supervisor;
+    let Supervisor { processes, containment, record, strikes, wake_ups, disk_waits, .. } = supervisor;
+    record.warnings.extend(disk_waits.warnings(plan));
     record.outcome = outcome;
     record.exits = processes.exits();
     record.strikes = strikes;
@@ -196,6 +205,7 @@ impl Supervisor<'_> {
         self.liveness.mark_awake(self.plan.clock.now());
         self.observe_threads();
         self.query_cpu_accounts();
+        self.note_disk_waits();
         self.signal_faults();
         let notes = self.containment.poll(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
         notes.iter().for_each(|note| complain(note));
@@ -267,6 +277,7 @@ impl Supervisor<'_> {
             if drain.as_mut().is_some_and(|drain| self.is_drain_over(drain)) {
                 return Ok(RunOutcome::Interrupted);
             }
+            self.query_stall_excuses(&stall);
             if drain.is_none()
                 && let Some(what) = self.check_stall(&mut stall)
             {

@@ -306,6 +306,9 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         for fault in &scenario.plan.faults {
             writeln!(out, "  {} {:?} {:?}", fault.kind, fault.target, fault.when)?;
         }
+        for (ns, role) in &scenario.bursts {
+            writeln!(out, "  {role} is killed after {ns} ns")?;
+        }
         writeln!(
             out,
             "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",

@@ -15,6 +15,7 @@
 //! | `hostile` | messages of a hostile strategy |
 //! | `judge` | conditions that must hold afterwards |
 //! | `recovery` | crash recovery of engine and exchanges |
+//! | `bursts` | deaths within one duty cycle of each other |
 //! | `machine` | the disk, and machine crashes |
 //! | `standbys` | hot standbys of engine and exchanges |
 //! | `fuse` | deaths in the middle of an operation |
@@ -24,6 +25,7 @@
 //! The same seed and technique give the same run, to the last stamp, on every machine.
 
 pub mod broken;
+mod bursts;
 mod command;
 mod folder;
 mod fuse;
@@ -266,6 +268,7 @@ fn play<'a>(
         if scenario.machine_dies_ns.is_some_and(|ns| now >= START_TICKS + ns) {
             return Ok((RunOutcome::Interrupted, turns));
         }
+        family.kill_due(now);
         let slowness = scenario.slowness[who];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
             continue;
@@ -290,7 +293,7 @@ fn play<'a>(
                 |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
             let waits = launcher.has_venue_faults() || is_held_up(scenario.kind);
             let asked = if waits { now + 1 } else { 0 };
-            let wake = family.wake(asked).min(launcher.wake());
+            let wake = family.wake(asked).min(launcher.wake()).min(family.next_kill());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
             for thread in 0..threads {

@@ -1,6 +1,8 @@
 //! The processes of a simulated run: real agents that run one duty cycle at a time on one virtual
 //! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
+mod restarts;
+
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;
 use super::machine::SimulatedMachine;
@@ -10,7 +12,7 @@ use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::ProcessExit;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::plan::{FaultKind, Journaling, Role};
@@ -95,11 +97,13 @@ struct SimulatedProcess {
     looks: u64,
     /// The SIGKILL was an injected fault.
     by_fault: bool,
+    /// It was started and has not attached to its memory yet: turns until it does.
+    unattached: Option<u64>,
 }
 
 impl SimulatedProcess {
     const fn new(name: String, pid: u32) -> Self {
-        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false }
+        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false, unattached: None }
     }
 }
 
@@ -117,6 +121,8 @@ pub(super) struct SimulatedProcesses<'a> {
     segments: &'a Segments,
     spares: Standbys<'a>,
     machine: Arc<SimulatedMachine>,
+    /// Kills of an outsider that are still to come.
+    bursts: &'a [(u64, Role)],
     /// Faults that fired, in order.
     pub struck: Vec<FaultKind>,
     /// Messages that a hostile strategy tampered with.
@@ -147,6 +153,7 @@ impl<'a> SimulatedProcesses<'a> {
             segments,
             spares: Standbys::new(scenario),
             machine: Arc::new(SimulatedMachine::new(scenario.seed)),
+            bursts: &scenario.bursts,
             struck: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
         };
@@ -250,6 +257,11 @@ impl<'a> SimulatedProcesses<'a> {
     /// The thread panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
         self.spares.check()?;
+        let Some(process) = self.actors[thread].as_ref().map(|actor| actor.process) else { return Ok(false) };
+        if self.children[process].unattached.is_some() && self.children[process].ended.is_none() {
+            self.attach_later(process)?;
+            return Ok(true);
+        }
         let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
         let child = &mut self.children[actor.process];
         if child.ended.is_some() {
@@ -470,24 +482,11 @@ impl ProcessControl for SimulatedProcesses<'_> {
             }
             return Ok(());
         }
-        let spare = self.spares.promote(process);
-        // One in four dies during recovery, and one in four soon after.
-        let fate = self.draws.below(4);
-        fuse::set_now(self.clock.peek());
-        fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
-        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(process, spare)));
-        fuse::take();
-        match begun.map_err(|payload| payload.downcast::<InjectedUnwind>()) {
-            Ok(begun) => {
-                begun.context("cannot start a process again")?;
-                if fate == 1 {
-                    self.kill(process);
-                }
-            }
-            Err(Ok(_)) => self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into())),
-            Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
+        if self.is_attached_later() {
+            self.children[process].unattached = Some(self.draws.below(restarts::MAX_START_TURNS));
+            return Ok(());
         }
-        Ok(())
+        self.attach_as_successor(process)
     }
 
     fn keep_standby(&mut self, _: &Segments, process: usize) {

@@ -1,5 +1,6 @@
 //! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
 
+use super::bursts;
 use super::hostile::Attack;
 use super::machine::MachineScenario;
 use super::recovery;
@@ -11,7 +12,7 @@ use anyhow::Result;
 use protocol::commands::Command;
 use protocol::kill::Scope;
 use protocol::plan::{
-    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Technique, Threading,
+    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
 };
 use roles::Mistake;
 use roles::faults::Draws;
@@ -79,6 +80,8 @@ pub struct Scenario {
     /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
     /// long.
     pub machine_dies_ns: Option<u64>,
+    /// Processes that an outsider kills, with the times in nanoseconds after the start, in order.
+    pub bursts: Vec<(u64, Role)>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
     /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
@@ -109,12 +112,22 @@ impl Scenario {
         Self::draw_with(seed, technique, recovery::is_drawn(seed, technique))
     }
 
-    /// Draws a scenario with crashes of engine and exchanges and their recovery.
+    /// Draws a scenario with crashes of engine and exchanges and their recovery, and in most of
+    /// them bursts of deaths.
     ///
     /// # Errors
     /// The errors of [`Scenario::draw`].
     pub fn recovery(seed: u64) -> Result<Self> {
-        Self::draw_with(seed, Technique::from_link::<SpscMux>(), true)
+        let mut scenario = Self::draw_with(seed, Technique::from_link::<SpscMux>(), true)?;
+        scenario.bursts = bursts::draw(seed, &scenario.plan, scenario.schedule.window_ns());
+        let killed = scenario.bursts.iter().filter_map(|(_, role)| match role {
+            Role::Strategy(strategy) => Some(*strategy),
+            _ => None,
+        });
+        scenario.culprits.extend(killed);
+        scenario.culprits.sort_unstable();
+        scenario.culprits.dedup();
+        Ok(scenario)
     }
 
     fn draw_with(seed: u64, technique: Technique, comes_back: bool) -> Result<Self> {
@@ -226,6 +239,7 @@ impl Scenario {
             mistake: None,
             has_standbys: has_spares,
             machine_dies_ns: machine_dies,
+            bursts: Vec::new(),
             commands,
             slowness,
         })

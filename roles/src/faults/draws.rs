@@ -30,6 +30,8 @@ impl Draws {
     pub const RESTARTS: u64 = 10;
     /// The random stream of the standbys and the disk of a simulated run.
     pub const STANDBYS: u64 = 11;
+    /// The random stream of the bursts of deaths in a simulated run.
+    pub const BURSTS: u64 = 12;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

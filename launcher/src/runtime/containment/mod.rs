@@ -31,7 +31,7 @@ use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::{self, Segments};
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use protocol::labels::Counter;
 use protocol::plan::{Isolation, OnDeath, Role};
 use protocol::status::{self, GAPS, ThreadState};
@@ -168,8 +168,23 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
     }
 
-    /// Returns when the next paused process is restarted, in nanoseconds since the start.
+    /// Returns `true` while a successor of the engine attaches to the memory of all roles. Until it
+    /// has, no dead role's memory is reset: half of it could be read before, half after.
+    fn is_engine_recovering(&self) -> bool {
+        let is_so = |case: &SupervisedProcess| {
+            case.is_journaled()
+                && case.has_role(Role::Orchestrator)
+                && matches!(case.stage, SupervisionStage::Starting(_))
+        };
+        self.processes.iter().any(is_so)
+    }
+
+    /// Returns when the next paused process is restarted, in nanoseconds since the start; `None` if
+    /// there is none, or it waits for the engine.
     pub fn next_restart_ns(&self) -> Option<u64> {
+        if self.is_engine_recovering() {
+            return None;
+        }
         let due = |case: &SupervisedProcess| match case.stage {
             SupervisionStage::Paused(_, due) => Some(due),
             _ => None,
@@ -228,8 +243,19 @@ impl<'a> Containment<'a> {
                 let since = case.killed_ticks.max(liveness.awake_since());
                 let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
                 let name = &self.segments.plan.processes[case.process].name;
-                let Some(proof) = children.proof_of_exit(case.process, name, waited_ns)? else {
-                    return Ok(false);
+                let proof = match children.proof_of_exit(case.process, name, waited_ns) {
+                    Ok(Some(proof)) => proof,
+                    Ok(None) => {
+                        self.sample_dying(place, children, waited_ns);
+                        return Ok(false);
+                    }
+                    Err(error) => {
+                        let why = case.dying.and_then(|(first, last)| last.shortage_since(&first));
+                        return Err(match why {
+                            Some(why) => anyhow!("{error:#}; {}", why.describe()),
+                            None => error,
+                        });
+                    }
                 };
                 if case.is_journaled() {
                     self.restart_journaled(place, death, children, liveness, now)?;
@@ -249,6 +275,7 @@ impl<'a> Containment<'a> {
                 self.decide_restart(place, death, now);
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return Ok(false),
+            SupervisionStage::Paused(..) if self.is_engine_recovering() => return Ok(false),
             SupervisionStage::Paused(death, _) => match is_strategy {
                 true => self.restart_strategy(place, death, children, liveness, now)?,
                 false => self.restart_gateways(place, death, children, liveness, now),

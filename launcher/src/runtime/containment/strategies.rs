@@ -16,6 +16,9 @@ use shm::memory::ReadOnlyWords;
 use std::time::Duration;
 use system::clock::Clock;
 
+/// Time from SIGKILL from which on it is recorded why a process has not ended.
+const SLOW_EXIT: Duration = Duration::from_secs(1);
+
 /// Why a strategy is to be killed.
 struct StrategyFault {
     cause: String,
@@ -155,11 +158,18 @@ impl Containment<'_> {
             let pid = children.pid(process);
             let incident = self.record_incident(place as u16, pid, cause, detected.unwrap_or(now));
             self.incidents[incident].quarantined = violation;
+            self.incidents[incident].silence = self.processes[place]
+                .threads
+                .first()
+                .and_then(|thread| liveness.shortage(*thread))
+                .filter(|_| is_hang);
             let case = &mut self.processes[place];
             case.has_hung_at_start = is_hang && stage != SupervisionStage::Running;
             case.stage = SupervisionStage::Killed(incident);
+            case.dying = None;
             if children.exited_normally(process).is_none() {
                 children.kill(process);
+                case.dying = children.cpu_sample(process).map(|sample| (sample, sample));
             }
             true
         } else if let SupervisionStage::Starting(incident) = stage
@@ -257,8 +267,25 @@ impl Containment<'_> {
             repaired_ns: None,
             restarted_ns: None,
             stayed_down: None,
+            silence: None,
+            slow_exit: None,
         });
         self.incidents.len() - 1
+    }
+
+    /// Samples the CPU time of a killed process that has not ended for long, and records in its
+    /// incident why.
+    pub(super) fn sample_dying(&mut self, place: usize, children: &impl ProcessControl, waited_ns: u64) {
+        let case = &mut self.processes[place];
+        let (Some((first, _)), SupervisionStage::Killed(death)) = (case.dying, case.stage) else { return };
+        if waited_ns < SLOW_EXIT.as_nanos() as u64 {
+            return;
+        }
+        let Some(last) = children.cpu_sample(case.process) else { return };
+        case.dying = Some((first, last));
+        if case.is_strategy() {
+            self.incidents[death].slow_exit = last.shortage_since(&first);
+        }
     }
 
     /// Adds a forged header to the incident of a dead strategy, and restores the headers. It can no

@@ -1,6 +1,7 @@
 //! State of one supervised process.
 
 use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
+use crate::runtime::stuck::CpuSample;
 use protocol::plan::{Plan, Role};
 use protocol::supervision::GatewayCounts;
 
@@ -43,6 +44,8 @@ pub(super) struct SupervisedProcess {
     pub running_ns: u64,
     /// When its death was detected, in ticks.
     pub killed_ticks: u64,
+    /// First and last sample of its CPU time since it was killed, if it was running then.
+    pub dying: Option<(CpuSample, CpuSample)>,
     pub policy: RestartPolicy,
     /// How the last incarnation ended, and why.
     pub end: IncarnationEnd,
@@ -66,6 +69,7 @@ impl SupervisedProcess {
             fault: None,
             running_ns: 0,
             killed_ticks: 0,
+            dying: None,
             policy: RestartPolicy::default(),
             end: IncarnationEnd::default(),
             last_cause: String::new(),

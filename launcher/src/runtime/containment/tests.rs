@@ -2,8 +2,8 @@ use super::*;
 use crate::host::Machine;
 use crate::planner::tests::planned;
 use protocol::agent::{Agent, Cycle};
-use protocol::status::LivenessSample;
-use protocol::supervision::RepairsWriter;
+use protocol::status::{LivenessSample, StatusWriter};
+use protocol::supervision::{Incarnation, RepairsWriter};
 use strategy::schedule::{Arrivals, DelayRange, Spec, sample};
 use system::clock::{AnyClock, VirtualClock};
 
@@ -31,8 +31,8 @@ impl ProcessControl for ScriptedProcesses {
         self.ended[process].then_some(false)
     }
 
-    fn was_killed(&self, _: usize) -> bool {
-        false
+    fn was_killed(&self, process: usize) -> bool {
+        self.ended[process]
     }
 
     fn exit_text(&self, _: usize) -> String {
@@ -113,4 +113,62 @@ fn one_that_hangs_at_its_start_stays_down() {
 fn unkillable_process_ends_run_after_timeout() {
     let error = play(false, false).unwrap_err().to_string();
     assert!(error.contains("strategy-1 (pid 10") && error.contains("has not ended for 30s"), "{error}");
+}
+
+/// The engine dies while a strategy waits for its restart: the successor attaches to that
+/// strategy's memory, which must not be reset until it has.
+#[test]
+fn strategy_memory_stays_until_engine_has_recovered() {
+    let words =
+        "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
+    let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
+    (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
+    let (arrivals, delay) = (Arrivals::Uniform, DelayRange { min_ns: 0, max_ns: 0 });
+    let spec = Spec { strategies: 2, venues: 1, orders: 10, window_ns: 1_000 * MS, arrivals, delay, seed: 1 };
+    let segments = Segments::on_heap(&plan, &sample(&spec).unwrap());
+    let clock = VirtualClock::default();
+    clock.set(MS);
+    let processes = plan.processes.len();
+    let mut children = ScriptedProcesses { ended: vec![false; processes], can_be_killed: true, starts: 0 };
+    let mut containment = Containment::new(&segments, 0);
+    let mut liveness = Liveness::new(&plan, clock.now());
+    liveness.open(clock.now());
+    let repairs = RepairsWriter::new(segments.repairs.as_ref().unwrap());
+    let control = segments.control.control();
+    let [victim, engine] =
+        [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.process_of(role).unwrap());
+    let state = |process: usize, state: ThreadState| {
+        let mut attached = segments.attached(&plan.processes[process]);
+        for thread in &plan.processes[process].threads {
+            let name = &plan.threads[*thread as usize].name;
+            let status = StatusWriter::new(&protocol::segments::thread(&mut attached, name).unwrap());
+            status.set_state(state);
+        }
+    };
+    let mut poll = |containment: &mut Containment<'_>, children: &mut ScriptedProcesses| {
+        clock.set(clock.now() + MS);
+        liveness.mark_awake(clock.now());
+        containment.poll(children, &mut liveness, &clock).unwrap();
+    };
+    // It dies twice: its second restart is after a pause.
+    for epoch in 0..2 {
+        state(victim, ThreadState::Running);
+        poll(&mut containment, &mut children);
+        children.ended[victim] = true;
+        poll(&mut containment, &mut children);
+        repairs.set_repaired(VICTIM, epoch, clock.now(), clock.now());
+        poll(&mut containment, &mut children);
+    }
+    assert_eq!(control.incarnation(VICTIM).epoch, 1, "it waits for its restart");
+    state(engine, ThreadState::Running);
+    children.ended[engine] = true;
+    for _ in 0..100 {
+        poll(&mut containment, &mut children);
+        assert!(control.incarnation(VICTIM).epoch == 1 && containment.next_restart_ns().is_none());
+    }
+    assert!(containment.is_role_restarting());
+    state(engine, ThreadState::Running);
+    poll(&mut containment, &mut children);
+    poll(&mut containment, &mut children);
+    assert_eq!(control.incarnation(VICTIM), Incarnation { epoch: 2, fenced: false });
 }

@@ -1,14 +1,17 @@
-//! The kernel's CPU account of a silent thread or process: whether it is runnable, and how long it
-//! has run.
+//! The kernel's CPU account of a silent thread or process: whether it is runnable or waits for a
+//! disk, and how long it has run.
 
 use core::time::Duration;
 use system::process;
 
 /// CPU time and state of a thread, or of all threads of a process, according to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuAccount {
     /// Runnable: the thread runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
+    /// In an uninterruptible sleep: the kernel serves its system call or page fault, mostly with a
+    /// disk, and not even SIGKILL ends it until then.
+    pub is_in_kernel: bool,
     /// CPU time since its start.
     pub ran: Duration,
 }
@@ -28,6 +31,7 @@ impl CpuAccount {
         let accounts = ids.filter_map(|tid| Self::of_thread(pid, tid));
         accounts.reduce(|sum, one| Self {
             is_runnable: sum.is_runnable || one.is_runnable,
+            is_in_kernel: sum.is_in_kernel || one.is_in_kernel,
             ran: sum.ran + one.ran,
         })
     }
@@ -37,11 +41,24 @@ impl CpuAccount {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
-    fn parse(stat: &str, schedstat: &str) -> Option<Self> {
+    pub(super) fn parse(stat: &str, schedstat: &str) -> Option<Self> {
         let state = process::state_in(stat)?;
         let ran = schedstat.split_whitespace().next()?.parse().ok()?;
-        Some(Self { is_runnable: state == 'R', ran: Duration::from_nanos(ran) })
+        Some(Self { is_runnable: state == 'R', is_in_kernel: state == 'D', ran: Duration::from_nanos(ran) })
     }
+}
+
+/// Prefix of the names of a journal's own threads, which sync it and create its segments.
+const JOURNAL_THREADS: &str = "journal-";
+
+/// Returns `true` if one of a process's journal threads waits for the disk, according to the
+/// kernel. The role's thread may wait for that one.
+pub fn has_journal_thread_in_kernel(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok()).any(|stat| {
+        let is_of_journal = stat.split_once('(').is_some_and(|(_, name)| name.starts_with(JOURNAL_THREADS));
+        is_of_journal && process::state_in(&stat) == Some('D')
+    })
 }
 
 #[cfg(test)]
@@ -51,7 +68,8 @@ mod tests {
     #[test]
     fn a_name_does_not_hide_the_state() {
         let account = CpuAccount::parse("7 (a) R (b) S 1 7 7", "12345 6 7\n").unwrap();
-        assert_eq!(account, CpuAccount { is_runnable: false, ran: Duration::from_nanos(12_345) });
+        assert_eq!(account, CpuAccount { ran: Duration::from_nanos(12_345), ..CpuAccount::default() });
+        assert!(CpuAccount::parse("7 (engine) D 1 7 7", "1 2 3").unwrap().is_in_kernel);
         assert!(CpuAccount::parse("7 (strategy-0) R 1 7 7", "1 2 3").unwrap().is_runnable);
         for (stat, schedstat) in [("", "1 2 3"), ("7 (x)", "1 2 3"), ("7 (x) R", ""), ("7 (x) R", "-1 2 3")] {
             assert_eq!(CpuAccount::parse(stat, schedstat), None, "{stat:?} {schedstat:?}");
@@ -60,7 +78,10 @@ mod tests {
 
     #[test]
     fn running_or_sleeping_thread_is_not_starved() {
-        let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
+        let account = |is_runnable, ms| {
+            let ran = Duration::from_millis(ms);
+            CpuAccount { is_runnable, ran, ..CpuAccount::default() }
+        };
         let (first, time) = (account(true, 1000), Duration::from_millis(400));
         let is_starved = |is_runnable, ms| account(is_runnable, ms).is_starved_since(&first, time);
         assert!(is_starved(true, 1000) && is_starved(true, 1099));

@@ -11,14 +11,17 @@
 //! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
 //! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
 //! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
+//! | engine or exchange, waits for the disk of its journal | pauses, up to [`DISK_TIMEOUT`] |
 //! | anything else, whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
-//! a thread of its own process is queried.
+//! a thread of its own process is queried. Only threads that write a journal are excused for a
+//! disk, since their code is ours: a strategy can wait in the kernel for as long as it likes.
 
-use super::{CpuAccount, Deadline};
+use super::{CpuAccount, CpuSample, Deadline};
+use analysis::cpu_shortage::CpuShortage;
 use analysis::units::Nanos;
-use protocol::plan::Plan;
+use protocol::plan::{Journaling, Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use std::time::Duration;
 use thiserror::Error;
@@ -29,6 +32,9 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many liveness deadlines a thread without CPU time may be silent.
 pub const STARVED_LIMITS: u32 = 10;
+/// How long a thread that waits for the disk of its journal may be silent, at least; ten liveness
+/// deadlines if that is longer.
+pub const DISK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
@@ -80,8 +86,12 @@ struct ThreadWatch {
     /// It has had no duty cycle since its process was restarted.
     is_starting: bool,
     forged: Option<ForgedStatus>,
-    /// First and last CPU account in this silence.
-    accounts: Option<(CpuAccount, CpuAccount)>,
+    /// It writes a journal: it may wait for a disk.
+    has_journal: bool,
+    /// When it was last seen to wait for the disk in this silence; 0 for never.
+    last_disk_wait: u64,
+    /// First and last sample of its CPU time in this silence.
+    samples: Option<(CpuSample, CpuSample)>,
     /// Thread id, as first reported; 0 if not yet.
     tid: u64,
 }
@@ -90,7 +100,14 @@ impl Liveness {
     /// Creates a failure detector that gives each thread the plan's liveness deadline. The start
     /// barrier stays closed until all threads are ready.
     pub fn new(plan: &Plan, now: u64) -> Self {
-        Self::with_limit(Duration::from_nanos(plan.liveness_ns), plan.ns_per_tick, plan.threads.len(), now)
+        let limit = Duration::from_nanos(plan.liveness_ns);
+        let mut new = Self::with_limit(limit, plan.ns_per_tick, plan.threads.len(), now);
+        let is_journaled = plan.trading().journal != Journaling::None;
+        for (watch, thread) in new.watches.iter_mut().zip(&plan.threads).filter(|_| is_journaled) {
+            let has_journal = |role: &Role| matches!(role, Role::Orchestrator | Role::Exchange(_));
+            watch.has_journal = thread.roles.iter().any(has_journal);
+        }
+        new
     }
 
     fn with_limit(limit: Duration, ns_per_tick: f64, threads: usize, now: u64) -> Self {
@@ -108,7 +125,9 @@ impl Liveness {
             deadline: self.deadline(now, is_starting),
             is_starting,
             forged: None,
-            accounts: None,
+            has_journal: false,
+            last_disk_wait: 0,
+            samples: None,
             tid: 0,
         }
     }
@@ -125,7 +144,8 @@ impl Liveness {
 
     /// Forgets a thread's heartbeats when its process is about to be restarted.
     pub fn reset_thread(&mut self, thread: usize, now: u64) {
-        self.watches[thread] = self.new_watch(now, true);
+        let has_journal = self.watches[thread].has_journal;
+        self.watches[thread] = ThreadWatch { has_journal, ..self.new_watch(now, true) };
     }
 
     /// Records that the launcher is running; called several times within each deadline. After a
@@ -144,6 +164,12 @@ impl Liveness {
     /// Returns the tick since which the launcher has run without a pause.
     pub const fn awake_since(&self) -> u64 {
         self.awake_since
+    }
+
+    /// Records that the run waits for a core or for the disk of a journal, although no thread is
+    /// silent for long.
+    pub const fn record_excuse_of_run(&mut self) {
+        self.last_starved = self.now;
     }
 
     /// Returns the tick at which a thread was last excused; initially the time of creation.
@@ -177,7 +203,7 @@ impl Liveness {
             if (heartbeat, state) != (watch.heartbeat, watch.state) {
                 watch.is_starting &= heartbeat == 0;
                 watch.deadline = self.deadline(now, watch.is_starting);
-                watch.accounts = None;
+                (watch.samples, watch.last_disk_wait) = (None, 0);
             }
             (watch.state, watch.heartbeat) = (state, heartbeat);
         }
@@ -199,21 +225,63 @@ impl Liveness {
     }
 
     /// Records the kernel's CPU account of a silent thread; `None` if there is none.
-    pub fn record_cpu_account(&mut self, thread: usize, account: Option<CpuAccount>) {
-        let accounts = &mut self.watches[thread].accounts;
-        *accounts = account.map(|account| (accounts.map_or(account, |(first, _)| first), account));
+    pub fn record_cpu_sample(&mut self, thread: usize, sample: Option<CpuSample>) {
+        let watch = &mut self.watches[thread];
+        watch.samples = sample.map(|sample| (watch.samples.map_or(sample, |(first, _)| first), sample));
+        if sample.is_some_and(|sample| sample.account.is_in_kernel) {
+            self.record_disk_wait(thread);
+        }
+    }
+
+    /// Records that a silent thread waits for the disk of its journal, according to the kernel.
+    /// Ignored for a thread that writes no journal.
+    pub fn record_disk_wait(&mut self, thread: usize) {
+        let watch = &mut self.watches[thread];
+        if watch.has_journal {
+            watch.last_disk_wait = self.now;
+        }
+    }
+
+    /// Returns `true` if a thread writes a journal, so that it may have to wait for a disk.
+    pub fn has_journal(&self, thread: usize) -> bool {
+        self.watches[thread].has_journal
+    }
+
+    /// Returns for how long a thread has been silent in ticks, if it was seen to wait for its disk
+    /// in this silence and its deadline would be over otherwise.
+    pub fn paused_ticks(&self, thread: usize) -> Option<u64> {
+        let watch = &self.watches[thread];
+        let silent = self.silent_ticks(watch);
+        (watch.last_disk_wait > 0 && silent > self.ticks(self.limit)).then_some(silent)
+    }
+
+    /// Returns what the kernel counted while a thread was silent, if it was sampled.
+    pub fn shortage(&self, thread: usize) -> Option<CpuShortage> {
+        let (first, last) = self.watches[thread].samples?;
+        last.shortage_since(&first)
     }
 
     fn is_starved(&self, watch: &ThreadWatch) -> bool {
-        watch.accounts.is_some_and(|(first, last)| last.is_starved_since(&first, self.limit))
+        let accounts = watch.samples.map(|(first, last)| (first.account, last.account));
+        accounts
+            .is_some_and(|(first, last): (CpuAccount, CpuAccount)| last.is_starved_since(&first, self.limit))
     }
 
-    /// Returns `true` if only the wait for a core excuses a thread's silence.
+    /// Returns a thread's deadline if it waits for its disk, which pauses up to a bound.
+    fn disk_deadline(&self, watch: &ThreadWatch) -> Deadline {
+        let limit = self.limit.as_nanos().max(1);
+        let limits = (DISK_TIMEOUT.as_nanos() / limit) as u64;
+        watch.deadline.stretched_to(limits.max(STARVED_LIMITS.into()))
+    }
+
+    /// Returns `true` if only the wait for a core or for a disk excuses a thread's silence.
     fn is_excused(&self, watch: &ThreadWatch) -> bool {
         let limit = self.ticks(self.limit);
-        self.is_starved(watch)
-            && watch.state != ThreadState::Done
-            && (limit..=limit.saturating_mul(STARVED_LIMITS.into())).contains(&self.silent_ticks(watch))
+        let silent = self.silent_ticks(watch);
+        let is_starved = self.is_starved(watch) && silent <= limit.saturating_mul(STARVED_LIMITS.into());
+        let waits_for_disk =
+            watch.last_disk_wait > 0 && !self.disk_deadline(watch).is_over(self.now, watch.last_disk_wait);
+        watch.state != ThreadState::Done && silent >= limit && (is_starved || waits_for_disk)
     }
 
     /// Returns `true` if more than one and a half deadlines have passed since the tick `since`. Any
@@ -250,7 +318,8 @@ impl Liveness {
         let is_starved = self.is_starved(watch);
         let limits = if is_starved { STARVED_LIMITS } else { 1 };
         let limit = if watch.is_starting { START_TIMEOUT.max(self.limit) } else { self.limit };
-        let is_over = watch.deadline.is_over(self.now, if is_starved { self.now } else { 0 });
+        let is_over = watch.deadline.is_over(self.now, if is_starved { self.now } else { 0 })
+            && self.disk_deadline(watch).is_over(self.now, watch.last_disk_wait);
         is_over.then_some(LivenessFault::Silent(limit * limits))
     }
 

@@ -9,7 +9,7 @@
 //!
 //! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; a disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
 //! | Does the run stall? | [`StallWatch`], by its counters | a starved thread, up to 6 limits |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starved, late: up to 6 limits |
@@ -18,12 +18,14 @@
 mod cpu;
 mod deadline;
 pub mod liveness;
+mod sample;
 mod shutdown_timeout;
 mod stall;
 
-pub use cpu::CpuAccount;
+pub use cpu::{CpuAccount, has_journal_thread_in_kernel};
 pub use deadline::Deadline;
 pub use liveness::{Liveness, LivenessFault};
+pub use sample::CpuSample;
 pub use shutdown_timeout::ShutdownTimeout;
 pub use stall::{ProgressCounters, StallWatch};
 

@@ -70,7 +70,10 @@ mod tests {
 
     #[test]
     fn starved_process_extends_timeout_up_to_limit() {
-        let account = |is_runnable, ran| CpuAccount { is_runnable, ran: Duration::from_millis(ran) };
+        let account = |is_runnable, ran| {
+            let ran = Duration::from_millis(ran);
+            CpuAccount { is_runnable, ran, ..CpuAccount::default() }
+        };
         assert_eq!(over(|_| account(false, 0)), Some(21), "it sleeps");
         assert_eq!(over(|now| account(true, now)), Some(21), "it has its core");
         assert_eq!(over(|now| account(true, now / 10)), Some(121), "six graces");

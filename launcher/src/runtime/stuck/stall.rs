@@ -63,6 +63,11 @@ impl StallWatch {
         now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
+    /// Returns for how long the engine has made no progress.
+    pub const fn silent_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.deadline.since(0))
+    }
+
     pub const fn limit(&self) -> Duration {
         Duration::from_nanos(self.deadline.limit())
     }

@@ -3,8 +3,11 @@
 //! decisions).
 
 use super::{Supervisor, at_venues, progress_count};
-use crate::runtime::stuck::{CpuAccount, Deadline, ProgressCounters, StallWatch};
-use protocol::plan::{Pacing, Role};
+use crate::runtime::process::Process;
+use crate::runtime::stuck::{
+    CpuSample, Deadline, ProgressCounters, StallWatch, has_journal_thread_in_kernel,
+};
+use protocol::plan::{Journaling, Pacing, Plan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
@@ -15,6 +18,12 @@ pub(super) struct DrainWait {
     pub deadline: Deadline,
     /// Progress count at the last poll, and when it last changed.
     pub last_progress: (u64, u64),
+}
+
+/// Returns `true` if a process of the plan writes a journal.
+pub(super) fn has_journal(plan: &Plan, process: usize) -> bool {
+    let writes = |role: Role| matches!(role, Role::Orchestrator | Role::Exchange(_));
+    plan.trading().journal != Journaling::None && plan.roles_of(&plan.processes[process]).any(writes)
 }
 
 impl Supervisor<'_> {
@@ -49,9 +58,12 @@ impl Supervisor<'_> {
             if self.liveness.needs_cpu_account(thread) {
                 // Only of a process that still runs: its id may be reused otherwise.
                 let process = self.owner_of(thread).filter(|process| process.status.is_none());
-                let account =
-                    process.and_then(|it| CpuAccount::of_thread(it.pid(), self.liveness.tid(thread)));
-                self.liveness.record_cpu_account(thread, account);
+                let pid = process.map(Process::pid);
+                let sample = pid.and_then(|pid| CpuSample::of_thread(pid, self.liveness.tid(thread)));
+                self.liveness.record_cpu_sample(thread, sample);
+                if self.liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel) {
+                    self.liveness.record_disk_wait(thread);
+                }
             }
         }
     }

@@ -81,7 +81,8 @@ impl Supervisor<'_> {
     /// Waits at the end of trading until exchanges, engine and restarting roles have finished, each
     /// for a bounded time. That is until every exchange has written its last book, which it does
     /// when it finds the run draining; until the engine has drained; and until roles that died just
-    /// now have restarted, since they have final records to write.
+    /// now have restarted, since they have final records to write. A role that waits for a core or for
+    /// the disk of its journal gets longer.
     pub(super) fn wait_for_orderly_end(&mut self) -> Result<Option<RunOutcome>> {
         let is_open = |(_, tape): &(u16, ReadOnlyWords)| {
             TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
@@ -107,7 +108,10 @@ impl Supervisor<'_> {
     /// Polls for failures while `condition` holds, for a bounded time.
     fn wait_while(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> Result<Option<RunOutcome>> {
         let mut deadline = self.deadline(SHUTDOWN_GRACE);
+        let began = self.now_ns();
         while is_so(self) && !self.is_wait_over(&mut deadline) {
+            let waited_ns = self.now_ns().saturating_sub(began);
+            self.query_excuses(waited_ns, SHUTDOWN_GRACE);
             if let Some(outcome) = self.poll_within(CLOSE_POLL_INTERVAL)? {
                 return Ok(Some(outcome));
             }
@@ -122,8 +126,10 @@ impl Supervisor<'_> {
         let is_open = |all: &Self| all.engine().is_some_and(|engine| !has_drained(&engine));
         let Some(engine) = self.plan.thread_of(Role::Orchestrator) else { return Ok(None) };
         let mut deadline = self.deadline(SHUTDOWN_GRACE);
-        let mut last = None;
+        let (mut last, began) = (None, self.now_ns());
         while !self.is_wait_over(&mut deadline) {
+            let waited_ns = self.now_ns().saturating_sub(began);
+            self.query_excuses(waited_ns, SHUTDOWN_GRACE);
             let busy = self.status(engine).get(StatusField::BusyTicks);
             if last == Some(busy) && !is_open(self) {
                 break;

@@ -48,7 +48,6 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     record.exits.iter_mut().for_each(|exit| exit.how = hostile());
     record.outcome = RunOutcome::Failed { process: hostile(), pid: 7, what: hostile() };
     record.incidents = vec![Incident {
-        stayed_down: None,
         strategy: 0,
         epoch: 0,
         pid: 4000,
@@ -59,6 +58,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
         fenced_ns: 2_000,
         repaired_ns: Some(3_000),
         restarted_ns: None,
+        ..Incident::default()
     }];
     for instrument in &mut record.plan.trading_mut().instruments {
         instrument.name = hostile();

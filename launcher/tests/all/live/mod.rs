@@ -2,6 +2,7 @@
 
 mod asleep;
 mod board;
+mod bursts;
 mod closed_terminals;
 pub mod comebacks;
 mod contained;
@@ -29,6 +30,7 @@ mod restarts;
 mod room;
 mod runs;
 mod sandboxed;
+mod slow_disk;
 mod spares;
 mod stalls;
 mod taken;

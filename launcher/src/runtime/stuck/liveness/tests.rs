@@ -36,7 +36,7 @@ fn runnable_thread_is_starved_and_sleeping_is_not() {
     for (is_runnable, starved) in [(true, 5100 * MS), (false, 0)] {
         let mut liveness = liveness();
         watch(&mut liveness, 0, 600, still);
-        liveness.record_cpu_account(0, Some(CpuAccount { is_runnable, ran: Duration::ZERO }));
+        liveness.record_cpu_sample(0, Some(CpuAccount { is_runnable, ..CpuAccount::default() }.into()));
         watch(&mut liveness, 700, 5000, still);
         watch(&mut liveness, 5100, 8000, |now| pulse(RUNNING, now));
         assert_eq!(liveness.last_starved(), starved, "runnable: {is_runnable}");
@@ -56,12 +56,15 @@ fn silence_during_launcher_pause_is_excused() {
 
 #[test]
 fn starved_thread_is_excused_and_running_one_hangs() {
-    let account = |is_runnable, ms| CpuAccount { is_runnable, ran: Duration::from_millis(ms) };
+    let account = |is_runnable, ms| {
+        let ran = Duration::from_millis(ms);
+        CpuAccount { is_runnable, ran, ..CpuAccount::default() }
+    };
     let watched = |accounts: &[CpuAccount], until: u64| {
         let mut liveness = liveness();
         watch(&mut liveness, 0, 600, |_| pulse(RUNNING, 1));
         assert!(liveness.needs_cpu_account(0));
-        accounts.iter().for_each(|account| liveness.record_cpu_account(0, Some(*account)));
+        accounts.iter().for_each(|account| liveness.record_cpu_sample(0, Some((*account).into())));
         let found = watch(&mut liveness, 700, until, |_| pulse(RUNNING, 1));
         let is_told = found.is_some() || until < 1600;
         assert_eq!(
@@ -86,9 +89,9 @@ fn starved_thread_is_excused_and_running_one_hangs() {
     assert_eq!(watched(&[], 2000), hangs);
     let mut died = liveness();
     watch(&mut died, 0, 600, |_| pulse(RUNNING, 1));
-    died.record_cpu_account(0, Some(account(true, 70)));
+    died.record_cpu_sample(0, Some(account(true, 70).into()));
     assert_eq!(watch(&mut died, 700, 2000, |_| pulse(RUNNING, 1)), None);
-    died.record_cpu_account(0, None);
+    died.record_cpu_sample(0, None);
     assert!(died.is_overdue(0) && died.fault(0, &[0]) == hangs, "who is gone waits for nothing");
 }
 
@@ -114,7 +117,7 @@ fn a_forged_thread_id_does_not_help() {
     assert!(liveness.needs_cpu_account(0));
     assert!(is_runnable(own), "what it says now would excuse it");
     for _ in 0..2 {
-        liveness.record_cpu_account(0, CpuAccount::of_thread(pid, liveness.tid(0)));
+        liveness.record_cpu_sample(0, CpuSample::of_thread(pid, liveness.tid(0)));
     }
     let found = watch(&mut liveness, 700, 1100, |_| says(own));
     assert_eq!(found, Some(LivenessFault::Silent(LIMIT)));
@@ -208,4 +211,51 @@ fn restarted_thread_gets_start_timeout() {
     assert_eq!(watch(&mut liveness, 30_500, 30_500, |_| pulse(RUNNING, 30_500 * MS)), None);
     let found = watch(&mut liveness, 30_600, 31_600, |_| pulse(RUNNING, 30_500 * MS));
     assert_eq!(found, Some(LivenessFault::Silent(LIMIT)), "from its first duty cycle on, as everybody");
+}
+
+/// Returns the millisecond at which thread 0 counts as hung. It is silent from the start, and at
+/// these milliseconds the kernel reports an uninterruptible sleep.
+fn hung_at(mut liveness: Liveness, is_in_kernel: impl Fn(u64) -> bool) -> Option<u64> {
+    (0..=900).map(|tenth| tenth * 100).find(|ms| {
+        watch(&mut liveness, *ms, *ms, |_| pulse(RUNNING, 1));
+        if liveness.needs_cpu_account(0) {
+            let account = CpuAccount { is_in_kernel: is_in_kernel(*ms), ..CpuAccount::default() };
+            liveness.record_cpu_sample(0, Some(account.into()));
+        }
+        liveness.fault(0, &[0]).is_some()
+    })
+}
+
+#[test]
+fn disk_wait_pauses_deadline_of_journal_writer_only() {
+    let writer = || {
+        let mut liveness = liveness();
+        liveness.watches[0].has_journal = true;
+        liveness
+    };
+    assert_eq!(hung_at(writer(), |_| false), Some(1100), "it sleeps, as one that hangs");
+    assert_eq!(hung_at(writer(), |ms| ms <= 5000), Some(6100), "a limit after its last wait");
+    assert_eq!(hung_at(writer(), |ms| ms % 500 == 0), Some(30_100), "not for ever");
+    assert_eq!(hung_at(liveness(), |_| true), Some(1100), "a strategy can wait there as it likes");
+    // A failure detector without a bound never finds it.
+    let mut believes = writer();
+    believes.watches[0].deadline = believes.watches[0].deadline.stretched_to(u64::MAX);
+    let excused = |ms: u64| !believes.watches[0].deadline.is_over(ms * MS, ms * MS);
+    assert!((1..=900).all(|tenth| excused(tenth * 100)));
+}
+
+#[test]
+fn disk_wait_is_reported_and_excuses_stall() {
+    let mut liveness = liveness();
+    liveness.watches[0].has_journal = true;
+    watch(&mut liveness, 100, 900, |_| pulse(RUNNING, 1));
+    liveness.record_disk_wait(0);
+    assert_eq!(liveness.paused_ticks(0), None, "its deadline is not over");
+    watch(&mut liveness, 1000, 1500, |_| pulse(RUNNING, 1));
+    assert_eq!(liveness.paused_ticks(0), Some(1400 * MS));
+    assert_eq!(liveness.last_starved(), 1500 * MS);
+    watch(&mut liveness, 1600, 1700, |now| pulse(RUNNING, now));
+    assert_eq!((liveness.paused_ticks(0), liveness.last_starved()), (None, 1600 * MS));
+    liveness.record_excuse_of_run();
+    assert_eq!(liveness.last_starved(), 1700 * MS);
 }
