@@ -4,11 +4,11 @@ use crate::disk::{self, OsDisk};
 use crate::error::JournalError;
 use crate::files::open_for_update;
 use crate::format::{self, RECORD_HEADER, SEGMENT_HEADER, WATERMARK};
+use crate::lock;
 use crate::reader::{Reader, Record};
 use crate::recovery;
 use crate::segment::{self, OpenSegment};
 use crate::snapshot;
-use crate::writer;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -199,7 +199,7 @@ fn copy(dir: &Path, mut from: &File, to: &Path) -> Result<(), JournalError> {
 /// [`ToolError::Undamaged`]; [`JournalError::Locked`] while a writer has the log open.
 pub fn cut(path: &Path) -> Result<u64, ToolError> {
     let folder = folder(path);
-    let _lock = writer::lock(folder)?;
+    let _lock = lock::lock(folder)?;
     let end = recovery::read_log(folder, |_| {})?;
     if end.stopped.is_none() && end.last >= end.watermark {
         return Err(ToolError::Undamaged(folder.to_owned()));

@@ -2,16 +2,16 @@
 
 use crate::disk::{self, Disk, OsDisk};
 use crate::error::JournalError;
-use crate::files::open_for_update;
 use crate::format::{self, ROLL, SEGMENT_HEADER};
 use crate::helper::{self, SegmentOptions, SnapshotJob};
+use crate::lock::{self, DirLock};
 use crate::mapping::{MappedWords, prefetch};
 use crate::reader::Reader;
 use crate::recovery::{self, LogEnd, Recovered};
 use crate::segment;
 use crate::shared::{MappedSegment, Shared, Watermark};
 use crate::snapshot;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +52,9 @@ pub struct Options {
     pub keep_snapshots: usize,
     /// Called before each system call that changes the disk.
     pub disk: Arc<dyn Disk>,
+    /// The directory's lock, if another process has taken it for this writer and its successors
+    /// ([`crate::lock_directory`]): the writer neither takes nor releases it. `None`: it does both.
+    pub inherited_lock: Option<Arc<File>>,
 }
 
 impl Default for Options {
@@ -62,6 +65,7 @@ impl Default for Options {
             snapshot_every: 0,
             keep_snapshots: 2,
             disk: Arc::new(OsDisk),
+            inherited_lock: None,
         }
     }
 }
@@ -161,7 +165,10 @@ impl Writer {
         }
         let disk = &*options.disk;
         fs::create_dir_all(folder).map_err(JournalError::io(folder, "make the folder"))?;
-        let lock = lock(folder)?;
+        let lock = match &options.inherited_lock {
+            Some(held) => DirLock::Inherited(Arc::clone(held)),
+            None => lock::lock(folder)?,
+        };
         let end = recover()?;
         let is_synced = options.durability != Durability::Process;
         let unused = prepare_dir(disk, folder, &end, is_synced)?;
@@ -407,28 +414,6 @@ fn spawn_running(name: &str, run: impl FnOnce() + Send + 'static) -> Result<Join
     Ok(thread)
 }
 
-/// The lock of a journal's directory, which only one writer holds. It is unlocked explicitly:
-/// closing the file is not enough if a child process inherited the descriptor and has not called
-/// `exec` yet.
-pub(crate) struct DirLock(File);
-
-impl Drop for DirLock {
-    fn drop(&mut self) {
-        drop(self.0.unlock());
-    }
-}
-
-/// Locks a journal's directory for one writer. The kernel releases the lock when the process dies.
-pub(crate) fn lock(folder: &Path) -> Result<DirLock, JournalError> {
-    let path = folder.join("lock");
-    let file = open_for_update(folder, "lock").map_err(JournalError::io(&path, "open it"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(DirLock(file)),
-        Err(TryLockError::WouldBlock) => Err(JournalError::Locked(folder.to_owned())),
-        Err(TryLockError::Error(source)) => Err(JournalError::io(&path, "lock it")(source)),
-    }
-}
-
 /// Prepares a directory for a new writer: syncs the recovered segments if required, and moves
 /// segments after the end out of the way. Returns the empty segments, which the helper removes
 /// later because that is slow.
@@ -464,20 +449,4 @@ fn prepare_dir(
         disk::sync_dir(disk, folder)?;
     }
     Ok(unused)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unlock_works_while_child_holds_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let held = lock(folder.path()).unwrap();
-        assert!(matches!(lock(folder.path()), Err(JournalError::Locked(_))));
-        let inherited = held.0.try_clone().unwrap();
-        drop(held);
-        assert!(lock(folder.path()).is_ok());
-        drop(inherited);
-    }
 }

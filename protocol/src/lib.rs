@@ -16,6 +16,8 @@ pub mod counters;
 pub mod flow;
 pub mod gaps;
 pub mod instrument;
+#[cfg(not(loom))]
+pub mod journals;
 pub mod kill;
 pub mod labels;
 #[cfg(not(loom))]

@@ -7,6 +7,8 @@ pub use doorbells::{bell_of, listener};
 use crate::codec::{self, CodecError};
 use crate::commands::{self, CommandChannel};
 use crate::control::{self, Control, ControlWriter};
+use crate::journals;
+use crate::launcher_watch::LAUNCHER;
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
 use crate::stamps::StampLog;
@@ -14,6 +16,7 @@ use crate::status;
 use crate::topology::{self, RunSegment};
 pub use crate::topology::{
     CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment,
+    wake_segment,
 };
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
@@ -98,7 +101,9 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
 
 /// Returns the size (words) of a run's control segment, with space for descriptors in the plan.
 pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
-    let names = segments.iter().map(|segment| segment.spec.name.as_str()).chain([CONTROL]);
+    let locks: Vec<String> = journals::writers(plan).map(journals::lock_handle).collect();
+    let names = segments.iter().map(|segment| segment.spec.name.as_str());
+    let names = names.chain([CONTROL, LAUNCHER]).chain(locks.iter().map(String::as_str));
     // The longest encoding of a file descriptor.
     let handle = |what: &str| Handle { name: what.into(), fd: i32::MAX, writable: true };
     let handles = names.flat_map(|what| [handle(what), handle(what)]).collect();

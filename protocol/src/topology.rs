@@ -6,7 +6,7 @@ use crate::commands::{
 };
 use crate::control;
 use crate::market;
-use crate::plan::{Isolation, Plan, ProcessPlan};
+use crate::plan::{Idle, Isolation, Plan, ProcessPlan};
 use crate::role::Role;
 use crate::status;
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -94,6 +94,12 @@ pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
 
+/// Returns the name within the run of the segment with the word through which a thread wakes
+/// another one.
+pub fn wake_segment(from: &str, to: &str) -> String {
+    format!("wake-{from}-{to}")
+}
+
 /// Returns the name of a thread's segment (status block and stamp log) within the run.
 pub fn thread_segment(name: &str) -> String {
     format!("thread-{name}")
@@ -112,6 +118,8 @@ pub enum SegmentPurpose {
     Thread(usize),
     /// The doorbell of that thread.
     Bell(usize),
+    /// The word through which the first of these threads wakes the second one.
+    Wake(usize, usize),
     /// The engine's reports about strategies and gateways that died.
     Repairs,
     /// The tape of a venue's exchange.
@@ -231,6 +239,7 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     for index in 0..plan.threads.len() {
         segments.push(thread(plan, index));
         segments.push(bell(plan, index));
+        segments.extend(wakes(plan, index));
     }
     segments
 }
@@ -340,17 +349,34 @@ pub(crate) fn thread(plan: &Plan, index: usize) -> RunSegment {
 
 /// Returns a thread's doorbell, which only it writes and its peers read: [`shm::bell`].
 fn bell(plan: &Plan, index: usize) -> RunSegment {
-    let roles = &plan.threads[index].roles;
     let readers = peers(plan, index).into_iter().flat_map(|peer| &plan.threads[peer].roles);
-    let read = readers.map(|role| (*role, Access::Read));
-    let threads = plan.threads.len();
-    let spec = SegmentSpec {
-        capacity: threads as u64,
-        index: index as u64,
-        ..memory(bell_segment(&plan.threads[index].name), bell::KIND, bell::bell_words(threads))
-    };
-    let rights = roles.iter().map(|role| (*role, Access::Write)).chain(read);
-    RunSegment::new(spec, SegmentPurpose::Bell(index), rights)
+    doorbell(plan, bell_segment(&plan.threads[index].name), SegmentPurpose::Bell(index), index, readers)
+}
+
+/// Returns the words through which a thread wakes those of its peers that park. Each is a segment
+/// of its own, which only that peer reads: no strategy maps a word on which another one waits.
+fn wakes(plan: &Plan, from: usize) -> impl Iterator<Item = RunSegment> {
+    let parks = |to: &usize| plan.threads[*to].idle == Idle::Park;
+    peers(plan, from).into_iter().filter(parks).map(move |to| {
+        let (name, listener) = (&plan.threads[from].name, &plan.threads[to]);
+        let name = wake_segment(name, &listener.name);
+        doorbell(plan, name, SegmentPurpose::Wake(from, to), from, &listener.roles)
+    })
+}
+
+/// Makes a segment of a doorbell that a thread writes and these roles read.
+fn doorbell<'a>(
+    plan: &Plan,
+    name: String,
+    purpose: SegmentPurpose,
+    writer: usize,
+    readers: impl IntoIterator<Item = &'a Role>,
+) -> RunSegment {
+    let spec =
+        SegmentSpec { capacity: 1, index: writer as u64, ..memory(name, bell::KIND, bell::BELL_WORDS) };
+    let writers = plan.threads[writer].roles.iter().map(|role| (*role, Access::Write));
+    let readers = readers.into_iter().map(|role| (*role, Access::Read));
+    RunSegment::new(spec, purpose, writers.chain(readers))
 }
 
 /// Returns the other threads that share a link with a thread, in the order of the plan, each once.

@@ -8,6 +8,7 @@ use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument, Side};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
+use protocol::journals;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
 use protocol::segments::{self, bell_of};
@@ -15,11 +16,13 @@ use protocol::stamps::Point;
 use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, TapeWriter, TapedLevel, TapedTrade};
 use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
 use protocol::trading::{session_in, session_out};
+use shm::attached::Attached;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use system::clock::Timebase;
 use venue::{
@@ -82,6 +85,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     takeover.alter_exchange(&mut watermarks, &folder);
     let (replica, reader) =
         takeover.replica(followed, || Ok(ExchangeReplica::new(market(parts, venue)?, time)))?;
+    let options = with_inherited_lock(options, parts.attached, Role::Exchange(venue))?;
     let journal = (folder.as_path(), &takeover.journal_options(options));
     let agent = replica.promote(reader, journal, &watermarks, (session, tape, board));
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
@@ -101,7 +105,7 @@ fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
 }
 
 pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
-    Path::new(&plan.folder).join(format!("journal-venue-{venue}"))
+    journals::folder(plan, Role::Exchange(venue))
 }
 
 /// Creates what an exchange needs from the plan: instruments, capacity and recorded flow.
@@ -147,6 +151,17 @@ pub(super) fn journal_options(trading: &Trading) -> Option<Options> {
     let needed = (trading.total_orders().min(SEGMENT_BYTES) * BYTES_AN_ORDER).next_multiple_of(1 << 16);
     let segment_bytes = needed.clamp(1 << 16, SEGMENT_BYTES);
     Some(Options { durability, segment_bytes, ..Options::default() })
+}
+
+/// Adds the lock of a role's journal that this process has inherited to the options; a simulated
+/// process has none, and its writer takes the lock itself.
+pub(super) fn with_inherited_lock(
+    options: Options,
+    attached: &Attached<'_>,
+    writer: Role,
+) -> Result<Options> {
+    let lock = attached.take_file(&journals::lock_handle(writer))?;
+    Ok(Options { inherited_lock: lock.map(Arc::new), ..options })
 }
 
 /// Converts the plan's instruments for the matching engine; without any, one that accepts

@@ -160,7 +160,7 @@ pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Stra
     let submit = faults.producer(BoxedProducer::new(submit), act);
     let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
-    parts.when_attached.push(Box::new(move |writable, status| to_arm.arm(writable, status)));
+    parts.when_attached.push(Box::new(move |attached, status| to_arm.arm(attached, status)));
     let faulty: AgentGroup<K> = vec![Box::new(faults.agent(agent, submit))];
     Ok(Box::new(faulty))
 }

@@ -30,11 +30,10 @@ pub struct ComposedAgent<A> {
 }
 
 impl<A> ComposedAgent<A> {
-    /// Gives the agent's injected faults the memory that their process can write, and returns the
-    /// agent.
+    /// Gives the agent's injected faults the memory of their process, and returns the agent.
     pub fn arm(self, attached: &Attached<'_>, thread: &AtomicWords) -> A {
         let Self { agent, when_attached } = self;
-        when_attached.into_iter().for_each(|arm| arm(attached.writable(), StatusWriter::new(thread)));
+        when_attached.into_iter().for_each(|arm| arm(attached, StatusWriter::new(thread)));
         agent
     }
 }

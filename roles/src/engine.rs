@@ -17,13 +17,14 @@ use super::recovered::{self, open_log, thread_of};
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
 use orchestrator::Replica;
+use protocol::journals;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::trading::{inbox, session_in, session_out};
 use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Recovers the engine from its journal, if the process is the engine's and has one. Called before
 /// its threads are built.
@@ -35,6 +36,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
     let is_restartable = plan.engine_is_restartable();
     let takeover = Takeover::from_attached(attached);
     let options = takeover.journal_options(options);
+    let options = book::with_inherited_lock(options, attached, Role::Orchestrator)?;
     let now = (takeover.now)(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
@@ -69,7 +71,7 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
 }
 
 pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
-    Path::new(&plan.folder).join("journal-engine")
+    journals::folder(plan, Role::Orchestrator)
 }
 
 pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<ReadOnlyWords> {

@@ -7,11 +7,10 @@ use protocol::control::Control;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
-use shm::memory::AtomicWords;
 
-/// A function that is called once all memory of a process is attached. It gets all memory that the
-/// process can write, and its thread's status.
-pub(super) type WhenAttached = Box<dyn FnOnce(Vec<AtomicWords>, StatusWriter) + Send>;
+/// A function that is called once all memory of a process is attached. It gets that memory, and its
+/// thread's status.
+pub(super) type WhenAttached = Box<dyn FnOnce(&Attached<'_>, StatusWriter) + Send>;
 
 /// The plan, segments and stamp logs from which the roles of a thread are built.
 pub(super) struct RoleContext<'a, 's> {

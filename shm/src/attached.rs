@@ -156,6 +156,13 @@ impl<'a> Attached<'a> {
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
+    /// Returns all segments that this process has mapped for reading only, ordered by name.
+    pub fn read_only(&self) -> Vec<ReadOnlyWords> {
+        let mut named: Vec<_> = self.views.iter().collect();
+        named.sort_by_key(|(name, _)| *name);
+        named.into_iter().map(|(_, view)| view.clone()).collect()
+    }
+
     /// Maps a segment of the run for reading, or returns its existing mapping. Unless this process
     /// writes it elsewhere, its pages are mapped read-only: a wild pointer cannot harm it. A named
     /// segment can still be opened for writing by a hostile process; the sandbox prevents that.
@@ -185,6 +192,15 @@ impl<'a> Attached<'a> {
         self.check(what, name, kind, &view)?;
         self.views.insert(what.to_owned(), view.clone());
         Ok(view)
+    }
+
+    /// Takes a file that is not a segment, such as a lock, from those that this process has
+    /// inherited. Returns `None` if the plan lists none of that name.
+    ///
+    /// # Errors
+    /// It was not handed over, or was taken before.
+    pub fn take_file(&self, what: &str) -> Result<Option<File>, RegionError> {
+        self.inherited_file(what, Access::Write)
     }
 
     fn inherited_file(&self, what: &str, access: Access) -> Result<Option<File>, RegionError> {

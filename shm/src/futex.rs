@@ -65,32 +65,19 @@ fn woken(result: libc::c_long) -> Woken {
     }
 }
 
-/// Wakes one thread that waits on the word, if there is one.
-pub fn wake_one(word: &AtomicU64) {
-    wake(word, 1);
-}
-
-/// Wakes every thread that waits on the word.
-pub fn wake_all(word: &AtomicU64) {
-    wake(word, i32::MAX);
-}
-
+/// Wakes every thread that waits on the word. Never only one: that could be a process that waits
+/// there in the place of another one.
 #[cfg(not(loom))]
-fn wake(word: &AtomicU64, max_threads: i32) {
+pub fn wake_all(word: &AtomicU64) {
     // SAFETY: as in `wait`; the kernel uses the address as a key and does not touch the memory.
     unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            core::ptr::from_ref(word).cast::<u32>(),
-            libc::FUTEX_WAKE,
-            max_threads,
-        );
+        libc::syscall(libc::SYS_futex, core::ptr::from_ref(word).cast::<u32>(), libc::FUTEX_WAKE, i32::MAX);
     }
 }
 
 /// Does nothing under loom, since the change of the word is the wake-up.
 #[cfg(loom)]
-fn wake(_word: &AtomicU64, _max_threads: i32) {}
+pub fn wake_all(_word: &AtomicU64) {}
 
 /// Sleeps while each word's low half has its expected value, for at most `timeout`. Words beyond
 /// [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every kernel

@@ -45,6 +45,16 @@ pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Moves every thread that waits on a word of shared memory, given by its address, to a word of the
+/// caller's, where no wake-up for the first word reaches it.
+pub fn move_waiters(address: usize, own: &AtomicU64) -> io::Result<()> {
+    let (max, to) = (i32::MAX as usize, core::ptr::from_ref(own) as usize);
+    // SAFETY: the kernel uses both addresses as keys only: this operation neither reads nor writes
+    // memory, and an address that is not mapped is an error.
+    let result = unsafe { libc::syscall(libc::SYS_futex, address, libc::FUTEX_REQUEUE, 0, max, to, 0) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Exits with a code immediately: nothing is dropped, flushed or printed.
 pub fn exit(code: i32) -> ! {
     // SAFETY: takes an integer and does not return; no memory is touched.

@@ -108,7 +108,8 @@ impl<const W: usize> Sender<W> {
         // Relaxed: the word carries no data, the message is ordered by its stamp. Swapped, so that
         // only one of several producers makes the system call.
         if self.waker[0].swap(AWAKE, Ordering::Relaxed) == PARKED {
-            shm::futex::wake_one(&self.waker[0]);
+            // All: another producer may wait on this word, which it can write.
+            shm::futex::wake_all(&self.waker[0]);
         }
     }
 }

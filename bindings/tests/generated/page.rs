@@ -1,7 +1,7 @@
 //! The page of the docs: everything that a program of somebody else's touches.
 
 use super::source::{Constant, Interface, Structure};
-use protocol::plan::{Plan, Trading};
+use protocol::plan::{Idle, Plan, Trading};
 use protocol::topology::{self, SegmentPurpose};
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Access;
@@ -41,7 +41,9 @@ fn plan() -> Plan {
     trading.strategy_kinds = vec![Trading::PLAYER.into(), "exec:./mine".into()];
     trading.venue_kinds = vec![Trading::BOOK.into()];
     trading.market_data = true;
-    Plan::for_trading(trading).arranged()
+    let mut plan = Plan::for_trading(trading).arranged();
+    plan.threads.iter_mut().for_each(|thread| thread.idle = Idle::Park);
+    plan
 }
 
 /// Returns the purpose of a segment for a strategy.
@@ -55,9 +57,13 @@ fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
         SegmentPurpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
         SegmentPurpose::Thread(_) => "status, counters and stamp log of its thread".into(),
         SegmentPurpose::Bell(thread) if plan.threads[thread].name == "strategy-1" => {
-            "the doorbell: says that its thread sleeps, and rings for the engine".into()
+            "the doorbell: says that its thread sleeps".into()
         }
-        SegmentPurpose::Bell(_) => "the doorbell of a thread that it rings, and that rings for it".into(),
+        SegmentPurpose::Bell(_) => "the doorbell of a thread that it rings".into(),
+        SegmentPurpose::Wake(from, _) if plan.threads[from].name == "strategy-1" => {
+            "the word through which it wakes the engine".into()
+        }
+        SegmentPurpose::Wake(..) => "the word through which the engine wakes it".into(),
         SegmentPurpose::Market(_) => "the board: the touches of a venue's instruments".into(),
         other => panic!("no strategy touches {other:?}: say here what it is for"),
     }
@@ -66,7 +72,7 @@ fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
 fn segments(text: &mut String) {
     text.push_str(
         "\n## The segments\n\nWhat the library maps for a program, of files in `/dev/shm` whose names begin with `bulkhead.RUN.`, here for `strategy-1` of a run\n\
-         with two strategies, one venue that is an exchange, and `spsc-mux`. A program itself has no need to know them: their contents are\n\
+         with two strategies, one venue that is an exchange, `spsc-mux` and `--idle park`. A program itself has no need to know them: their contents are\n\
          bulkhead's own and change with its versions: the control segment is checked against a hash of all their layouts.\n",
     );
     let plan = plan();

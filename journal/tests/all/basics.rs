@@ -1,7 +1,8 @@
 //! Append, roll, follow and reopen; the syncs of each durability.
 
 use crate::common::{State, append, folder, payload, recovered};
-use journal::{Durability, FailingDisk, JournalError, Options, Reader, Writer};
+use journal::{Durability, FailingDisk, JournalError, LOCK_FILE, Options, Reader, Writer, lock_directory};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -151,4 +152,22 @@ fn append_allocates_nothing() {
     assert_eq!(system::alloc::allocations(), before, "also when it goes on in a next segment");
     drop(vec![0_u8; 100]);
     assert_eq!(system::alloc::allocations(), before + 1, "and one would be seen");
+}
+
+/// A process that may only read the directory asks for the lock, as a hostile one would.
+#[test]
+fn inherited_lock_stays_taken_between_writers() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = Arc::new(lock_directory(folder.path()).unwrap());
+    let stranger = File::open(folder.path().join(LOCK_FILE)).unwrap();
+    let options = Options { inherited_lock: Some(Arc::clone(&held)), ..Options::default() };
+    for writers in 1..=2 {
+        let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+        assert_eq!(writer.append(b"record").unwrap(), writers);
+        writer.close().unwrap();
+        assert!(matches!(stranger.try_lock(), Err(TryLockError::WouldBlock)), "after writer {writers}");
+    }
+    assert!(matches!(Writer::open(folder.path(), &Options::default(), |_| {}), Err(JournalError::Locked(_))));
+    drop((options, held));
+    stranger.try_lock().unwrap();
 }

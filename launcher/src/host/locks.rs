@@ -16,6 +16,14 @@ pub fn holder(file: &File) -> Option<String> {
     Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") })
 }
 
+/// Stands for a holder that is in another PID namespace, or has just released the lock.
+pub const UNSEEN: &str = "a process that is not seen from here";
+
+/// Names the process that holds a lock on a file, as [`holder`] does, or says that it is not seen.
+pub fn describe_holder(file: &File) -> String {
+    holder(file).unwrap_or_else(|| UNSEEN.to_owned())
+}
+
 fn holder_in(listed: &str, (major, minor, inode): (u64, u64, u64)) -> Option<u32> {
     let place = format!("{major:02x}:{minor:02x}:{inode}");
     // `1: FLOCK ADVISORY WRITE 708 00:1b:22 0 EOF`; a waiter is listed below, after an arrow.

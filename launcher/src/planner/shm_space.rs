@@ -4,7 +4,7 @@ use crate::config::UsageError;
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Isolation, Plan};
-use protocol::{segments, topology};
+use protocol::{journals, segments, topology};
 use system::descriptors;
 
 const MIB: u64 = 1024 * 1024;
@@ -72,8 +72,9 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Isolation::Container => sealed() + 2 * usize::from(plan.trading().strategies),
         Isolation::Thread | Isolation::Process => 0,
     };
+    let locks = journals::writers(plan).count();
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
-    (segments + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
+    (segments + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
 
 /// Raises this process's limit of open files to what the plan needs.

@@ -8,6 +8,7 @@ pub(crate) mod containment;
 pub(crate) mod folder;
 pub(crate) mod gather;
 pub(crate) mod headers;
+mod journal_locks;
 pub(crate) mod lost_memory;
 pub(crate) mod prepare;
 pub(crate) mod process;

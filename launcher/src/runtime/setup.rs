@@ -1,6 +1,7 @@
 //! Creates the segments of a run before anything starts, and removes them on every path.
 
 use crate::runtime::headers::SegmentHeaders;
+use crate::runtime::journal_locks::JournalLocks;
 use analysis::record;
 use anyhow::{Context, Result};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
@@ -54,6 +55,8 @@ pub struct Segments {
     /// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and
     /// signal a false exit.)
     own_pidfd: Option<File>,
+    /// The locks of the run's journals, which their writers inherit.
+    pub journal_locks: JournalLocks,
     /// The segments themselves, where they are on the heap of this process; empty otherwise.
     heap: Vec<(RunSegment, Arc<Region>)>,
 }
@@ -66,11 +69,14 @@ impl Segments {
             || process::pidfd_open(std::process::id()).context("cannot open a pidfd of the launcher");
         let end = (plan.isolation == Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
         let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
-        plan.handles = end.iter().map(handle).collect();
+        let locks = JournalLocks::take(&plan)?;
+        plan.handles = end.iter().map(handle).chain(locks.handles()).collect();
         let control = segments::create_control(&plan, &topology::segments(&plan));
         let remove = |_: &_| drop(unlink(&plan.segment_name(CONTROL)));
         let control = control.inspect_err(remove).context("cannot start the run")?;
-        Ok(Self::with_control(plan, control, end))
+        let mut segments = Self::with_control(plan, control, end);
+        segments.journal_locks = locks;
+        Ok(segments)
     }
 
     /// Creates the state with only the control segment present.
@@ -90,6 +96,7 @@ impl Segments {
             faults_before: sigbus::faults(),
             left_behind: Vec::new(),
             own_pidfd,
+            journal_locks: JournalLocks::default(),
             heap: Vec::new(),
         }
     }
@@ -254,9 +261,10 @@ impl Segments {
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
-        let right = |segment: &RunSegment| segment.access(self.plan.roles_of(process));
+        let roles: Vec<Role> = self.plan.roles_of(process).collect();
+        let right = |segment: &RunSegment| segment.access(roles.iter().copied());
         let shared = self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
-        end.into_iter().chain(shared).collect()
+        end.into_iter().chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 
     /// Returns the descriptors of all logs and the control segment, for reading.

@@ -18,6 +18,7 @@ use crate::faults::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
 use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
+use crate::runtime::journal_locks::JournalLockWatch;
 use crate::runtime::lost_memory;
 use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
@@ -64,6 +65,7 @@ struct Supervisor<'a> {
     faults: FaultSchedule,
     strikes: Vec<Option<u64>>,
     command_lock: CommandLockWatch,
+    journal_locks: JournalLockWatch<'a>,
     processes: Processes,
     signals: &'a Signals,
     progress: &'a Progress,
@@ -99,6 +101,7 @@ pub fn supervise(
         faults: FaultSchedule::new(plan, record.input.seed),
         strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
         command_lock: CommandLockWatch::new(plan),
+        journal_locks: JournalLockWatch::new(&segments.journal_locks),
         processes,
         signals: how.signals,
         progress,
@@ -198,7 +201,7 @@ impl Supervisor<'_> {
         };
         self.processes.wait(Some(self.signals.as_fd()), pause)?;
         self.processes.watch_reaper(self.segments);
-        if let Some(said) = self.command_lock.poll() {
+        for said in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
             complain(&format!("note: {said}"));
             self.record.warnings.push(said);
         }

@@ -53,6 +53,9 @@ named_enum! {
         /// Punches holes into its own segments, which others map, and exits with one of these
         /// codes.
         Punch = "punch",
+        /// Moves the threads that wait on memory that it maps to a word of its own, and exits with
+        /// one of these codes.
+        Requeue = "requeue",
         /// Venue: each of its reports is delayed.
         Slow = "slow",
         /// Venue: closes the session, cancels its open orders and refuses new ones.
@@ -84,6 +87,7 @@ impl FaultKind {
                 | Self::Peek
                 | Self::Network
                 | Self::Punch
+                | Self::Requeue
         )
     }
 

@@ -1,7 +1,7 @@
 //! The doorbells of a run, on which threads sleep and which their senders ring.
 
 use crate::plan::{Idle, Plan, Role, ThreadPlan};
-use crate::topology::{self, bell_segment};
+use crate::topology::{self, bell_segment, wake_segment};
 use shm::attached::Attached;
 use shm::bell::{self, Doorbell, Listener};
 use shm::memory::RegionError;
@@ -21,8 +21,8 @@ pub fn listener(
         listener = listener.with_outside(&own);
     }
     for peer in topology::peers(plan, index) {
-        let sender = attached.view(&bell_segment(&plan.threads[peer].name), bell::KIND)?;
-        listener.add_sender(&sender, index);
+        let word = wake_segment(&plan.threads[peer].name, &thread.name);
+        listener.add_sender(&attached.view(&word, bell::KIND)?, 0);
     }
     Ok(listener)
 }
@@ -38,7 +38,7 @@ pub fn bell_of(
     let Some(index) = plan.thread_of(role).filter(|index| parks(&plan.threads[*index])) else {
         return Ok(None);
     };
-    let listener = attached.view(&bell_segment(&plan.threads[index].name), bell::KIND)?;
-    let own = attached.region(&bell_segment(&from.name), bell::KIND)?.words();
-    Ok(Some(Doorbell::new(&listener, &own, index)))
+    let listener = &plan.threads[index].name;
+    let own = attached.region(&wake_segment(&from.name, listener), bell::KIND)?.words();
+    Ok(Some(Doorbell::new(&attached.view(&bell_segment(listener), bell::KIND)?, &own, 0)))
 }

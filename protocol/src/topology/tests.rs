@@ -1,7 +1,7 @@
 //! Tests of the owners and rights of each segment, in every topology.
 
 use super::*;
-use crate::plan::{ExchangePlacement, Placement, Technique, Threading, Trading};
+use crate::plan::{ExchangePlacement, Idle, Placement, Technique, Threading, Trading};
 use std::collections::HashMap;
 
 fn rights_of(plan: &Plan, process: &str) -> HashMap<String, Access> {
@@ -195,6 +195,29 @@ fn each_doorbell_is_written_by_one_thread() {
                 let writers = rights.iter().filter(|(_, access)| *access == Access::Write);
                 assert!(writers.map(|(role, _)| *role).eq(plan.threads[thread].roles.iter().copied()));
             }
+        }
+    }
+}
+
+/// A strategy that maps a word on which another one waits could wait or wake there.
+#[test]
+fn waking_word_is_mapped_by_its_two_threads_only() {
+    for placement in Placement::ALL {
+        for idle in [Idle::Park, Idle::Spin] {
+            let mut plan = plan(Technique::default(), *placement);
+            plan.threads.iter_mut().for_each(|thread| thread.idle = idle);
+            let mut count = 0;
+            for segment in segments(&plan) {
+                let SegmentPurpose::Wake(from, to) = segment.purpose else { continue };
+                count += 1;
+                let SegmentRights::Roles(rights) = segment.rights else { panic!("everybody") };
+                for (thread, access) in [(from, Access::Write), (to, Access::Read)] {
+                    let roles = rights.iter().filter(|(_, right)| *right == access).map(|(role, _)| *role);
+                    assert!(roles.eq(plan.threads[thread].roles.iter().copied()), "{}", segment.spec.name);
+                }
+            }
+            let pairs: usize = (0..plan.threads.len()).map(|thread| peers(&plan, thread).len()).sum();
+            assert_eq!(count, if idle == Idle::Park { pairs } else { 0 }, "{placement}");
         }
     }
 }

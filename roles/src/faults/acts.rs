@@ -6,8 +6,8 @@ use protocol::plan::FaultKind;
 use protocol::status::{StatusField, StatusWriter, ThreadState};
 use shm::bell;
 use shm::futex;
-use shm::memory::AtomicWords;
 use shm::memory::header::HEADER_WORDS;
+use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::Ordering;
 use system::{fault, memory};
 
@@ -31,6 +31,8 @@ pub struct FaultContext {
     taking: Option<ResourceGrab>,
     /// All memory of the run that this process can write.
     pub writable: Vec<AtomicWords>,
+    /// All memory of the run that this process can only read.
+    pub read_only: Vec<ReadOnlyWords>,
     /// Leaks memory in each duty cycle.
     pub leaks: bool,
     /// Floods the submit hand-off.
@@ -53,6 +55,7 @@ impl FaultContext {
             surroundings,
             taking: None,
             writable: Vec::new(),
+            read_only: Vec::new(),
             leaks: false,
             floods: false,
             loses: false,
@@ -121,8 +124,10 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
         | FaultKind::Children
         | FaultKind::Peek
         | FaultKind::Network
-        | FaultKind::Punch => {
-            means.taking = Some(ResourceGrab::new(kind, means.surroundings.clone(), means.writable.clone()));
+        | FaultKind::Punch
+        | FaultKind::Requeue => {
+            let grab = ResourceGrab::new(kind, means.surroundings.clone(), means.writable.clone());
+            means.taking = Some(grab.with_read_only(means.read_only.clone()));
         }
         // Faults of venues: the planner refuses them for strategies.
         FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {

@@ -22,8 +22,8 @@ use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use protocol::topology::{self, RunSegment};
 use protocol::wire::{Message, Order, OrderId};
-use shm::attached::Access;
-use shm::memory::{AtomicWords, SHM_DIR};
+use shm::attached::{Access, Attached};
+use shm::memory::SHM_DIR;
 use shm::ring::{Full, Producer, Step};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -116,11 +116,12 @@ struct FaultyState {
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
-    /// Gives the injected faults the memory that the process can write, and its thread's status
-    /// block.
-    pub fn arm(&self, writable: Vec<AtomicWords>, status: StatusWriter) {
+    /// Gives the injected faults the memory of the process, and its thread's status block.
+    pub fn arm(&self, attached: &Attached<'_>, status: StatusWriter) {
         let mut shared = self.shared();
-        (shared.means.writable, shared.means.status) = (writable, Some(status));
+        let means = &mut shared.means;
+        (means.writable, means.read_only) = (attached.writable(), attached.read_only());
+        means.status = Some(status);
     }
 
     fn shared(&self) -> MutexGuard<'_, FaultyState> {

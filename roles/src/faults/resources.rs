@@ -7,7 +7,8 @@
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use protocol::plan::FaultKind;
-use shm::memory::AtomicWords;
+use shm::memory::{AtomicWords, ReadOnlyWords};
+use shm::sync::AtomicU64;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::UdpSocket;
@@ -27,6 +28,9 @@ pub const CHILDREN: usize = 80;
 /// Memory of each child process of a memory fault, in bytes. Little, so that starting one in a duty
 /// cycle does not seem to hang.
 pub const CHILD_BYTES: usize = 8 << 20;
+
+/// Number of words at the start of a segment on which a thread may wait.
+const WAITED_WORDS: usize = 256;
 
 /// Bytes by which a segment is extended.
 const GROWTH: u64 = 1 << 20;
@@ -50,12 +54,19 @@ pub struct ResourceGrab {
     crowd: Option<ChildCrowd>,
     files: Vec<File>,
     memory: Vec<AtomicWords>,
+    read_only: Vec<ReadOnlyWords>,
 }
 
 impl ResourceGrab {
     /// Creates the resource fault, which has taken nothing yet.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
-        Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory }
+        Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory, read_only: Vec::new() }
+    }
+
+    /// Adds the memory that the strategy can only read.
+    #[must_use]
+    pub fn with_read_only(self, read_only: Vec<ReadOnlyWords>) -> Self {
+        Self { read_only, ..self }
     }
 
     /// Takes more of the shared resource. Returns `Some(true)` once it has all, `Some(false)` once
@@ -103,6 +114,7 @@ impl ResourceGrab {
                 if maps.is_empty() { Err(io::ErrorKind::PermissionDenied.into()) } else { Ok(()) }
             }
             FaultKind::Punch => self.punch(),
+            FaultKind::Requeue => self.move_waiters(),
             // Nothing is sent: the kernel looks up the route.
             _ => UdpSocket::bind("0.0.0.0:0")?.connect("127.0.0.1:9"),
         }
@@ -126,6 +138,16 @@ impl ResourceGrab {
         // All of them, also if the first fails.
         let all: Vec<io::Result<()>> = mapped.chain(self.surroundings.own.iter().map(resize)).collect();
         any_ok(all)
+    }
+
+    /// Moves the threads that wait on any word that it maps to a word of its own. Fails only if all
+    /// of it was refused.
+    fn move_waiters(&self) -> io::Result<()> {
+        let own = AtomicU64::new(0);
+        let writable = self.memory.iter().cloned().map(ReadOnlyWords::from);
+        let all: Vec<ReadOnlyWords> = writable.chain(self.read_only.iter().cloned()).collect();
+        let words = all.iter().flat_map(|words| words.addresses().take(WAITED_WORDS));
+        any_ok(words.map(|word| fault::move_waiters(word, &own)))
     }
 
     fn crowd(&mut self) -> io::Result<&mut ChildCrowd> {

@@ -280,6 +280,11 @@ impl ReadOnlyWords {
         self.0.set_header(header)
     }
 
+    /// Returns the addresses of the words, for system calls that take one.
+    pub fn addresses(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|word| core::ptr::from_ref(word) as usize)
+    }
+
     /// Returns the slice's first word, for a wait on it together with other words. Only for this
     /// crate, which does not store there.
     pub(crate) fn futex(&self) -> &AtomicU64 {

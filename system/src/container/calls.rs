@@ -5,6 +5,8 @@ use crate::sandbox::{ArgCondition, SyscallRule, call};
 
 /// The number is the same on all architectures; the crate does not have it for all.
 const FCHMODAT2: i64 = 452;
+/// The same (Linux 6.7).
+const FUTEX_REQUEUE: i64 = 456;
 const SET_USER_ID: i32 = 0o4000;
 const SET_GROUP_ID: i32 = 0o2000;
 
@@ -39,6 +41,8 @@ pub(super) const REFUSED: &[SyscallRule] = &[
             &[fallocate_ioctl(57)],
         ],
     },
+    // A lease, for which reading is enough, delays or fails the next open of the file.
+    SyscallRule { number: libc::SYS_fcntl, when: &[&[ArgCondition::Is(1, libc::F_SETLEASE)]] },
     call(libc::SYS_io_uring_setup), // Calls that no filter sees, sockets among them.
     call(libc::SYS_keyctl),         // Keys of the launcher's user.
     call(libc::SYS_add_key),        // The same.
@@ -51,6 +55,27 @@ pub(super) const REFUSED: &[SyscallRule] = &[
     refuse_setuid::<2>(FCHMODAT2),
     #[cfg(target_arch = "x86_64")]
     refuse_setuid::<1>(libc::SYS_chmod),
+];
+
+/// The calls that fail with ENOSYS, as on a kernel that does not have them. They move the threads
+/// that wait on one word to another word, or wake those of two. A container maps words on which
+/// other processes wait.
+pub(super) const MISSING: &[SyscallRule] = &[
+    // Private ones are keyed by the address space: they find its own threads only. Some C libraries
+    // (musl, glibc before 2.25) need them for condition variables.
+    SyscallRule {
+        number: libc::SYS_futex,
+        when: &[&[
+            ArgCondition::Bits { arg: 1, mask: libc::FUTEX_PRIVATE_FLAG, are: 0 },
+            ArgCondition::Not(1, libc::FUTEX_WAIT),
+            ArgCondition::Not(1, libc::FUTEX_WAKE),
+            ArgCondition::Not(1, libc::FUTEX_WAIT_BITSET),
+            ArgCondition::Not(1, libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME),
+            ArgCondition::Not(1, libc::FUTEX_WAKE_BITSET),
+        ]],
+    },
+    // Its flags are in memory, which no filter reads.
+    call(FUTEX_REQUEUE),
 ];
 
 /// The calls that fail with EOPNOTSUPP, after which a C library reserves space for a file itself.

@@ -8,10 +8,11 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 use shm::memory::SHM_DIR;
+use shm::sync::AtomicU64;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The container that its creator intended, to be compared with the real one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub struct ExpectedContainer {
     /// The namespaces of the host, by their names in `/proc/self/ns`: the container must not share
     /// any.
     pub host: Vec<(String, String)>,
+    /// The directories whose files the container must not have.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// The namespaces that a container does not share with the host.
@@ -87,6 +90,19 @@ pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
     if fallocate(io::stdin(), FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1) != Err(Errno::EOPNOTSUPP) {
         found.push("it may punch holes into memory that it was handed".into());
     }
+    // Without the filter a kernel fails with another code, or does not fail.
+    if cfg!(target_arch = "x86_64") && !is_x32_refused() {
+        found.push("it may make calls of the x32 interface, which no other filter sees".into());
+    }
+    // It would move nobody: no thread waits on these words.
+    if let Ok(()) = crate::fault::move_waiters(core::ptr::from_ref(&found) as usize, &AtomicU64::new(0)) {
+        found.push("it may move threads that wait on memory of other processes".into());
+    }
+    for folder in expected.hidden.iter().filter(|folder| folder.is_dir()) {
+        if fs::read_dir(folder)?.next().is_some() {
+            found.push(format!("{} is not empty", folder.display()));
+        }
+    }
     // The first line is a heading. Some kernels give each namespace its own tunnels, which have no
     // peer.
     if fs::read_to_string("/proc/self/net/route")?.lines().count() > 1 {
@@ -102,6 +118,14 @@ pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+/// Returns `true` if a filter refuses the calls of the x32 interface.
+fn is_x32_refused() -> bool {
+    const X32: libc::c_long = 0x4000_0000;
+    // SAFETY: the call has no arguments and touches no memory, also where the kernel has no x32.
+    let result = unsafe { libc::syscall(X32 | libc::SYS_getpid) };
+    result < 0 && Errno::last() == Errno::EPERM
 }
 
 fn entry_names(folder: &str) -> io::Result<BTreeSet<String>> {
@@ -139,7 +163,9 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no /proc")]
     fn ordinary_process_violates_the_container_check() {
-        let expected = ExpectedContainer { memory: vec![("nothing".into(), false)], host: namespaces() };
+        let hidden = vec![std::env::current_dir().unwrap()];
+        let expected =
+            ExpectedContainer { memory: vec![("nothing".into(), false)], host: namespaces(), hidden };
         let found = violations(&expected).unwrap().join("; ");
         for words in [
             "its pid namespace",
@@ -148,6 +174,9 @@ mod tests {
             "it sees process",
             "may be written",
             "nothing is not there",
+            "it may move threads",
+            "x32 interface",
+            "is not empty",
         ] {
             assert!(found.contains(words), "{words}: {found}");
         }

@@ -32,7 +32,7 @@ mod mounts;
 
 use crate::memory::STRATEGY_MEMORY_BYTES;
 use crate::named_enum;
-use crate::sandbox::{ResourceLimits, SandboxError, landlock_lengths, limits, refuse_calls};
+use crate::sandbox::{ResourceLimits, SandboxError, landlock_lengths, limits, refuse_calls, refuse_x32};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
@@ -87,6 +87,8 @@ pub struct ContainerContents {
     pub memory: Vec<(String, bool)>,
     /// Directories below hidden ones ([`HIDDEN`]) that stay visible, read-only.
     pub folders: Vec<PathBuf>,
+    /// Further directories that are empty in the container, wherever they are.
+    pub hidden: Vec<PathBuf>,
 }
 
 /// An error while creating a container.
@@ -139,6 +141,8 @@ pub fn enter_namespaces(contents: &ContainerContents, parts: &[ContainerPart]) -
     if parts.contains(&ContainerPart::Calls) && parts.contains(&ContainerPart::Rights) {
         refuse_calls(calls::REFUSED.iter(), libc::EPERM)?;
         refuse_calls(calls::UNSUPPORTED.iter(), libc::EOPNOTSUPP)?;
+        refuse_calls(calls::MISSING.iter(), libc::ENOSYS)?;
+        refuse_x32()?;
     }
     Ok(())
 }

@@ -92,6 +92,7 @@ pub(super) fn arrange(contents: &ContainerContents, parts: &[ContainerPart]) -> 
             .map_err(failed("make everything read-only below", root))?;
     }
     cover_hidden(&kept)?;
+    contents.hidden.iter().filter(|folder| folder.is_dir()).try_for_each(|folder| cover(folder))?;
     if parts.contains(&ContainerPart::Memory) {
         devices(&contents.memory)?;
     }
@@ -136,6 +137,12 @@ fn cover_hidden(kept: &[(PathBuf, OwnedFd)]) -> Result<(), ContainerError> {
         set_attributes(hidden, READ_ONLY, 0, false).map_err(failed("make read-only", hidden))?;
     }
     Ok(())
+}
+
+/// Covers a directory with an empty one that cannot be written.
+fn cover(folder: &Path) -> Result<(), ContainerError> {
+    mount_tmpfs(folder, "size=4k,nr_inodes=1,mode=755")?;
+    set_attributes(folder, READ_ONLY, 0, false).map_err(failed("make read-only", folder))
 }
 
 /// Makes a new `/dev` with a few devices and the files of `/dev/shm` that are handed over.

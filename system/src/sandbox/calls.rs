@@ -3,7 +3,7 @@
 use super::SandboxError;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule,
+    SeccompRule, sock_filter,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +42,12 @@ pub(crate) const fn call(number: i64) -> SyscallRule {
     SyscallRule { number, when: &[] }
 }
 
+/// Matches an operation of `futex`, with any of its flags.
+const fn futex_operation(operation: i32) -> ArgCondition {
+    let flags = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
+    ArgCondition::Bits { arg: 1, mask: !flags, are: operation }
+}
+
 /// Optional flags of a new mapping, which must be private and anonymous.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
@@ -65,7 +71,17 @@ mod processor {
 
 /// System calls to wait, to trade through memory, to report an error, and to exit.
 pub(super) const TRADING: &[SyscallRule] = &[
-    call(libc::SYS_futex),           // Wait for a bell, the barrier, a thread.
+    // Wait for a bell, the barrier, a thread. Not the operations that move or wake the waiters of
+    // another word: the memory may be another process's to wait on.
+    SyscallRule {
+        number: libc::SYS_futex,
+        when: &[
+            &[futex_operation(libc::FUTEX_WAIT)],
+            &[futex_operation(libc::FUTEX_WAKE)],
+            &[futex_operation(libc::FUTEX_WAIT_BITSET)],
+            &[futex_operation(libc::FUTEX_WAKE_BITSET)],
+        ],
+    },
     call(libc::SYS_sched_yield),     // Idle.
     call(libc::SYS_nanosleep),       // Idle.
     call(libc::SYS_clock_nanosleep), // Idle.
@@ -144,7 +160,6 @@ pub(super) const JOURNALING: &[SyscallRule] = &[
     call(libc::SYS_fsync),   // Put the folder on the disk.
     call(processor::RENAME), // A file that is whole gets its name.
     call(processor::UNLINK), // A segment that was prepared for nothing.
-    call(libc::SYS_flock),   // Give the folder back.
     // A segment's memory.
     SyscallRule {
         number: libc::SYS_mmap,
@@ -169,6 +184,28 @@ pub(crate) fn refuse<'a>(
     error: i32,
 ) -> Result<(), SandboxError> {
     install_filter(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
+}
+
+/// Makes every call of the x32 interface fail with EPERM. Its numbers are those of x86-64 with one
+/// more bit, which a list of refused calls does not have.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn refuse_x32() -> Result<(), SandboxError> {
+    /// `__X32_SYSCALL_BIT`.
+    const X32: u32 = 0x4000_0000;
+    let step = |code: u32, if_true: u8, k: u32| sock_filter { code: code as u16, jt: if_true, jf: 0, k };
+    let program = [
+        // The number comes first in the data of a filter.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+    ];
+    seccompiler::apply_filter_all_threads(&program).map_err(|error| SandboxError::Calls(error.to_string()))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn refuse_x32() -> Result<(), SandboxError> {
+    Ok(())
 }
 
 fn install_filter<'a>(

@@ -54,7 +54,11 @@ fn make(
     parts: &[ContainerPart],
     (priority, weaker_is_fine): (u8, bool),
 ) -> Result<Child> {
-    let expected = ExpectedContainer { memory: contents.memory.clone(), host: check::namespaces() };
+    let expected = ExpectedContainer {
+        memory: contents.memory.clone(),
+        host: check::namespaces(),
+        hidden: contents.hidden.clone(),
+    };
     container::enter_namespaces(contents, parts)?;
     let mut command = super::role_command("container");
     command.args([super::FLAG, INIT, run]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -104,7 +108,9 @@ fn strategy(name: &str, run: &str) -> Result<()> {
         .map(|(what, access)| (plan.segment_name(&what), access == Access::Write))
         .collect();
     let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
-    let mut init = make(run, &ContainerContents { memory, folders }, ContainerPart::ALL, limits)?;
+    // What it prints goes to a file there that it has open.
+    let hidden = vec![PathBuf::from(&plan.folder)];
+    let mut init = make(run, &ContainerContents { memory, folders, hidden }, ContainerPart::ALL, limits)?;
     if let Err(error) = announce(&init) {
         end(&mut init);
         return Err(error);

@@ -45,7 +45,7 @@ impl CommandLockWatch {
             return None;
         }
         self.is_noted = true;
-        let holder = locks::holder(file).unwrap_or_else(|| "a process that is not seen from here".into());
+        let holder = locks::describe_holder(file);
         Some(format!(
             "the desk was locked for more than {LONG_LOCK:?} by {holder}: no command of an operator, no kill switch reached the engine \
              in that time; end that process"

@@ -58,11 +58,12 @@ fn look_into(running: &Running) {
     let names: BTreeSet<String> =
         names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
     let what: BTreeSet<&str> = names.iter().filter_map(|name| name.splitn(3, '.').nth(2)).collect();
-    for there in ["control", "schedule-1", "return-1"] {
+    for there in ["control", "schedule-1", "return-1", "bell-engine", "wake-engine-strategy-1"] {
         assert!(what.contains(there), "{there}: {what:?}");
     }
     // What it may write has no name; what others have is not there at all.
-    let of_others = ["desk", "answers", "repairs", "schedule-0", "thread-engine", "return-0"];
+    let of_others =
+        ["desk", "answers", "repairs", "schedule-0", "thread-engine", "return-0", "wake-engine-strategy-0"];
     for not in ["thread-strategy-1", "bell-strategy-1", "submit-1"].into_iter().chain(of_others) {
         assert!(!what.contains(not), "{not}: {what:?}");
     }

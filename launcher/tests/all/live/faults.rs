@@ -212,7 +212,7 @@ fn a_process_maps_read_only_what_it_only_reads() {
 
 /// What strategy 1 has mapped of its run, and may do with it: its own to write, the engine's to
 /// read, nobody else's at all.
-pub const OWN_SEGMENTS: [&str; 9] = [
+pub const OWN_SEGMENTS: [&str; 11] = [
     "bell-engine r--s",
     "bell-strategy-1 rw-s",
     "control r--s",
@@ -222,6 +222,8 @@ pub const OWN_SEGMENTS: [&str; 9] = [
     "submit-1 rw-s",
     "submit-1.head r--s",
     "thread-strategy-1 rw-s",
+    "wake-engine-strategy-1 r--s",
+    "wake-strategy-1-engine rw-s",
 ];
 
 /// The segments that a process has mapped, with the rights of its pages.

@@ -35,5 +35,6 @@ mod spares;
 mod stalls;
 mod taken;
 mod techniques;
+mod thieves;
 mod venues;
 mod watching;

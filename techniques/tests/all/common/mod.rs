@@ -2,7 +2,7 @@
 //! this binary started again for one of its tests.
 #![allow(dead_code, reason = "benches and fuzz targets use their part")]
 
-use protocol::plan::{Pacing, Plan, Technique, Trading};
+use protocol::plan::{Idle, Pacing, Plan, Technique, Trading};
 use protocol::segments::{self, submit_link};
 use shm::attached::Attached;
 use shm::memory::{list_segments, unlink};
@@ -28,7 +28,7 @@ impl Run {
         *runs += 1;
         let number = *runs;
         drop(runs);
-        let plan = Plan {
+        let mut plan = Plan {
             run: format!("conf{number}-{}", std::process::id()),
             launcher_pid: std::process::id(),
             // Otherwise `launcher clean` would treat these segments as leftovers.
@@ -37,6 +37,8 @@ impl Run {
             ..Plan::for_trading(Trading { capacity, pacing: Pacing::Closed, ..Trading::new(producers, 1) })
         }
         .arranged();
+        // Each thread has a doorbell that the others ring.
+        plan.threads.iter_mut().for_each(|thread| thread.idle = Idle::Park);
         plan.validate().unwrap();
         Self(plan)
     }

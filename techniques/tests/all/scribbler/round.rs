@@ -150,14 +150,10 @@ impl Round {
         let shared = Region::heap(64).words();
         let engine = plan.thread_of(Role::Orchestrator).expect("an engine");
         let listener = segments::listener(&mut attached, plan, &plan.threads[engine]).expect("a bell");
-        let mut bell_segment = |thread: usize| {
-            let what = segments::bell_segment(&plan.threads[thread].name);
-            attached.region(&what, shm::bell::KIND).expect("a bell").words()
-        };
-        let engine_bell = bell_segment(engine).into();
         let mut bell = |index| {
             let thread = plan.thread_of(Role::Strategy(index)).expect("a strategy");
-            Doorbell::new(&engine_bell, &bell_segment(thread), engine)
+            let bell = segments::bell_of(&mut attached, plan, &plan.threads[thread], Role::Orchestrator);
+            bell.expect("a bell").expect("the engine parks")
         };
         let mut bells: Vec<Doorbell> = (0..PRODUCERS as u16).map(&mut bell).collect();
         let mut threads = Vec::new();
