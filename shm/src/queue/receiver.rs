@@ -22,7 +22,7 @@ use std::time::Instant;
 /// Its file descriptor becomes readable for a message that is pushed after
 /// [`Receiver::prepare_wait`]: register it with epoll, or with tokio's `AsyncFd`.
 pub struct Receiver<T> {
-    pub(super) mux: Mux,
+    mux: Mux,
     queue: Queue<WakingMux>,
     waiter: Waiter,
     /// Incomplete messages of several slots, by producer; empty for messages of one slot.
@@ -76,9 +76,10 @@ impl<T: Message> Receiver<T> {
     /// [`TakenMessage::release`].
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
-    /// [`TakenMessage`] is dropped, by its successor ([`MessageQueue::resume`](super::MessageQueue))
-    /// if its process dies. Nothing is lost. A process that dies after it has used the message and
-    /// before it has released it doubles that one message.
+    /// [`TakenMessage`] is dropped, by its successor
+    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is lost.
+    /// A process that dies after it has used the message and before it has released it doubles that
+    /// one message.
     ///
     /// ```
     /// use shm::queue;
@@ -101,7 +102,7 @@ impl<T: Message> Receiver<T> {
     #[inline]
     pub fn take(&mut self) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
         let taken = self.take_unreleased()?;
-        Ok(taken.map(|message| TakenMessage::new(self, message)))
+        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
     }
 
     #[inline]
@@ -162,7 +163,7 @@ impl<T: Message> Receiver<T> {
     /// As [`Receiver::pop`].
     pub fn take_timeout(&mut self, timeout: Duration) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
         let taken = self.wait_for(timeout, Self::take_unreleased)?;
-        Ok(taken.map(|message| TakenMessage::new(self, message)))
+        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
     }
 
     fn wait_for(

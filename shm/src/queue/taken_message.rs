@@ -1,26 +1,28 @@
 //! A message that its receiver has taken and not yet released.
 
 use super::payload::{self, Message};
-use super::receiver::Receiver;
 use crate::ring::Consumer as _;
+use crate::ring::spsc_mux::Mux;
 use core::ops::Deref;
 
-/// A message that was taken by [`Receiver::take`] and still has its slots in the queue.
+/// A message that was taken and still has its slots in the queue: see
+/// [`Receiver::take`](super::Receiver::take).
 ///
 /// [`TakenMessage::release`] frees them. Dropped without it, the message is the next one of its
 /// producer again; messages of other producers may come first. If the process dies first, the
 /// receiver's successor takes it.
 #[must_use = "a message that is dropped without `release` is taken again"]
 pub struct TakenMessage<'a, T: Message> {
-    receiver: &'a mut Receiver<T>,
+    mux: &'a mut Mux,
+    producer: usize,
     message: T,
     is_released: bool,
 }
 
 impl<'a, T: Message> TakenMessage<'a, T> {
     #[inline]
-    pub(super) const fn new(receiver: &'a mut Receiver<T>, message: T) -> Self {
-        Self { receiver, message, is_released: false }
+    pub(super) const fn new(mux: &'a mut Mux, producer: usize, message: T) -> Self {
+        Self { mux, producer, message, is_released: false }
     }
 
     /// Frees the message's slots for its sender: it has been used, and is not taken again.
@@ -28,13 +30,13 @@ impl<'a, T: Message> TakenMessage<'a, T> {
     /// Release: everything that this thread did with the message comes before its slots are reused.
     #[inline]
     pub fn release(mut self) {
-        self.receiver.mux.release();
+        self.mux.release();
         self.is_released = true;
     }
 
     /// Returns the index of the producer of the message.
     pub const fn producer(&self) -> usize {
-        self.receiver.last_producer()
+        self.producer
     }
 }
 
@@ -51,7 +53,7 @@ impl<T: Message> Drop for TakenMessage<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_released {
-            self.receiver.mux.rewind(const { payload::slots::<T>() as u64 });
+            self.mux.rewind(const { payload::slots::<T>() as u64 });
         }
     }
 }

@@ -171,8 +171,8 @@ where
         child.wait().unwrap();
     }
 
-    /// Takes what is left, and counts what was lost and doubled. Each sender's messages must have been
-    /// used in order, a doubled one right after its first use by that sender's order.
+    /// Takes what is left, and counts what was lost and doubled. Each sender's messages must have
+    /// been used in order, a doubled one next to its first use.
     fn outcome(mut self) -> Outcome {
         let mut used = self.used();
         used.retain(|message| *message != [u64::MAX; 2]);
@@ -218,8 +218,8 @@ fn kill_between_take_and_release_loses_nothing() {
     assert_eq!(killed_at_stops::<30>("take", 3, KILLS), expected);
 }
 
-/// The broken variant of the test above, a pop in place of the take: the message that was popped and
-/// not used is lost, one for each kill.
+/// The broken variant of the test above, a pop in place of the take: the message that was popped
+/// and not used is lost, one for each kill.
 #[test]
 fn kill_between_pop_and_use_loses_one() {
     const KILLS: u64 = 5;
