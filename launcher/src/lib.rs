@@ -26,7 +26,18 @@ pub use runtime::setup::BRIDGE;
 // The crates that user-defined parts are written with.
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 
-/// The README's code, compiled by `cargo test --doc`: code that does not build fails there.
+/// The Rust code of README and book, compiled by `cargo test --doc`: code that does not build fails
+/// there. `structure::snippets` finds a page that is missing here.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/src/board.md")]
+    struct BoardPage;
+    #[doc = include_str!("../../docs/src/queue.md")]
+    struct QueuePage;
+    #[doc = include_str!("../../docs/src/use-exchange.md")]
+    struct ExchangePage;
+    #[doc = include_str!("../../docs/src/use-journal.md")]
+    struct JournalPage;
+}

@@ -8,6 +8,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// ANCHOR: page
 use launcher::gateway::DelayVenue;
 use own_strategy::{DrainMux, HeapRing, InParts, Quoter, Shallow, SlowMux};
 use std::process::ExitCode;
@@ -15,10 +16,13 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     launcher::Harness::new()
         .strategy("quoter", Quoter::new)
+        // ANCHOR: venues
         .venue("shallow", |context| DelayVenue::new(Shallow, context))
         .venue("in-parts", InParts::new)
+        // ANCHOR_END: venues
         .technique::<DrainMux>()
         .technique::<HeapRing>()
         .technique::<SlowMux>()
         .main()
 }
+// ANCHOR_END: page

@@ -139,8 +139,10 @@ settings! {
     "Run" {
         /// Stamp all points of an order's path, or only the ends that rt_venue needs
         stamps "WHICH": Stamps => Stamps::All;
+        // ANCHOR: page
         /// Run R times, one after the other
         repeats "R": Count = Count(1), in 1..=10_000;
+        // ANCHOR_END: page
         /// Start from a named set of settings, which the others override
         preset "NAME": Preset;
         /// Create the run's folder in this directory

@@ -8,6 +8,9 @@ use thiserror::Error;
 /// limited number of bits for the owner of a block.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
+/// Maximum number of slots of a ring.
+pub(super) const MAX_SLOTS: u32 = 1 << 20;
+
 /// Errors of creating or opening a queue, and of attaching its ends.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -19,8 +22,22 @@ pub enum QueueError {
     #[error("invalid number of producers {0}: use 1 to {MAX_PRODUCERS}")]
     Producers(usize),
     /// The capacity is out of range or not a power of two.
-    #[error("invalid capacity {0}: use a power of two from 2 to 1048576")]
+    #[error("invalid capacity {0}: use a power of two from 2 to {MAX_SLOTS}")]
     Capacity(u32),
+    /// A typed queue of that capacity would have more slots than a ring can have.
+    #[error(
+        "invalid capacity {capacity}: a message of {message_bytes} bytes takes {slots} slots, and a ring has at most {MAX_SLOTS}; \
+         use at most {}",
+        MAX_SLOTS as usize / .slots
+    )]
+    TooManySlots {
+        /// The number of messages that was requested.
+        capacity: u32,
+        /// Size of a message in bytes.
+        message_bytes: usize,
+        /// Number of slots that a message takes.
+        slots: usize,
+    },
     /// The technique cannot run there.
     #[error("{technique} cannot be {where_}")]
     Home {
@@ -71,16 +88,27 @@ pub enum QueueError {
         /// The process that has attached the end, according to the queue's memory.
         pid: u64,
     },
-    /// Every producer's end is attached, or was left by a crashed process.
+    /// Every producer's end is attached by a live process, or retired.
     #[error(
-        "cannot attach a sender to the queue {name}: none of its {producers} producers is free; `inherit` or `renew` the end of \
-         a crashed one"
+        "cannot attach a sender to the queue {name}: none of its {producers} producers is free; drop a sender, let the receiver \
+         free a retired one with `renew`, or create the queue for more with `mpsc_of`"
     )]
     NoFreeProducer {
         /// Name of the queue.
         name: String,
         /// Number of producers of the queue.
         producers: usize,
+    },
+    /// No producer's end is free, and a crashed process left one.
+    #[error(
+        "cannot attach a sender to the queue {name}: producer {index} crashed, and no other is free; continue in its place with \
+         `inherit({index})`, or let the receiver free it with `renew({index})`"
+    )]
+    SenderCrashed {
+        /// Name of the queue.
+        name: String,
+        /// Index of the first crashed producer.
+        index: usize,
     },
     /// The last receiver crashed.
     #[error(

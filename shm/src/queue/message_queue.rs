@@ -1,7 +1,7 @@
 //! A typed queue under a name, and the attachment of its senders and its receiver.
 
 use super::descriptor::{self, EndState, QueueEnd};
-use super::error::QueueError;
+use super::error::{MAX_SLOTS, QueueError};
 use super::liveness::{ProducerState, producer_states};
 use super::payload::{self, Message};
 use super::receiver::Receiver;
@@ -16,12 +16,14 @@ pub const MPSC_PRODUCERS: usize = 16;
 
 /// Creates a queue of one producer and one consumer under a name.
 ///
-/// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots.
+/// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots. A
+/// message of up to 56 bytes is one slot, a larger one a slot for every 48 bytes; a queue has at
+/// most 1,048,576 slots for each producer.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
 /// name; attached ends keep their memory.
 ///
 /// # Errors
-/// [`QueueError::Name`]; [`QueueError::Capacity`]; [`QueueError::Living`]: a live process has a
+/// [`QueueError::Name`]; [`QueueError::TooManySlots`]; [`QueueError::Living`]: a live process has a
 /// queue of that name; [`QueueError::NoSpace`]. Nothing is left behind then.
 pub fn spsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
     mpsc_of(name, 1, capacity)
@@ -90,9 +92,11 @@ pub fn from_fds<T: Message>(fds: [OwnedFd; 2]) -> Result<MessageQueue<T>, QueueE
     check_type(Queue::from_fds(fds)?)
 }
 
-fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
-    let slots = u64::from(capacity.max(2)) * payload::slots::<T>() as u64;
-    u32::try_from(slots.next_power_of_two()).map_err(|_| QueueError::Capacity(capacity))
+pub(super) fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
+    let slots = payload::slots::<T>();
+    let total = (u64::from(capacity.max(2)) * slots as u64).next_power_of_two();
+    let too_many = QueueError::TooManySlots { capacity, message_bytes: size_of::<T>(), slots };
+    u32::try_from(total).ok().filter(|total| *total <= MAX_SLOTS).ok_or(too_many)
 }
 
 /// Opens a queue that another process has created under a name.
@@ -157,10 +161,12 @@ impl<T: Message> MessageQueue<T> {
         self.queue.is_end_locked(QueueEnd::Consumer)
     }
 
-    /// Attaches a sender to the queue as the first free producer.
+    /// Attaches a sender to the queue as the first free producer. The end of a crashed producer is
+    /// not free: continue in its place with [`MessageQueue::inherit`].
     ///
     /// # Errors
-    /// [`QueueError::NoFreeProducer`]; segments that are missing or damaged.
+    /// [`QueueError::SenderCrashed`]; [`QueueError::NoFreeProducer`]; segments that are missing or
+    /// damaged.
     pub fn sender(&mut self) -> Result<Sender<T>, QueueError> {
         for index in 0..self.queue.producers() {
             let end = QueueEnd::Producer(index);
@@ -173,7 +179,13 @@ impl<T: Message> MessageQueue<T> {
                 return Sender::attach(&mut self.queue, index, lock);
             }
         }
-        Err(QueueError::NoFreeProducer { name: self.queue.label().into(), producers: self.queue.producers() })
+        let (name, producers) = (self.queue.label().into(), self.queue.producers());
+        let states = self.producers()?;
+        let crashed = states.iter().position(|state| matches!(state, ProducerState::Dead { .. }));
+        Err(match crashed {
+            Some(index) => QueueError::SenderCrashed { name, index },
+            None => QueueError::NoFreeProducer { name, producers },
+        })
     }
 
     /// Attaches a sender in place of a crashed producer, which continues after its last message.
@@ -202,8 +214,11 @@ impl<T: Message> MessageQueue<T> {
         self.attach_receiver(false)
     }
 
-    /// Attaches the queue's receiver in place of a crashed one. Every message that was not taken
-    /// arrives, in order; the message that the crashed receiver was taking may arrive again.
+    /// Attaches the queue's receiver in place of a crashed one. Every message that was not released
+    /// arrives, in order.
+    ///
+    /// A message that the crashed receiver was popping is lost if its [`Receiver::pop`] had freed
+    /// the slot. One that it had taken with [`Receiver::take`] and not released arrives again.
     ///
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.

@@ -20,8 +20,13 @@
 //! - **Messages** are values of a type that is [`Message`]: plain data of up to 64 KiB. A message
 //!   whose push has returned `Ok` arrives once, whole, and in the order of its producer's pushes;
 //!   messages of different producers are not ordered.
-//! - **Nothing blocks**, allocates or panics in [`Sender::push`] or [`Receiver::pop`], whatever the
-//!   peers wrote. (A message of several slots allocates when the first one of a producer arrives.)
+//! - **At most once or at least once, if the receiver crashes.** [`Receiver::pop`] frees the slots
+//!   of a message before it returns it: a receiver that is killed then loses that one message.
+//!   [`Receiver::take`] keeps them until [`TakenMessage::release`]: nothing is lost, and a receiver
+//!   that is killed after it has used a message and before it has released it doubles that one.
+//! - **Nothing blocks**, allocates or panics in [`Sender::push`], [`Receiver::pop`] or
+//!   [`Receiver::take`], whatever the peers wrote. (A message of several slots allocates when the
+//!   first one of a producer arrives.)
 //! - **Memory ordering**: everything a sender did before its push happens before everything the
 //!   receiver does after the pop that returns the message (Release and Acquire).
 //! - **Waiting**: [`Receiver::pop_timeout`] sleeps in the kernel. The receiver's file descriptor
@@ -36,9 +41,11 @@
 //!   and other senders are not affected. [`MessageQueue::inherit`] continues in its place, without
 //!   help from the receiver. If it has damaged its ring, the receiver reports a [`ProducerFault`],
 //!   and [`Receiver::renew`] resets the ring for a new sender. [`Receiver::retire`] stops polling
-//!   it.
+//!   it. A crash wakes no receiver: [`Receiver::pop_timeout`] returns `None` after its timeout, and
+//!   [`Receiver::producers`] tells which producer is dead.
 //! - **The receiver crashes**: senders continue until their rings are full.
-//!   [`MessageQueue::resume`] takes over; the message that was being taken may arrive again.
+//!   [`MessageQueue::resume`] takes over: every message that was not released arrives. One that was
+//!   popped and not used is lost, one that was taken and not released arrives again.
 //! - **The creator crashes**: attached ends continue. The next [`spsc`] or [`mpsc`] of the name
 //!   replaces the queue; [`remove`] removes its files.
 //!
@@ -109,6 +116,9 @@ mod sealed_queue;
 #[cfg(all(test, not(miri)))]
 mod sealed_tests;
 mod sender;
+mod taken_message;
+#[cfg(all(test, not(miri)))]
+mod taken_tests;
 mod technique_queue;
 #[cfg(all(test, not(miri)))]
 mod tests;
@@ -126,6 +136,7 @@ pub use names::PREFIX;
 pub use payload::{MAX_MESSAGE_BYTES, Message};
 pub use receiver::Receiver;
 pub use sender::Sender;
+pub use taken_message::TakenMessage;
 pub use technique_queue::{Queue, pair};
 pub use wake::MAX_WAIT;
 pub use zerocopy;

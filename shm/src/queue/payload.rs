@@ -14,7 +14,11 @@
 use crate::ring::{MESSAGE_WORDS, Message as Slot};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Maximum size of a message in bytes.
+/// Maximum size of a message in bytes. A larger type does not compile:
+///
+/// ```compile_fail
+/// let queue = shm::queue::spsc::<[u8; shm::queue::MAX_MESSAGE_BYTES + 1]>("large", 2);
+/// ```
 pub const MAX_MESSAGE_BYTES: usize = 1 << 16;
 
 /// Bytes of a slot without a part number.

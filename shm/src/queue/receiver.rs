@@ -4,6 +4,7 @@ use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
 use super::error::{ProducerFault, QueueError};
 use super::liveness::{ProducerState, producer_states};
 use super::payload::{self, Message, Partial};
+use super::taken_message::TakenMessage;
 use super::technique_queue::Queue;
 use super::wake::{MAX_WAIT, Waiter};
 use super::waking_mux::WakingMux;
@@ -51,6 +52,9 @@ impl<T: Message> Receiver<T> {
     /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
     /// one producer arrive in order; those of different producers are not ordered.
     ///
+    /// **At most once:** the message's slots are freed before this returns. A receiver that is
+    /// killed after that and before it has used the message loses it. See [`Receiver::take`].
+    ///
     /// Acquire: sees everything that the sender did before its push.
     ///
     /// # Errors
@@ -62,26 +66,75 @@ impl<T: Message> Receiver<T> {
         let popped = if const { payload::slots::<T>() } == 1 {
             self.mux.try_pop().map(|(producer, slot)| (producer, payload::from_slot(&slot)))
         } else {
-            self.pop_parts()
+            // All slots at once: a receiver that crashes before leaves the whole message.
+            self.take_parts().inspect(|_| self.mux.release())
         };
-        match popped {
+        self.message_or_fault(popped)
+    }
+
+    /// Takes the next message as [`Receiver::pop`] does, and keeps its slots until
+    /// [`TakenMessage::release`].
+    ///
+    /// **At least once:** a message that was not released is taken again, by this receiver if the
+    /// [`TakenMessage`] is dropped, by its successor
+    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is lost.
+    /// A process that dies after it has used the message and before it has released it doubles that
+    /// one message.
+    ///
+    /// ```
+    /// use shm::queue;
+    ///
+    /// let name = format!("doc-take-{}", std::process::id());
+    /// let mut queue = queue::spsc::<u64>(&name, 8)?;
+    /// queue.sender()?.push(&7)?;
+    /// let mut receiver = queue.receiver()?;
+    /// let mut used = Vec::new();
+    /// while let Some(message) = receiver.take()? {
+    ///     used.push(*message);
+    ///     message.release();
+    /// }
+    /// assert_eq!(used, [7]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
+        let taken = self.take_unreleased()?;
+        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
+    }
+
+    #[inline]
+    fn take_unreleased(&mut self) -> Result<Option<T>, ProducerFault> {
+        self.waiter.disarm();
+        let taken = if const { payload::slots::<T>() } == 1 {
+            self.mux.take().map(|(producer, slot)| (producer, payload::from_slot(&slot)))
+        } else {
+            self.take_parts()
+        };
+        self.message_or_fault(taken)
+    }
+
+    /// Takes all slots of the next large message, without freeing them.
+    fn take_parts(&mut self) -> Option<(Option<usize>, T)> {
+        loop {
+            let (producer, slot) = self.mux.take()?;
+            let message = self.partial.get_mut(producer.unwrap_or_default())?.add(&slot);
+            if let Some(message) = message {
+                return Some((producer, message));
+            }
+        }
+    }
+
+    #[inline]
+    fn message_or_fault(&mut self, taken: Option<(Option<usize>, T)>) -> Result<Option<T>, ProducerFault> {
+        match taken {
             Some((producer, message)) => {
                 self.last_producer = producer.unwrap_or_default();
                 Ok(Some(message))
             }
             None => self.fault(),
-        }
-    }
-
-    fn pop_parts(&mut self) -> Option<(Option<usize>, T)> {
-        loop {
-            let (producer, slot) = self.mux.take()?;
-            let message = self.partial.get_mut(producer.unwrap_or_default())?.add(&slot);
-            if let Some(message) = message {
-                // All slots at once: a receiver that crashes before leaves the whole message.
-                self.mux.release();
-                return Some((producer, message));
-            }
         }
     }
 
@@ -95,12 +148,32 @@ impl<T: Message> Receiver<T> {
 
     /// Takes the next message as [`Receiver::pop`] does, waiting for one at most for `timeout`.
     ///
+    /// The death of a sender does not end the wait: [`Receiver::producers`] tells it apart from a
+    /// sender that has nothing to send.
+    ///
     /// # Errors
     /// As [`Receiver::pop`].
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<Option<T>, ProducerFault> {
+        self.wait_for(timeout, Self::pop)
+    }
+
+    /// Takes the next message as [`Receiver::take`] does, waiting for one at most for `timeout`.
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    pub fn take_timeout(&mut self, timeout: Duration) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
+        let taken = self.wait_for(timeout, Self::take_unreleased)?;
+        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
+    }
+
+    fn wait_for(
+        &mut self,
+        timeout: Duration,
+        next: impl Fn(&mut Self) -> Result<Option<T>, ProducerFault>,
+    ) -> Result<Option<T>, ProducerFault> {
         let start = Instant::now();
         loop {
-            if let Some(message) = self.pop()? {
+            if let Some(message) = next(self)? {
                 return Ok(Some(message));
             }
             let left = timeout.saturating_sub(start.elapsed());

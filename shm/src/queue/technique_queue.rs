@@ -1,7 +1,7 @@
 //! A queue of one technique, on the heap or under a name.
 
 use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescriptor, QueueEnd};
-use super::error::{MAX_PRODUCERS, QueueError};
+use super::error::{MAX_PRODUCERS, MAX_SLOTS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
 use super::sealed_memory::{SEALED, SealedMemory};
@@ -84,7 +84,7 @@ pub(super) fn describe<T: Link>(
     producers: usize,
     capacity: u32,
 ) -> Result<QueueDescriptor, QueueError> {
-    if !capacity.is_power_of_two() || !(2..=1 << 20).contains(&capacity) {
+    if !capacity.is_power_of_two() || !(2..=MAX_SLOTS).contains(&capacity) {
         return Err(QueueError::Capacity(capacity));
     }
     if !(1..=MAX_PRODUCERS).contains(&producers) {

@@ -52,7 +52,26 @@ fn opening_with_another_type_or_technique_is_refused() {
     ));
     assert!(matches!(spsc::<u64>(&name, 4), Err(QueueError::Living(_))));
     assert!(matches!(open::<u64>("none"), Err(QueueError::NotFound(_))));
-    assert!(matches!(spsc::<Large>("large", u32::MAX), Err(QueueError::Capacity(u32::MAX))));
+}
+
+#[test]
+fn refused_capacity_is_the_one_that_was_given() {
+    let refused = |error: QueueError| {
+        assert!(matches!(error, QueueError::TooManySlots { .. }), "{error}");
+        error.to_string()
+    };
+    let error = refused(spsc::<[u64; 8192]>("slots", 65536).unwrap_err());
+    let expected = "invalid capacity 65536: a message of 65536 bytes takes 1366 slots, and a ring has at most 1048576; use at most 767";
+    assert_eq!(error, expected);
+    for error in [spsc::<Large>("slots", u32::MAX).unwrap_err(), sealed::<Large>(1, u32::MAX).unwrap_err()] {
+        assert!(
+            refused(error).starts_with("invalid capacity 4294967295: a message of 800 bytes takes 17 slots")
+        );
+    }
+    assert!(refused(spsc::<u64>("slots", 1_500_000).unwrap_err()).ends_with("use at most 1048576"));
+    // What the message recommends is accepted.
+    assert_eq!(message_queue::slots::<[u64; 8192]>(767).unwrap(), 1 << 20);
+    assert!(message_queue::slots::<[u64; 8192]>(768).is_err());
 }
 
 #[test]
@@ -104,6 +123,10 @@ fn crashed_sender_is_inherited_or_renewed() {
     let states = receiver.producers().unwrap();
     assert_eq!(states[..3], [ProducerState::Dead { pid }, ProducerState::Alive { pid }, ProducerState::Free]);
     assert_eq!(queue.sender().unwrap().index(), 2, "the crashed one's end is not free");
+    let _others: Vec<_> = (2..MPSC_PRODUCERS).map(|_| queue.sender().unwrap()).collect();
+    let error = queue.sender().unwrap_err();
+    assert!(matches!(error, QueueError::SenderCrashed { index: 0, .. }));
+    assert!(error.to_string().contains("`inherit(0)`"), "{error}");
     let mut heir = open::<u64>(&name).unwrap().inherit(0).unwrap();
     heir.push(&2).unwrap();
     assert!(matches!(receiver.renew(0), Err(QueueError::ProducerAlive(0))));

@@ -50,6 +50,14 @@ impl Mux {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
     }
 
+    /// Moves the ring of the message that was taken last back by `count` messages, which must not
+    /// have been released. Messages of other rings may be taken before they are taken again.
+    pub fn rewind(&mut self, count: u64) {
+        if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
+            ring.rewind(count);
+        }
+    }
+
     /// Returns the index, from `next` on, of the first ring that has a message.
     #[inline(always)]
     fn find_nonempty(&self) -> Option<usize> {

@@ -6,6 +6,7 @@
 //! | `board` | boards: against a model, hostile words, real processes, broken variants |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
 //! | `queues` | typed queues between processes that are killed |
+//! | `receivers` | receivers that are killed between `take` and `release`, or after a `pop` |
 //! | `successors` | successors of crashed ends of the SPSC ring |
 //! | `doorbell` | a sender's spurious wake-ups do not lose another's |
 //! | `descriptors` | what a process inherits, and with which rights |
@@ -30,6 +31,8 @@ mod examples;
 mod properties;
 #[cfg(not(miri))]
 mod queues;
+#[cfg(not(miri))]
+mod receivers;
 mod successors;
 #[cfg(not(miri))]
 mod truncated;

@@ -165,6 +165,34 @@ fn killed_senders_are_dead_and_their_messages_arrive() {
     assert_eq!(files(&name), 0);
 }
 
+/// A death wakes no receiver: the wait ends empty at its timeout, and the state tells why.
+#[test]
+fn sender_death_does_not_end_a_wait() {
+    const WAIT: Duration = Duration::from_millis(50);
+    let name = name("waits");
+    let mut queue = queue::spsc::<Numbered>(&name, 16).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let child = start(&name, 0, "sender");
+    until("the sender attaches", || receiver.producers().unwrap()[0] != ProducerState::Free);
+    let pid = u64::from(child.id());
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(WAIT / 2);
+        kill(child);
+    });
+    while receiver.producers().unwrap() == [ProducerState::Alive { pid }] {
+        let start = Instant::now();
+        if receiver.pop_timeout(WAIT).unwrap().is_none() {
+            assert!(start.elapsed() >= WAIT, "a death does not end it early");
+        }
+    }
+    killer.join().unwrap();
+    while receiver.pop().unwrap().is_some() {}
+    let start = Instant::now();
+    assert_eq!(receiver.pop_timeout(WAIT), Ok(None));
+    assert!(start.elapsed() >= WAIT);
+    assert_eq!(receiver.producers().unwrap(), [ProducerState::Dead { pid }]);
+}
+
 #[test]
 fn killed_sender_is_inherited_while_the_receiver_polls() {
     let name = name("heirs");

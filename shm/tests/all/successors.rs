@@ -14,6 +14,8 @@ enum Event {
     Push(u8),
     DieIn(Step),
     Take(u8),
+    /// Takes messages and moves back to before them.
+    TakeBack(u8),
     /// Takes `.0` messages, records `.1` of them, and crashes without freeing them.
     DieWith(u8, u8),
 }
@@ -24,6 +26,7 @@ fn event() -> impl Strategy<Value = Event> {
         prop_oneof![1u8..6, 1u8..60].prop_map(Event::Push),
         step.prop_map(Event::DieIn),
         prop_oneof![1u8..6, 1u8..60].prop_map(Event::Take),
+        prop_oneof![1u8..6, 1u8..60].prop_map(Event::TakeBack),
         (0u8..5, 0u8..5).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
         (0u8..50, 0u8..50).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
     ]
@@ -85,6 +88,16 @@ fn played(events: &[Event], log2: u32, heir: Heir) -> Result<(), String> {
                     }
                     consumer.release();
                 }
+            }
+            Event::TakeBack(times) => {
+                let before = noted;
+                for _ in 0..times {
+                    if !take(&mut consumer, &mut noted)? {
+                        break;
+                    }
+                }
+                consumer.rewind(noted - before);
+                noted = before;
             }
             Event::DieWith(taken, kept) => {
                 let before = noted;

@@ -156,6 +156,44 @@ fn successors_continue_a_ring_in_use() {
     }
 }
 
+/// A message that was taken and not released is taken again, by the consumer that moved back or by
+/// its successor; the producer pushes concurrently and never writes over it.
+#[test]
+fn unreleased_message_is_taken_again() {
+    for crashes in [false, true] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let words: AtomicWords = Region::heap(ring_words(CAPACITY, 1)).words();
+            write_header::<1>(&words, CAPACITY);
+            let mut producer = Producer::<1>::attach(&words).unwrap();
+            let mut consumer = Consumer::<1>::attach(&words).unwrap();
+            push_all(&mut producer, 1);
+            let other = thread::spawn(move || {
+                (2..=4).take_while(|&n| producer.try_push(&message(n)).is_ok()).count() as u64
+            });
+            let take = |consumer: &mut Consumer<1>| consumer.take().expect("an honest peer");
+            assert_eq!(take(&mut consumer), Some([1]));
+            if crashes {
+                consumer = Consumer::resume(&words).unwrap();
+            } else {
+                consumer.rewind(1);
+            }
+            assert_eq!(take(&mut consumer), Some([1]), "it is taken again, whole");
+            consumer.release();
+            let mut got = vec![1];
+            let mut take_next = |got: &mut Vec<u64>| {
+                got.extend(take(&mut consumer).map(|[n]| n));
+                consumer.release();
+            };
+            take_next(&mut got);
+            let pushed = other.join().unwrap();
+            (0..3).for_each(|_| take_next(&mut got));
+            assert_eq!(got, (1..=1 + pushed).collect::<Vec<_>>());
+        });
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Resumed {
     Consumer,

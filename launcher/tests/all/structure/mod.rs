@@ -6,6 +6,7 @@ mod language;
 mod links;
 mod messages;
 mod modules;
+mod snippets;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -180,6 +180,13 @@ impl<const M: usize> Consumer<M> {
         self.head_word.store(self.taken(), Ordering::Release);
     }
 
+    /// Moves back to before the last `count` messages, so that they are taken again. They must have
+    /// been taken with [`Consumer::take`] and not yet been released.
+    #[inline]
+    pub fn rewind(&mut self, count: u64) {
+        self.go_to(self.taken().saturating_sub(count));
+    }
+
     /// Returns how many messages of the ring were taken, including by crashed predecessors.
     #[inline(always)]
     pub const fn taken(&self) -> u64 {

@@ -1,0 +1,65 @@
+//! A message that its receiver has taken and not yet released.
+
+use super::payload::{self, Message};
+use crate::ring::Consumer as _;
+use crate::ring::spsc_mux::Mux;
+use core::ops::Deref;
+
+/// A message that was taken and still has its slots in the queue: see
+/// [`Receiver::take`](super::Receiver::take).
+///
+/// [`TakenMessage::release`] frees them. Dropped without it, the message is the next one of its
+/// producer again; messages of other producers may come first. If the process dies first, the
+/// receiver's successor takes it.
+#[must_use = "a message that is dropped without `release` is taken again"]
+pub struct TakenMessage<'a, T: Message> {
+    mux: &'a mut Mux,
+    producer: usize,
+    message: T,
+    is_released: bool,
+}
+
+impl<'a, T: Message> TakenMessage<'a, T> {
+    #[inline]
+    pub(super) const fn new(mux: &'a mut Mux, producer: usize, message: T) -> Self {
+        Self { mux, producer, message, is_released: false }
+    }
+
+    /// Frees the message's slots for its sender: it has been used, and is not taken again.
+    ///
+    /// Release: everything that this thread did with the message comes before its slots are reused.
+    #[inline]
+    pub fn release(mut self) {
+        self.mux.release();
+        self.is_released = true;
+    }
+
+    /// Returns the index of the producer of the message.
+    pub const fn producer(&self) -> usize {
+        self.producer
+    }
+}
+
+impl<T: Message> Deref for TakenMessage<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.message
+    }
+}
+
+impl<T: Message> Drop for TakenMessage<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_released {
+            self.mux.rewind(const { payload::slots::<T>() as u64 });
+        }
+    }
+}
+
+impl<T: Message + core::fmt::Debug> core::fmt::Debug for TakenMessage<'_, T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("TakenMessage").field(&self.message).finish()
+    }
+}
