@@ -6,6 +6,7 @@ mod language;
 mod links;
 mod messages;
 mod modules;
+mod named;
 
 use std::fs;
 use std::path::{Path, PathBuf};
