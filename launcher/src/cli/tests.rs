@@ -65,3 +65,16 @@ fn help_fits_eighty_columns() {
         }
     }
 }
+
+#[test]
+fn run_help_lists_every_kind_of_fault() {
+    let help = parse("run --help").unwrap_err().to_string();
+    let missing = |help: &str| -> Vec<&str> {
+        let kinds = help.split("  KIND ").nth(1).and_then(|rest| rest.split("  TARGET ").next());
+        let words: Vec<&str> =
+            kinds.unwrap().split(|char: char| char != '-' && !char.is_alphanumeric()).collect();
+        FaultKind::ALL.iter().map(|kind| kind.name()).filter(|name| !words.contains(name)).collect()
+    };
+    assert_eq!(missing(&help), [""; 0], "{help}");
+    assert_eq!(missing(&help.replace("punch", "")), ["punch"], "a kind that is left out is found");
+}
