@@ -5,6 +5,8 @@
 //! Clap reports what it cannot parse and exits with 2; a `UsageError`
 //! from anything later does the same.
 
+mod run_help;
+
 use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::board::BoardFlags;
@@ -19,7 +21,6 @@ use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use analysis::units::Nanos;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use protocol::plan::FaultKind;
 use protocol::wire::OrderId;
 use std::path::PathBuf;
 
@@ -76,7 +77,7 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
 #[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum Command {
     /// Run the engine once and report what every hand-off cost
-    #[command(after_help = run_examples())]
+    #[command(after_help = run_help::examples())]
     Run(Box<RunCommand>),
     /// Run strategies here whose orders go to an engine on another host
     Join(JoinFlags),
@@ -156,53 +157,6 @@ Examples:
 Times are written with their unit (500ns, 5us, 5ms, 10s, 2m, 1h), counts as
 400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  launcher run
-  launcher run --strategies 2 --orders 400k --window 10s
-  launcher run --isolation thread --delay fixed:5ms --arrivals poisson
-  launcher run --schedule flow.csv --speed 10
-  launcher run --config bulkhead.yaml --json
-  launcher run --strategies 4 --on-death continue --fault kill:strategy-3@2s
-  launcher run --strategies 2 --fault 'kill:any@1s every 100ms'
-
-Faults: KIND[:TARGET][@WHEN][ every DUR][ for DUR], several with ; between:
-";
-
-const FAULT_SYNTAX: &str = "
-  TARGET   strategy-N, any (drawn by the seed), engine, launcher, gateway-N,
-           exchange-N, venue-N [any]
-  WHEN     2s after the start [a tenth of the window, at least 100ms];
-           order:N, at the strategy's order N; or push:STEP:N, within the push
-           of it: entered, allocated, linked, announced, claimed, half-written,
-           written, published, as far as the technique has that step
-  every    kill and stop at a time come again and again
-  for      how long the fault of a venue lasts [until the end]
-
-Command line goes over config file, over preset, over defaults. The file has
-the flags' names as keys, for example: `max_open: 4096`.";
-
-/// Builds the text below the help of `run`, with every kind of fault in it.
-fn run_examples() -> String {
-    let kinds = |of_venue| FaultKind::ALL.iter().filter(move |kind| kind.is_of_venue() == of_venue);
-    let names = kinds(false).map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-    let of_venues = kinds(true).map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
-    let indent = " ".repeat(11);
-    let mut lines = vec!["  KIND    ".to_owned()];
-    for word in format!("{names}; of a venue: {of_venues}").split(' ') {
-        if lines.last().is_none_or(|line| line.len() + 1 + word.len() > 79) {
-            lines.push(indent.clone());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.ends_with(&indent) {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    format!("{RUN_EXAMPLES}{}{FAULT_SYNTAX}", lines.join("\n"))
-}
 
 const JOURNAL_EXAMPLES: &str = "\
 Examples:

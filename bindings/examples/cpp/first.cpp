@@ -1,4 +1,4 @@
-// Buys one unit after the other, each when the one before it is answered. The program of docs/src/languages.md.
+// Buys a unit again and again, each when the one before it is answered. The program of docs/src/languages.md.
 #include "bulkhead.hpp"
 
 int main() {
@@ -11,6 +11,7 @@ int main() {
         order.side = BH_BUY;
         order.price = 41'300;         // cents
         order.quantity = 100'000'000; // 1e-8 units
+        order.time_in_force = BH_IMMEDIATE_OR_CANCEL;
         if (line.send(order)) open = 1;
     }
     line.finish();

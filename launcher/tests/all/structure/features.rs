@@ -1,4 +1,4 @@
-//! What the pages say to build after the launcher shares its dependencies: the same features, so
+//! Packages that are built after the launcher have the same features of what they share with it, so
 //! that nothing is compiled twice.
 
 use super::{files, root};

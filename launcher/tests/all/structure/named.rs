@@ -80,7 +80,7 @@ fn defined(sources: &[PathBuf]) -> BTreeSet<String> {
     found
 }
 
-/// Returns the identifiers of a span of code, without arguments; none if it is no path of items.
+/// Returns the identifiers of a span of code, without arguments; none if it is not a path of items.
 fn items(span: &str) -> Vec<&str> {
     let path = span.split('(').next().unwrap_or("");
     let is_path = path.chars().all(|char| is_word(char) || ":.<>".contains(char));
