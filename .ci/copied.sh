@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds copies of the folder that the book says to copy: next to the original as it is, and elsewhere under another name with the
-# path of `launcher` edited.
+# path of `launcher` edited. A copy that is added to the workspace is resolved only: it must have the workspace's features.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -19,3 +19,14 @@ for copy in "$beside" "$elsewhere"; do
   (cd "$copy" && cargo check --quiet --all-targets)
   echo "a copy in $copy builds"
 done
+
+# As a member: in a clone, because the workspace's manifest is edited. The same features as the original, so nothing else is compiled.
+git clone --quiet . "$elsewhere/clone"
+cd "$elsewhere/clone"
+cp -r examples/own-strategy examples/mine
+(cd examples/mine && grep -rl 'own.strategy' . | xargs sed -i 's/own-strategy/mine/g; s/own_strategy/mine/g')
+sed -i 's#"examples/own-strategy"\]#"examples/own-strategy", "examples/mine"]#' Cargo.toml
+tree() { cargo tree --quiet --package "$1" --edges normal,build --prefix none --format '{p} {f}' | sed "s#$1#copy#g" | sort -u; }
+mine=$(tree mine)
+[ "$mine" = "$(tree own-strategy)" ] || { echo "a copy in the workspace has other features than the original"; exit 1; }
+echo "a copy in the workspace shares what is built"

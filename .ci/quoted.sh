@@ -54,7 +54,6 @@ shortened() {
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
     # The tests have built it.
     "cargo run -p bulkhead-shm --example "*) echo "cargo test -q --workspace --no-run && target/debug/examples/${command##* }"; return ;;
-    "cargo build --release -p bindings") echo "${command/-p /-p launcher -p }"; return ;;
     "cargo run --release -p bulkhead-exchange --example soak -- "*)
       echo "cargo build --release -p launcher -p bulkhead-exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
       return ;;

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 root=$PWD page=docs/src/tutorial.md
 commands=$(awk '/^```console$/ { on = 1; next } /^```/ { on = 0 } on && sub(/^\$ /, "")' "$page")
 [ "${1:-}" = --list ] && { echo "$commands"; exit; }
-for wanted in 'cargo run' 'launcher compare' 'kill:' 'cp -r' 'sed -i' 'technique=heap-ring'; do
+for wanted in 'cargo run' 'launcher compare' 'kill:' '-p own-strategy' 'sed -i' 'technique=heap-ring'; do
   grep -q -- "$wanted" <<<"$commands" || { echo "$page: no command with $wanted: the search for commands is broken"; exit 1; }
 done
 work=$(mktemp -d) log=$(mktemp)

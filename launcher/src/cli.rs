@@ -5,6 +5,8 @@
 //! Clap reports what it cannot parse and exits with 2; a `UsageError`
 //! from anything later does the same.
 
+mod run_help;
+
 use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::board::BoardFlags;
@@ -75,7 +77,7 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
 #[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum Command {
     /// Run the engine once and report what every hand-off cost
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = run_help::examples())]
     Run(Box<RunCommand>),
     /// Run strategies here whose orders go to an engine on another host
     Join(JoinFlags),
@@ -155,28 +157,6 @@ Examples:
 Times are written with their unit (500ns, 5us, 5ms, 10s, 2m, 1h), counts as
 400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
 2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).";
-
-const RUN_EXAMPLES: &str = "\
-Examples:
-  launcher run
-  launcher run --strategies 2 --orders 400k --window 10s
-  launcher run --isolation thread --delay fixed:5ms --arrivals poisson
-  launcher run --schedule flow.csv --speed 10
-  launcher run --config bulkhead.yaml --json
-  launcher run --strategies 4 --on-death continue --fault kill:strategy-3@2s
-  launcher run --strategies 2 --fault 'kill:any@1s every 100ms'
-
-Faults are written KIND[:TARGET][@WHEN][ every DUR], several with ; between:
-  KIND     kill, stop, hang, segv, abort, exit, oom, leak, scribble, flood
-  TARGET   strategy-N, any (drawn by the seed), engine, launcher [any]
-  WHEN     2s after the start [a tenth of the window, at least 100ms];
-           order:N, at the strategy's order N; or push:STEP:N, within the push
-           of it: entered, allocated, linked, announced, claimed, half-written,
-           written, published, as far as the technique has that step
-  every    kill and stop at a time come again and again
-
-Command line goes over config file, over preset, over defaults. The file has
-the flags' names as keys, for example: `max_open: 4096`.";
 
 const JOURNAL_EXAMPLES: &str = "\
 Examples:

@@ -216,6 +216,30 @@ mod tests {
         });
     }
 
+    /// The table of the page on CI gates: of 500 comparisons, how many detect the slowdown.
+    #[test]
+    fn power_of_five_pairs_is_as_documented() {
+        let run = |(floor, p50): (&u32, u32)| Sample { value: p50.into(), placement: (*floor > 100).into() };
+        let recorded: Vec<Sample> = FLOORS_NS.iter().zip(QUIET_P50_NS).map(run).collect();
+        let found = |pairs: usize, percent: u32| {
+            let ratio = 1.0 + f64::from(percent) / 100.0;
+            let of_recorded = count(500, 21, 10.0, |draws| {
+                let (a, mut b) = deal(&recorded, pairs, draws);
+                b.iter_mut().for_each(|run| run.value *= ratio);
+                (a, b)
+            });
+            [seen(QUIET, pairs, ratio, 500, 22), of_recorded, seen(DISTURBED, pairs, ratio, 500, 23)]
+        };
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/ci-gate.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for percent in [0, 5, 10, 20, 50] {
+            let cells = [5, 12]
+                .map(|pairs| found(pairs, percent).map(|seen| format!("{} %", (seen + 2) / 5)).join(" | "));
+            let row = format!("| {percent} % | {} |", cells.join(" | "));
+            assert!(page.contains(&row), "the page does not have: {row}");
+        }
+    }
+
     #[test]
     fn interval_is_never_finer_than_clock_step() {
         let steady = |ns| one_placement(&[ns; 12]);

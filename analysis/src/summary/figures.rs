@@ -24,13 +24,15 @@ pub enum Measure {
     Stage(Stage),
     /// The round trip t8 − t1.
     RoundTrip,
-    /// Round trip without venue service: the time that the engine adds.
+    /// Round trip without venue service: the time that the engine adds. Excludes
+    /// [`Measure::GatewayLateness`], which lies between t4 and t5.
     RtVenue,
     /// rt_venue from the due time on: a late sender cannot hide a stall.
     RtVenueFromDue,
     /// Send lag t1 − due.
     SendLag,
-    /// Gateway lateness t5 − release.
+    /// Gateway lateness t5 − release: from the time when the venue's answer was due until the
+    /// gateway took it. Part of venue service.
     GatewayLateness,
     /// A stage of the time at a venue that is an exchange.
     Exchange(ExchangeStage),

@@ -86,7 +86,8 @@ pub struct Summary {
     pub market: Option<MarketStages>,
     /// Round trip t8 − t1.
     pub round_trip: Distribution,
-    /// Round trip without venue service: the time that the engine adds.
+    /// Round trip without venue service: the time that the engine adds, except for
+    /// `gateway_lateness`, which lies between t4 and t5.
     pub rt_venue: Distribution,
     /// rt_venue of the orders that no stall of the machine affected; null if unknown.
     #[serde(default)]
@@ -96,7 +97,7 @@ pub struct Summary {
     /// Send lag t1 − due; empty under closed pacing.
     #[serde(rename = "slip")]
     pub send_lag: Distribution,
-    /// Gateway lateness t5 − release.
+    /// Gateway lateness t5 − release: part of venue service, and so not of `rt_venue`.
     pub gateway_lateness: Distribution,
     /// Threads of the run, in the order of the plan.
     pub processes: Vec<ThreadSummary>,

@@ -306,7 +306,7 @@ fn drift(summary: &Summary) -> Option<String> {
     let drift = summary.clock.drift_ppm;
     // NaN is not steady either.
     (drift.is_nan() || drift.abs() > MAX_DRIFT_PPM).then(|| {
-        format!("the clock drifted by {drift:.0} ppm during the run: use --clock monotonic or a longer run")
+        format!("the clock drifted by {drift:.0} ppm during the run: make the run longer with --window")
     })
 }
 
@@ -316,7 +316,7 @@ fn backwards(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.went_back)?;
     (worst.went_back > 0).then(|| {
         format!(
-            "the clock of {} went back {} times: the cores' counters differ; use --clock monotonic",
+            "the clock of {} went back {} times: the cores' counters differ; choose other cores with --cores, or see launcher doctor",
             worst.role,
             count(worst.went_back)
         )

@@ -2,7 +2,7 @@
 //! languages are compared. A strategy in Rust that is to run inside of bulkhead's own executable
 //! implements the trait instead: see `examples/own-strategy`.
 //!
-//!     cargo build --release -p bindings --example strategy
+//!     cargo build --release -p launcher -p bindings --example strategy
 //!     launcher run --strategy player,exec:target/release/examples/strategy --strategies 2 \
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::config::{Common, RunFlags, Settings};
 use analysis::units::Count;
 use clap::error::ErrorKind;
+use protocol::plan::FaultKind;
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     let words = std::iter::once("launcher").chain(line.split_whitespace());
@@ -64,4 +65,17 @@ fn help_fits_eighty_columns() {
             assert!(text.chars().count() <= 80, "{line}: {text}");
         }
     }
+}
+
+#[test]
+fn run_help_lists_every_kind_of_fault() {
+    let help = parse("run --help").unwrap_err().to_string();
+    let missing = |help: &str| -> Vec<&str> {
+        let kinds = help.split("  KIND ").nth(1).and_then(|rest| rest.split("  TARGET ").next());
+        let words: Vec<&str> =
+            kinds.unwrap().split(|char: char| char != '-' && !char.is_alphanumeric()).collect();
+        FaultKind::ALL.iter().map(|kind| kind.name()).filter(|name| !words.contains(name)).collect()
+    };
+    assert_eq!(missing(&help), [""; 0], "{help}");
+    assert_eq!(missing(&help.replace("punch", "")), ["punch"], "a kind that is left out is found");
 }

@@ -3,8 +3,7 @@
 //! ```text
 //! KIND[:TARGET][@WHEN][ every DUR][ for DUR]      several: separated by ; or ,
 //!
-//! KIND     kill stop hang segv abort exit oom leak scribble flood forge feign hold
-//!          forge-header jam lose; of a venue: slow disconnect reject mute garble
+//! KIND     a name of FaultKind
 //! TARGET   strategy-N | any | engine | launcher | gateway-N | venue-N | exchange-N    [any]
 //! WHEN     2s                at a time after the start    [a tenth of the window, at least 100ms]
 //!          order:N           at the strategy's order N, from 0

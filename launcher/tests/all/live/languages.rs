@@ -76,7 +76,10 @@ impl Java {
 fn rust() -> Option<String> {
     let path = libraries().join("../examples/strategy");
     if age(&path) < age(&libraries().join("libbulkhead.so")) {
-        skip(&format!("{} is old or not there: cargo build -p bindings --example strategy", path.display()));
+        skip(&format!(
+            "{} is old or not there: cargo build -p launcher -p bindings --example strategy",
+            path.display()
+        ));
         return None;
     }
     Some(format!("exec:{}", path.display()))

@@ -7,7 +7,11 @@ use std::fs;
 
 const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
 
-/// Counts the runs of the first release: contained, late, not contained; by level and technique.
+/// The techniques with rings that several strategies write.
+const SHARED: [&str; 4] = ["array-queue", "linked", "channel", "pipe"];
+
+/// Counts the runs of the first release: contained, late, not contained; by level and technique. A
+/// flood in a shared ring counts as not contained, because a run with one is not valid any more.
 fn counted() -> BTreeMap<(String, String), [u64; 3]> {
     let mut answers = BTreeMap::new();
     // A repeated run replaces the one it repeats.
@@ -21,8 +25,10 @@ fn counted() -> BTreeMap<(String, String), [u64; 3]> {
         }
     }
     let mut counts = BTreeMap::new();
-    for ((isolation, technique, _), answer) in &answers {
-        let which = ["yes", "waited", "no"].iter().position(|word| word == answer).expect("a known answer");
+    for ((isolation, technique, fault), answer) in &answers {
+        let is_shared_flood = fault == "flood" && SHARED.contains(&technique.as_str());
+        let answer = if is_shared_flood { "no" } else { answer };
+        let which = ["yes", "waited", "no"].iter().position(|word| *word == answer).expect("a known answer");
         counts.entry((isolation.clone(), technique.clone())).or_insert([0; 3])[which] += 1;
     }
     counts
@@ -50,9 +56,9 @@ fn containment_counts_are_those_of_the_saved_runs() {
     let processes = counts.iter().filter(|((level, _), _)| level == "process");
     assert_eq!(
         processes.fold([0; 2], |[yes, all], (_, row)| [yes + row[0], all + row.iter().sum::<u64>()]),
-        [62, 68]
+        [58, 68]
     );
-    for words in ["12 of 12 kinds of faults at `process`", "62 of 68", "0 of 12, 0 of 68"] {
+    for words in ["12 of 12 kinds of faults at `process`", "58 of 68", "0 of 12, 0 of 68"] {
         assert!(readme.contains(words), "the README does not say: {words}");
     }
 }

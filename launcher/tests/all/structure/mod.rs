@@ -1,11 +1,13 @@
 //! The structure of the source itself: modules without cycles, `unsafe` in two crates and two
 //! files, files of one idea, links that lead somewhere. Each check must also find its broken tree.
 
+mod features;
 mod figures;
 mod language;
 mod links;
 mod messages;
 mod modules;
+mod named;
 mod snippets;
 
 use std::fs;
