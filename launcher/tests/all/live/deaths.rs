@@ -5,6 +5,9 @@ use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, concurrently, ended, family, number,
     output, proc, segments, signal, skip, wait_until,
 };
+use launcher::shm::memory::{SHM_DIR, lock::lock_shared};
+use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -92,9 +95,14 @@ fn next_start_removes_segments_of_killed_reaper() {
     // A launcher that sees its reaper die starts another one.
     signal(pid, "STOP");
     signal(running.process("reaper"), "KILL");
+    // Starts of other tests leave the run alone while its control segment is locked.
+    let control = segments(pid).into_iter().find(|name| name.ends_with(".control")).unwrap();
+    let held = File::open(Path::new(SHM_DIR).join(control)).unwrap();
+    lock_shared(&held).unwrap();
     running.kill();
     wait_until("its children are gone", || family(pid).is_empty());
     assert!(!segments(pid).is_empty(), "nobody was left to remove them");
+    drop(held);
     output("clean").succeeds();
     assert_nothing_left(pid);
 }
