@@ -8,7 +8,7 @@ use analysis::stats::RunOutline;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use shm::ring::Step;
 
-/// Two strategies with 100 orders each over 4 ms.
+/// Two strategies with 200 orders each over 4 ms.
 fn fixture() -> Fixture {
     Fixture::new(Shape { orders: 200, period: 20_000, delay: 100_000, ..Shape::PLAIN })
 }
@@ -50,12 +50,12 @@ fn signal_without_victim_is_named_with_reason() {
 #[test]
 fn order_that_was_never_sent_is_named() {
     for kind in [FaultKind::Kill, FaultKind::Flood] {
-        says(fixture(), at_order(kind, 5_000), None, &["it waits for order 5,000", "sent 100"]);
-        says(fixture(), at_order(kind, 101), None, &["it waits for order 101"]);
+        says(fixture(), at_order(kind, 5_000), None, &["it waits for order 5,000", "sent 200"]);
+        says(fixture(), at_order(kind, 201), None, &["it waits for order 201"]);
     }
     // The order of a flood is not sent itself; who should have died at its last order is alive.
-    assert!(unfired(fixture(), &[(at_order(FaultKind::Flood, 100), None)]).is_empty());
-    says(fixture(), at_order(FaultKind::Hang, 100), None, &["it waits for order 100"]);
+    assert!(unfired(fixture(), &[(at_order(FaultKind::Flood, 200), None)]).is_empty());
+    says(fixture(), at_order(FaultKind::Hang, 200), None, &["it waits for order 200"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn strategy_that_finished_or_died_before_is_named() {
     assert!(unfired(died(), &[(fault(FaultKind::Hang, VICTIM, 900_000), None)]).is_empty());
     let late = fault(FaultKind::Hang, VICTIM, 1_800_000);
     says(died(), late, None, &["strategy-1 had died before (signal 9 (SIGKILL))"]);
-    says(died(), at_order(FaultKind::Exit, 90), None, &["had died before"]);
+    says(died(), at_order(FaultKind::Exit, 190), None, &["had died before"]);
 }
 
 #[test]

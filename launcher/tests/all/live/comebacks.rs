@@ -112,7 +112,7 @@ fn orders_answered_once_despite_repeated_engine_kills() {
 fn market_data_goes_on_behind_a_death() {
     let launcher = Launcher::new();
     let running = launcher.start(&format!(
-        "{BASE} --strategies 3 --strategy player,maker,taker --orders 180k --window 18s --journal process \
+        "{BASE} --strategies 3 --strategy player,maker,taker --orders 60k --window 60s --journal process \
          --liveness 10s"
     ));
     let await_exchange = |killed: &[u32]| {
