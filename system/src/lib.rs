@@ -3,11 +3,13 @@
 //! venues and plans.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe
-//! wrapper, code between fork and exec, and a counting allocator ([`alloc`]). Atomics and shared
+//! wrapper, code between fork and exec, an entry that runs before `main` ([`before_main!`]), and a
+//! counting allocator ([`alloc`]). Atomics and shared
 //! memory are in the crate `shm`.
 
 #[cfg(not(loom))]
 pub mod alloc;
+mod before_main;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]

@@ -38,6 +38,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         valid: true,
         fit_for_latency: true,
         reasons: Vec::new(),
+        unfired_faults: Vec::new(),
         offered_per_s: Some(20_000.0),
         achieved_per_s: Some(19_990.0),
         utilization: Some(0.1),

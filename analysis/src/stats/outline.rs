@@ -47,6 +47,9 @@ pub struct RunOutline {
     pub fit_for_latency: bool,
     /// Reasons against quoting the latencies.
     pub reasons: Vec<String>,
+    /// Planned faults that were never injected, with the reason. One line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfired_faults: Vec<String>,
     /// Offered rate: orders per second in the schedule.
     pub offered_per_s: Option<f64>,
     /// Achieved rate: orders sent per second.
@@ -125,6 +128,7 @@ impl RunOutline {
             valid: summary.valid,
             fit_for_latency: summary.fit_for_latency,
             reasons: summary.reasons.clone(),
+            unfired_faults: summary.unfired_faults.clone(),
             offered_per_s: summary.rate.offered_per_s,
             achieved_per_s: summary.rate.achieved_per_s,
             utilization: summary.orchestrator_utilization,

@@ -321,7 +321,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
-        notes: merged.notes.iter().chain(&unstruck).chain(&dependence).cloned().collect(),
+        notes: merged.notes.iter().chain(&dependence).cloned().collect(),
         unfired_faults: unstruck,
         technique: plan.technique,
         isolation: plan.isolation,

@@ -33,6 +33,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(outcome(summary));
     reasons.extend(invalid(summary));
     reasons.extend(lost(summary));
+    reasons.extend(unfired_faults(summary));
     reasons.extend(deaths(summary));
     reasons.extend(stayed_down(summary));
     reasons.extend(role_restarts(summary));
@@ -89,6 +90,12 @@ fn lost(summary: &Summary) -> Option<String> {
     (!valid && summary.violations.is_empty()).then(|| {
         format!("invalid: {} orders were lost, and no incident explains all of them: what came back is not the whole", count(lost))
     })
+}
+
+/// Faults that were asked for and never injected, up to a maximum.
+fn unfired_faults(summary: &Summary) -> Vec<String> {
+    let said = |why: &String| format!("{why}: give it an earlier time or order, or let the run last longer");
+    first_named(summary.unfired_faults.iter().map(said).collect(), "faults never fired: see summary.json")
 }
 
 fn deaths(summary: &Summary) -> Option<String> {

@@ -175,6 +175,8 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "idle")) while (bh_poll(NULL, 0, 1000000) >= 0) {}
     if (!strcmp(what, "hang"))
         for (volatile int i = 0;; i++) {}
+    if (!strcmp(what, "spins"))
+        for (;;) bh_heartbeat();
     if (!strcmp(what, "abort")) abort();
     if (!strcmp(what, "stop")) kill(0, SIGSTOP);
     if (!strcmp(what, "segv")) raise(SIGSEGV);

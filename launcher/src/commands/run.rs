@@ -3,12 +3,13 @@
 use super::report::show;
 use crate::config::{RunCommand, Slower};
 use crate::experiments::compare;
+use crate::experiments::publish::{report_unfired, worse};
 use crate::host::Machine;
 use crate::output::{self, complain};
 use crate::planner::{self, Resolved};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::{Prepared, prepare};
-use crate::runtime::run::{self, FinishedRun, Presentation};
+use crate::runtime::run::{self, FinishedRun, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::shelf;
 use analysis::document::Document;
@@ -22,7 +23,7 @@ use std::time::{Duration, SystemTime};
 
 /// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
-    let RunCommand { run: flags, remote, strict_faults, dry_run, quiet, baseline, fail_if_slower } = command;
+    let RunCommand { run: flags, remote, dry_run, quiet, baseline, fail_if_slower, .. } = command;
     let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
@@ -36,6 +37,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         weaker_sandbox: flags.common.allow_weaker_sandbox,
         start_timeout: Duration::from_nanos(flags.common.start_timeout.0),
         signals: &signals,
+        interruption: Interruption::Drain,
     };
     let mut code = ExitCode::SUCCESS;
     // Several summaries form one document as well: a list.
@@ -56,11 +58,8 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         if !flags.common.json && !quiet {
             writeln!(output::stdout(), "Saved in {}", finished.folder.display())?;
         }
-        code = exit_code(&finished);
-        if *strict_faults && !finished.summary.unfired_faults.is_empty() {
-            complain("error: --strict-faults: a fault never fired");
-            code = ExitCode::FAILURE;
-        }
+        code = worse(code, exit_code(&finished));
+        code = worse(code, report_unfired(&finished.summary.unfired_faults, flags.common.allow_unfired));
         if let RunOutcome::Failed { process, pid, what } = &finished.outcome {
             complain(&format!("error: {process} (pid {pid}): {what}"));
         }

@@ -18,6 +18,9 @@ pub struct Common {
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
+    /// Exit with code 0 even if a fault never fired
+    #[arg(long, help_heading = "Containment")]
+    pub allow_unfired: bool,
     /// Wait this long for the processes to become ready
     #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
     pub start_timeout: Nanos,
@@ -32,8 +35,8 @@ pub struct RunCommand {
     /// Accept strategies from another host at NAME@HOST:PORT (see docs/src/remote.md)
     #[arg(long, value_name = "NAME@HOST:PORT", help_heading = "Layout")]
     pub remote: Vec<String>,
-    /// Exit with code 1 if a fault never fired
-    #[arg(long, help_heading = "Containment")]
+    /// The default: a fault that never fired is exit code 1. Accepted for older scripts
+    #[arg(long, hide = true, conflicts_with = "allow_unfired")]
     pub strict_faults: bool,
     /// Print the plan and start nothing
     #[arg(long, help_heading = "Run")]

@@ -1,13 +1,13 @@
 //! Makes the runs of an experiment with real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
-use super::progress::SweepProgress;
+use super::progress::{Pace, SweepProgress};
 use super::search::search;
 use crate::config::Settings;
 use crate::host::Machine;
 use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::run::{self, Interrupted, Presentation};
+use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use analysis::document::Document;
 use analysis::experiment::{SweepRecord, SweepState};
@@ -50,11 +50,17 @@ pub(super) fn total_runs(record: &SweepRecord) -> usize {
     record.points.len() * each as usize
 }
 
-fn estimate(record: &SweepRecord, machine: &Machine) -> Option<String> {
-    let (missing, time) = expected_time(record, machine)?;
+/// Returns the announcement of the missing runs; `None` for those that take a moment. Runs that are
+/// made in addition to earlier ones of the experiment, of which the pace is known, are always
+/// announced.
+fn announcement(record: &SweepRecord, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
     let at_most = if record.search.is_some() { "at most " } else { "" };
-    (time > MIN_ANNOUNCED).then(|| {
-        format!("{at_most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+    let more = if is_more { " more, for those that dropped out" } else { "" };
+    (is_more || time > MIN_ANNOUNCED).then(|| {
+        format!(
+            "{at_most}{missing} runs{more}, about {}; Ctrl-C keeps what was measured",
+            HumanDuration(time)
+        )
     })
 }
 
@@ -69,6 +75,7 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
         weaker_sandbox: record.weaker_sandbox,
         start_timeout: Duration::from_nanos(record.start_timeout_ns),
         signals: &signals,
+        interruption: Interruption::Discard,
     };
     work(&mut |settings: &Settings| -> Result<MeasuredRun> {
         // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
@@ -77,16 +84,35 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
+/// Makes the missing runs of an experiment, and shows their progress unless `quiet`.
 pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
-    let mut bar = SweepProgress::new(!quiet, total_runs(record));
-    if let Some(estimate) = estimate(record, &crate::host::machine()).filter(|_| !quiet) {
-        bar.print_line(&estimate);
+    measure_more(record, folder, quiet, &mut Pace::default())
+}
+
+/// Makes the missing runs of an experiment as [`measure_missing`] does. `pace` is that of its
+/// earlier runs, and of all afterwards.
+pub fn measure_more(
+    record: &mut SweepRecord,
+    folder: &Path,
+    quiet: bool,
+    pace: &mut Pace,
+) -> Result<MeasureEnd> {
+    let expected = expected_time(record, &crate::host::machine());
+    let measured = expected.and_then(|(missing, _)| Some((missing, pace.time_for(missing)?)));
+    let (is_more, expected) = (measured.is_some(), measured.or(expected));
+    let announced = expected.map_or(Duration::ZERO, |(_, time)| time);
+    let bar = SweepProgress::new(!quiet, total_runs(record));
+    let mut bar = if quiet { bar } else { bar.correcting(*pace, announced) };
+    let said = expected.and_then(|expected| announcement(record, expected, is_more));
+    if let Some(said) = said.filter(|_| !quiet) {
+        bar.print_line(&said);
     }
     let ended = with_maker(&record.clone(), |make| match record.search {
         Some(_) => search(record, folder, make, &mut bar, !quiet),
         None => measure(record, folder, make, &mut bar),
     });
     bar.clear();
+    *pace = bar.pace();
     ended
 }
 
@@ -139,4 +165,24 @@ pub(super) fn shorten(record: &mut SweepRecord) {
         point.runs.retain(|run| run.repeat < record.repeats);
     }
     record.state = SweepState::Complete;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Common;
+    use crate::experiments::flags::SweepRequest;
+    use crate::experiments::record::new_record;
+
+    #[test]
+    fn short_experiments_announce_added_runs_only() {
+        let machine = crate::host::fake::plain(2).machine();
+        let record = new_record("compare", &SweepRequest::default(), 1, machine, &Common::default());
+        let said = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
+        assert_eq!(said(8, false), None);
+        assert!(said(48, false).is_some_and(|said| said.starts_with("4 runs, about 48 seconds")));
+        assert!(
+            said(8, true).is_some_and(|said| said.starts_with("4 runs more, for those that dropped out"))
+        );
+    }
 }

@@ -31,7 +31,7 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
-use crate::config::UsageError;
+use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use crate::shelf;
 use analysis::document::Document;
@@ -46,9 +46,9 @@ use publish::{PublishableReport, publish};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-fn measure_and_publish(mut record: SweepRecord, folder: &Path, json: bool) -> Result<ExitCode> {
-    let ended = measure_missing(&mut record, folder, json)?;
-    publish(&record, folder, &report_of(&record, folder, ended)?, json, ended)
+fn measure_and_publish(mut record: SweepRecord, folder: &Path, common: &Common) -> Result<ExitCode> {
+    let ended = measure_missing(&mut record, folder, common.json)?;
+    publish(&record, folder, &report_of(&record, folder, ended)?, common, ended)
 }
 
 /// The flags of a command that makes runs.
@@ -68,7 +68,7 @@ fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<P
     match (record.kind.as_str(), ended) {
         ("bill", MeasureEnd::Complete) => bill::report(record, None),
         ("compare", _) if record.points.iter().all(|point| !point.runs.is_empty()) => compare::report(record),
-        ("contain", _) => contain::report(record, folder),
+        ("contain", _) => contain::report(record, folder, ended),
         _ => PublishableReport::new(sweeps::report(record), record),
     }
 }

@@ -18,31 +18,85 @@ pub(super) fn progress_line(wanted: bool, total: Option<u64>, template: &str) ->
     bar
 }
 
+/// The runs of an experiment that this launcher has made, and the time that they took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    runs: u32,
+    time: Duration,
+}
+
+impl Pace {
+    fn record(&mut self, time: Duration) {
+        self.runs = self.runs.saturating_add(1);
+        self.time = self.time.saturating_add(time);
+    }
+
+    /// Returns the time that this many runs will take; `None` before the first run.
+    pub fn time_for(&self, runs: u32) -> Option<Duration> {
+        let each = self.time.checked_div(self.runs)?;
+        Some(each.saturating_mul(runs))
+    }
+}
+
+/// An experiment whose expected time changes by less is not announced again.
+const MIN_CORRECTION: Duration = Duration::from_secs(10);
+
+/// Returns `true` if an announced time is so wrong that it is announced again: by more than a
+/// quarter, and by more than [`MIN_CORRECTION`].
+fn needs_correction(announced: Duration, expected: Duration) -> bool {
+    let (less, more) = (announced.min(expected), announced.max(expected));
+    more - less > MIN_CORRECTION && more > less.saturating_add(less / 4)
+}
+
 pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
-    measured: u32,
+    run_began: Instant,
+    /// Time from the begin to the end, as it was announced last; `None`: nothing is announced.
+    announced: Option<Duration>,
+    pace: Pace,
 }
 
 impl SweepProgress {
     pub fn new(wanted: bool, total: usize) -> Self {
         let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
-        Self { bar, began: Instant::now(), measured: 0 }
+        let now = Instant::now();
+        Self { bar, began: now, run_began: now, announced: None, pace: Pace::default() }
     }
 
-    /// Shows that a run begins; `left` runs are still to be made, this one included.
-    pub fn begin(&self, name: &str, done: usize, left: usize) {
+    /// Continues with the pace of the experiment's earlier runs, and corrects the announced time
+    /// where that turns out wrong.
+    #[must_use]
+    pub fn correcting(self, pace: Pace, announced: Duration) -> Self {
+        Self { announced: Some(announced), pace, ..self }
+    }
+
+    /// Shows that a run begins; `left` runs are still to be made, this one included. Announces the
+    /// time that is left if the last announcement has turned out wrong.
+    pub fn begin(&mut self, name: &str, done: usize, left: usize) {
+        self.run_began = Instant::now();
         self.bar.set_position(done as u64);
-        let time = match self.measured {
-            0 => "time left unknown yet".into(),
-            measured => format!("{} left", HumanDuration(self.began.elapsed() / measured * left as u32)),
-        };
-        self.bar.set_prefix(time);
+        let time_left = self.pace.time_for(left as u32);
+        let shown = time_left.map(|time| format!("{} left", HumanDuration(time)));
+        self.bar.set_prefix(shown.unwrap_or_else(|| "time left unknown yet".into()));
         self.bar.set_message(single_line(name));
+        let (Some(time_left), Some(announced)) = (time_left, self.announced) else { return };
+        let elapsed = self.began.elapsed();
+        if needs_correction(announced, elapsed + time_left) {
+            self.announced = Some(elapsed + time_left);
+            let [elapsed, time_left] = [elapsed, time_left].map(HumanDuration);
+            self.print_line(&format!(
+                "{done} runs are done after {elapsed}: about {time_left} left for {left}"
+            ));
+        }
     }
 
     pub fn end(&mut self) {
-        self.measured += 1;
+        self.pace.record(self.run_began.elapsed());
+    }
+
+    pub const fn pace(&self) -> Pace {
+        self.pace
     }
 
     /// Prints a permanent line above the progress line.
@@ -56,5 +110,30 @@ impl SweepProgress {
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn time_left_follows_measured_runs() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.time_for(16), None, "nothing was measured");
+        [s(2), s(4), s(30)].into_iter().for_each(|time| pace.record(time));
+        assert_eq!((pace.time_for(16), pace.time_for(0)), (Some(s(192)), Some(s(0))));
+    }
+
+    #[test]
+    fn only_wrong_announcements_are_corrected() {
+        assert!(needs_correction(s(48), s(230)), "16 runs that were announced as three seconds each");
+        assert!(needs_correction(s(230), s(48)) && needs_correction(s(0), s(11)));
+        assert!(!needs_correction(s(48), s(59)), "by less than a quarter");
+        assert!(!needs_correction(s(4), s(13)), "by less than ten seconds");
     }
 }

@@ -1,9 +1,10 @@
 //! Prints and saves the report of an experiment.
 
 use super::measure::MeasureEnd;
+use crate::config::Common;
 use crate::output::complain;
 use analysis::document::{Document, write_atomically};
-use analysis::experiment::{ExperimentReport, SweepRecord, sweep::runs_csv};
+use analysis::experiment::{ExperimentReport, RunEntry, SweepRecord, sweep::runs_csv};
 use analysis::html;
 use anyhow::Result;
 use std::io::Write;
@@ -50,11 +51,11 @@ pub fn publish(
     record: &SweepRecord,
     folder: &Path,
     shown: &PublishableReport,
-    json: bool,
+    common: &Common,
     ended: MeasureEnd,
 ) -> Result<ExitCode> {
     write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
-    shown.publish(folder, json)?;
+    shown.publish(folder, common.json)?;
     let (kind, program) = (&record.kind, crate::output::program());
     let (made, planned) = (record.runs().count(), record.planned_runs());
     let resume = format!("{program} sweep --resume {} finishes the {kind}", folder.display());
@@ -64,7 +65,31 @@ pub fn publish(
         format!("{}: {why}", run.folder)
     });
     let interrupted = format!("{made} of {planned} runs of the {kind} are made; {resume}");
-    Ok(exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made))
+    let code = exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made);
+    let unfired = |run: &RunEntry| {
+        let said = |why: &String| format!("{}: {why}", run.folder);
+        run.outline.unfired_faults.iter().map(said).collect::<Vec<_>>()
+    };
+    let unfired: Vec<String> = record.runs().flat_map(unfired).collect();
+    Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))
+}
+
+/// Complains about the faults that were asked for and never fired. Returns the exit code that they
+/// cause: failure, unless they are `allowed`.
+pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
+    let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
+    let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+    if allowed {
+        complain(&format!("note: {first}{more}"));
+        return ExitCode::SUCCESS;
+    }
+    complain(&format!("error: {first}{more}; --allow-unfired accepts it"));
+    ExitCode::FAILURE
+}
+
+/// Returns the first of two exit codes, unless it is that of success.
+pub fn worse(first: ExitCode, second: ExitCode) -> ExitCode {
+    if first == ExitCode::SUCCESS { second } else { first }
 }
 
 /// Returns the exit code of an experiment with `made` runs: interrupted, a run failed, or all is

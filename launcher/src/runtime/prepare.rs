@@ -36,6 +36,26 @@ pub struct Presentation<'a> {
     /// Maximum time for the processes to become ready.
     pub start_timeout: Duration,
     pub signals: &'a Signals,
+    pub interruption: Interruption,
+}
+
+/// What the first termination signal does to a run. A second one always ends it at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// No more orders are sent, the open ones are waited for, and the run is evaluated.
+    Drain,
+    /// The run ends at once and is discarded: an experiment repeats what was interrupted.
+    Discard,
+}
+
+impl Interruption {
+    /// Returns the number of termination signals that end a run at once.
+    pub const fn max_signals(self) -> usize {
+        match self {
+            Self::Drain => 2,
+            Self::Discard => 1,
+        }
+    }
 }
 
 pub struct Prepared {

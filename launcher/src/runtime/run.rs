@@ -2,7 +2,7 @@
 
 use crate::host::Machine;
 use crate::planner::Resolved;
-pub use crate::runtime::prepare::Presentation;
+pub use crate::runtime::prepare::{Interruption, Presentation};
 use crate::runtime::progress::Progress;
 use crate::runtime::stages::PreparedRun;
 pub use crate::runtime::stages::{FinishedRun, Interrupted};

@@ -30,6 +30,15 @@ pub struct Processes {
     standbys: Standbys,
 }
 
+/// The time that processes get to exit before they are killed.
+#[derive(Clone, Copy, Debug)]
+pub enum ExitTime {
+    /// This long, whatever they wait for.
+    Fixed(Duration),
+    /// This long, and longer while they wait for a core.
+    Extended(Duration),
+}
+
 /// Starts a process of the plan: this executable, or the program that its strategy is. A program's
 /// process id is published before `exec`: it may disable its parent-death signal, and the launcher
 /// may die before it reads the id.
@@ -128,18 +137,23 @@ impl Processes {
         process::reap_orphans(&own);
     }
 
-    /// Gives the run's processes `grace` to exit, then kills and reaps the rest. They get longer
-    /// while they wait for a core.
-    pub fn end_roles(&mut self, grace: Duration) {
+    /// Gives the run's processes time to exit, then kills and reaps the rest.
+    pub fn end_roles(&mut self, time: ExitTime) {
         self.standbys.end();
         let told = Instant::now();
-        let mut grace = ShutdownTimeout::begin(grace, &self.running_pids());
-        while !self.running_pids().is_empty() && !grace.is_over(&self.running_pids()) {
+        let mut timeout = match time {
+            ExitTime::Fixed(length) => ShutdownTimeout::fixed(length),
+            ExitTime::Extended(length) => ShutdownTimeout::begin(length, &self.running_pids()),
+        };
+        while !self.running_pids().is_empty() && !timeout.is_over(&self.running_pids()) {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
             }
         }
-        self.all.iter_mut().for_each(|process| process.end_overdue(told.elapsed()));
+        let after = told.elapsed();
+        // All first: each takes its time to exit.
+        self.all.iter().for_each(Process::kill);
+        self.all.iter_mut().for_each(|process| process.end_overdue(after));
     }
 
     fn running_pids(&self) -> Vec<u32> {

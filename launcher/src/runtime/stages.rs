@@ -17,7 +17,7 @@ use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::folder::{self, RunFolder};
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
-use crate::runtime::prepare::{Prepared, Presentation, check_disk, prepare};
+use crate::runtime::prepare::{Interruption, Prepared, Presentation, check_disk, prepare};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
 use crate::runtime::spawn::Processes;
@@ -46,9 +46,10 @@ pub struct FinishedRun {
     pub summary: Summary,
 }
 
-/// The error that a run was interrupted by Ctrl-C before its first order.
+/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
+/// of it ([`Interruption::Discard`]).
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("interrupted before the start: nothing was measured")]
+#[error("interrupted: nothing was measured")]
 pub struct Interrupted;
 
 /// State that each stage passes to the next.
@@ -150,6 +151,9 @@ impl<'a> ArmedRun<'a> {
                 }
                 RunOutcome::Interrupted | RunOutcome::Complete => Interrupted.into(),
             });
+        }
+        if how.interruption == Interruption::Discard && record.outcome == RunOutcome::Interrupted {
+            return Err(Interrupted.into());
         }
         Ok(EndedRun(self))
     }

@@ -20,13 +20,13 @@ use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
 use crate::runtime::lost_memory;
-use crate::runtime::prepare::Presentation;
+use crate::runtime::prepare::{Interruption, Presentation};
 use crate::runtime::process::Process;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::samples::OpenOrderSamples;
 use crate::runtime::setup::Segments;
 use crate::runtime::signals::Signals;
-use crate::runtime::spawn::Processes;
+use crate::runtime::spawn::{ExitTime, Processes};
 use crate::runtime::stuck::{Liveness, StallWatch};
 use crate::runtime::usage::proportional_memory;
 use analysis::document::Document;
@@ -53,8 +53,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Poll interval while a death is being repaired.
 const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum time for the roles to exit after the stop, and for an interrupted run to drain in
-/// addition to its longest delay.
+/// addition to its longest delay. Extended while they wait for a core.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
+/// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
+const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
+/// Maximum length of the extended drain of an interrupted run, in limits.
+const INTERRUPTED_STRETCH: u64 = 2;
 
 struct Supervisor<'a> {
     plan: &'a Plan,
@@ -68,6 +72,9 @@ struct Supervisor<'a> {
     journal_locks: JournalLockWatch<'a>,
     processes: Processes,
     signals: &'a Signals,
+    interruption: Interruption,
+    /// Number of termination signals so far.
+    interrupts: usize,
     progress: &'a Progress,
     record: &'a mut RunRecord,
     wake_ups: Option<WakeUps>,
@@ -104,6 +111,8 @@ pub fn supervise(
         journal_locks: JournalLockWatch::new(&segments.journal_locks),
         processes,
         signals: how.signals,
+        interruption: how.interruption,
+        interrupts: 0,
         progress,
         record,
         wake_ups: None,
@@ -125,7 +134,11 @@ pub fn supervise(
             .unwrap_or_else(|error| failure("launcher", plan.launcher_pid, format!("{error:#}")));
     }
     segments.control.set_state(RunState::Stop);
-    supervisor.processes.end_roles(SHUTDOWN_GRACE);
+    let exit = match outcome {
+        RunOutcome::Interrupted => ExitTime::Fixed(INTERRUPTED_GRACE),
+        _ => ExitTime::Extended(SHUTDOWN_GRACE),
+    };
+    supervisor.processes.end_roles(exit);
     supervisor.containment.record_end(&supervisor.processes, &plan.clock);
     let outcome = supervisor.check_exits(outcome);
     let Supervisor { processes, containment, record, strikes, wake_ups, disk_waits, .. } = supervisor;
@@ -171,9 +184,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Sleeps for `longest` at most, then checks for failures.
+    /// Sleeps for `longest` at most, then checks for failures and for a signal that ends the run.
     fn poll_within(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
         let found = self.poll(longest)?;
+        self.interrupts = self.interrupts.saturating_add(self.signals.take_requests());
+        let is_ended = self.interrupts >= self.interruption.max_signals();
+        let found = found.or(is_ended.then_some(RunOutcome::Interrupted));
         let taken = self.check_memory();
         // Lost memory reads as zeros: no strategy is blamed for that.
         Ok(if lost_memory::was_hit(self.segments) { taken.or(found) } else { found.or(taken) })
@@ -262,14 +278,10 @@ impl Supervisor<'_> {
                 }
                 self.progress.at(sent - open.min(sent));
             }
-            match self.signals.take_requests() {
-                0 => {}
-                1 if drain.is_none() => {
-                    self.segments.control.set_state(RunState::Drain);
-                    let deadline = self.deadline(max_delay + SHUTDOWN_GRACE);
-                    drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
-                }
-                _ => return Ok(RunOutcome::Interrupted),
+            if self.interrupts > 0 && drain.is_none() {
+                self.segments.control.set_state(RunState::Drain);
+                let deadline = self.deadline(max_delay + SHUTDOWN_GRACE).stretched_to(INTERRUPTED_STRETCH);
+                drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
             }
             if let Some(quiet) = &mut closing
                 && self.is_trading_over(quiet, sent)

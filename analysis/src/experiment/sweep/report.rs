@@ -94,6 +94,15 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     if unsound > 0 && !sweep.keeps_failures {
         notes.push(format!("{unsound} runs are incomplete or invalid and in no figure"));
     }
+    let unfired = sweep.runs().filter_map(|run| Some((run, run.outline.unfired_faults.first()?)));
+    let unfired: Vec<_> = unfired.collect();
+    if let Some((run, why)) = unfired.first() {
+        notes.push(format!(
+            "in {} of {all} runs a fault never fired, first in {}: {why}",
+            unfired.len(),
+            run.folder
+        ));
+    }
     notes
 }
 

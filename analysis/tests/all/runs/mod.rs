@@ -18,6 +18,7 @@ mod pauses;
 mod quarantine;
 mod reporting;
 mod shifted_stamps;
+mod unfired;
 mod venue_report_defects;
 mod venues;
 mod verdicts;

@@ -47,7 +47,6 @@ pub struct BillFlags {
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
-    let json = flags.common.json;
     let (mut record, folder) = match &flags.folder {
         Some(folder) => {
             if let Some((key, _)) = flags.swept.0.first() {
@@ -57,16 +56,16 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
             }
             let record = record::read(folder)?;
             let shown = report(&record, containments.as_ref())?;
-            return publish(&record, folder, &shown, json, MeasureEnd::Complete);
+            return publish(&record, folder, &shown, &flags.common, MeasureEnd::Complete);
         }
         None => flags.begin()?,
     };
-    let ended = measure_missing(&mut record, &folder, json)?;
+    let ended = measure_missing(&mut record, &folder, flags.common.json)?;
     let shown = match ended {
         MeasureEnd::Complete => report(&record, containments.as_ref())?,
         MeasureEnd::Interrupted => report_of(&record, &folder, ended)?,
     };
-    publish(&record, &folder, &shown, json, ended)
+    publish(&record, &folder, &shown, &flags.common, ended)
 }
 
 impl Experiment for BillFlags {

@@ -9,9 +9,10 @@ mod load;
 mod selector;
 
 use super::flags::SweepRequest;
-use super::launch::measure_missing;
+use super::launch::measure_more;
 use super::measure::MeasureEnd;
 use super::points::{Candidate, lay_out_sides};
+use super::progress::Pace;
 use super::publish::{PublishableReport, publish};
 use super::record::{new_record, read};
 use super::{Experiment, usage};
@@ -65,9 +66,11 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(_), Some(_)) => {
             let (mut record, folder) = flags.begin()?;
-            let ended = measure_pairs(&mut record, |record| measure_missing(record, &folder, json))?;
+            let mut pace = Pace::default();
+            let ended = measure_pairs(&mut record, |record| measure_more(record, &folder, json, &mut pace))?;
             record.save(&folder)?;
-            code = publish(&record, &folder, &super::report_of(&record, &folder, ended)?, json, ended)?;
+            let shown = super::report_of(&record, &folder, ended)?;
+            code = publish(&record, &folder, &shown, &flags.run.common, ended)?;
             if ended == MeasureEnd::Interrupted {
                 return Ok(code);
             }
@@ -77,7 +80,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let Some(record) = read(one).ok().filter(|record| record.kind == "compare") else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };
-            code = publish(&record, one, &report(&record)?, json, MeasureEnd::Complete)?;
+            code = publish(&record, one, &report(&record)?, &flags.run.common, MeasureEnd::Complete)?;
             of_record(&record)?
         }
         ([one], Some(a), Some(b)) => {

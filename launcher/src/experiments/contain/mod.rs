@@ -11,6 +11,7 @@ mod matrix;
 mod rows;
 
 use super::flags::{SweepRequest, SweptSettings};
+use super::measure::MeasureEnd;
 use super::points::new_point;
 use super::publish::PublishableReport;
 use super::record::{new_record, set_base};
@@ -42,7 +43,7 @@ pub struct ContainFlags {
 /// Runs every combination of fault, technique and isolation level that the flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     let (record, folder) = flags.begin()?;
-    measure_and_publish(record, &folder, flags.common.json)
+    measure_and_publish(record, &folder, &flags.common)
 }
 
 /// What to try, and the settings that all runs share.
@@ -96,19 +97,20 @@ impl Experiment for ContainFlags {
     }
 }
 
-/// Returns the report of a containment matrix, with the cost of crash protection, measured now.
-pub(super) fn report(record: &SweepRecord, folder: &Path) -> Result<PublishableReport> {
-    let cost = cost::measure();
+/// Returns the report of a containment matrix. That of a complete one has the cost of crash
+/// protection, measured now.
+pub(super) fn report(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
+    let cost = (ended == MeasureEnd::Complete).then(cost::measure);
     let mut all = Containments {
         machine: record.machine.cpu_model.clone(),
         rows: Vec::new(),
         venues: Vec::new(),
         roles: Vec::new(),
-        cost: Some(cost),
+        cost,
         conditions: sweep::condition_line(record),
         notes: sweep::notes(record),
     };
-    all.notes.push(cost.note());
+    all.notes.extend(cost.map(|cost| cost.note()));
     for point in &record.points {
         let case = case_of(&Settings::from_texts(&point.settings)?)
             .with_context(|| format!("{}: no case of a containment table", point.name))?;

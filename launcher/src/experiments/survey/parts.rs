@@ -13,7 +13,7 @@ use crate::experiments::{Experiment, report_of};
 use crate::host::Machine;
 use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::run::{self, Presentation};
+use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::document::Document;
 use analysis::experiment::{Bill, Comparisons, Containments, Recovery};
 use analysis::html;
@@ -116,11 +116,12 @@ impl SurveyRun {
                 weaker_sandbox: false,
                 start_timeout: Duration::from_secs(10),
                 signals: &self.signals,
+                interruption: Interruption::Discard,
             };
-            let finished = run::run(&planner::resolve(&settings, &self.machine)?, &self.machine, &how)?;
-            if finished.outcome == RunOutcome::Interrupted {
-                break;
-            }
+            let finished = match run::run(&planner::resolve(&settings, &self.machine)?, &self.machine, &how) {
+                Err(error) if error.is::<Interrupted>() => break,
+                finished => finished?,
+            };
             discard_logs(&finished.folder);
             self.survey.recovery.push(recovery(role, &finished.summary));
         }

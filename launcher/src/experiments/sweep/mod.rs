@@ -80,7 +80,7 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
             create(record)?
         }
     };
-    measure_and_publish(record, &folder, flags.common.json)
+    measure_and_publish(record, &folder, &flags.common)
 }
 
 /// Prints the runs that a sweep would make, in their order, and how long they would take.

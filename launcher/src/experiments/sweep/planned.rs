@@ -10,7 +10,7 @@
 //! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, first_given_flag};
-use crate::config::{CONFIG_FILE, Settings};
+use crate::config::{CONFIG_FILE, Common, Settings};
 use crate::experiments::launch::with_maker;
 use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs};
 use crate::experiments::order::{OrderedRun, order};
@@ -97,7 +97,7 @@ pub(super) fn planned(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
             let planned = PlannedSweep::read(folder)?;
             with_maker(&planned.sweep, |make| planned.make(chosen, make))
         }
-        (_, _, true) => PlannedSweep::read(folder)?.join(flags.common.json),
+        (_, _, true) => PlannedSweep::read(folder)?.join(&flags.common),
         _ => usage(format!("{}: say what to do with it: --plan, --run K or --join", folder.display())),
     }
 }
@@ -297,7 +297,7 @@ impl PlannedSweep {
         Ok((record, missing))
     }
 
-    fn join(&self, json: bool) -> Result<ExitCode> {
+    fn join(&self, common: &Common) -> Result<ExitCode> {
         let (mut record, missing) = self.gather()?;
         let first = record.runs().next().map(|run| self.folder.join(&run.folder));
         if let Some(place) = first {
@@ -305,7 +305,7 @@ impl PlannedSweep {
         }
         record.save(&self.folder)?;
         let shown = report_of(&record, &self.folder, MeasureEnd::Complete)?;
-        let code = publish(&record, &self.folder, &shown, json, MeasureEnd::Complete)?;
+        let code = publish(&record, &self.folder, &shown, common, MeasureEnd::Complete)?;
         if missing.is_empty() {
             // Remains of killed launchers. A run that is still in progress is discarded.
             let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));

@@ -23,6 +23,11 @@ impl ShutdownTimeout {
         Self::with_accounts(length, accounts(pids))
     }
 
+    /// Begins a timeout that nothing extends: it is over after `length`.
+    pub fn fixed(length: Duration) -> Self {
+        Self::with_accounts(length, Vec::new())
+    }
+
     fn with_accounts(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         let deadline = Deadline::within(length, 0);
         Self { begun: Instant::now(), length, deadline, excused_ns: 0, accounts }
@@ -79,6 +84,13 @@ mod tests {
         assert_eq!(over(|now| account(true, now / 10)), Some(121), "six graces");
         let freed = |now: u64| if now < 3000 { account(true, 0) } else { account(true, now) };
         assert_eq!(over(freed), Some(42), "it has had its core since");
+        let mut fixed = ShutdownTimeout::fixed(Duration::from_secs(2));
+        let starved = || vec![(7, account(true, 0))];
+        assert_eq!(
+            (1..1000).find(|at| fixed.is_over_at(at * 100 * MS, starved)),
+            Some(21),
+            "nothing extends it"
+        );
     }
 
     #[test]

@@ -31,11 +31,12 @@ impl Supervisor<'_> {
         Deadline::within(limit, self.now_ns())
     }
 
-    /// Returns `true` if the wait for the last reports is over.
+    /// Returns `true` if a bounded wait is over. Nothing extends one in an interrupted run.
     pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
         let now = self.now_ns();
         deadline.mark_awake(now);
-        deadline.is_over(now, self.ns(self.liveness.last_starved()))
+        let starved = if self.interrupts > 0 { 0 } else { self.ns(self.liveness.last_starved()) };
+        deadline.is_over(now, starved)
     }
 
     /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine

@@ -35,7 +35,7 @@ impl Supervisor<'_> {
             self.note_ready_processes();
             let late = (0..self.plan.threads.len()).find(|thread| self.state(*thread) < ThreadState::Ready);
             let Some(late) = late else { return Ok(RunOutcome::Complete) };
-            if self.signals.take_requests() > 0 {
+            if self.interrupts > 0 {
                 return Ok(RunOutcome::Interrupted);
             }
             if self.is_wait_over(&mut deadline) {

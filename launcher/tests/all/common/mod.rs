@@ -1,6 +1,8 @@
 //! The real launcher with real processes, for all integration tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+mod own_shm;
+
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 use std::io::{Read, Write as _};

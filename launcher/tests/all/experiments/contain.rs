@@ -1,12 +1,16 @@
 //! `launcher contain`: the matrix in a small form, with real runs.
 
-use crate::common::{entries, list, number, output, string};
+use crate::common::{CommandResult, entries, list, number, output, string};
 use serde_json::Value;
+
+fn contained(flags: &str) -> (CommandResult, tempfile::TempDir) {
+    let out = tempfile::tempdir().unwrap();
+    (output(&format!("contain --json --idle park --out {} {flags}", out.path().display())), out)
+}
 
 /// A small matrix, and its folder.
 fn contain(flags: &str) -> (Value, tempfile::TempDir) {
-    let out = tempfile::tempdir().unwrap();
-    let made = output(&format!("contain --json --idle park --out {} {flags}", out.path().display()));
+    let (made, out) = contained(flags);
     (serde_json::from_str(&made.succeeds()).unwrap(), out)
 }
 
@@ -55,7 +59,7 @@ fn process_contains_faults_that_kill_threaded_run() {
 fn push_death_is_contained_and_missing_fault_reported() {
     // Each strategy has 2,000 orders, so the last two never come.
     let faults = "kill@push:half-written:500;hang@push:claimed:500;kill@order:5000;kill:strategy-1@30m";
-    let flags = format!("--technique array-queue --isolation process --fault {faults}");
+    let flags = format!("--technique array-queue --isolation process --fault {faults} --allow-unfired");
     let (rows, out) = rows_with_contained(&flags, &["kill in a push, half-written"]);
     assert_eq!(rows.len(), 4);
     let hang = row(&rows, "process", "hang in a push, claimed");
@@ -73,6 +77,13 @@ fn push_death_is_contained_and_missing_fault_reported() {
     let folder = entries(out.path()).remove(0);
     let table = std::fs::read_to_string(folder.join("contain.md")).unwrap();
     assert!(table.contains("nothing"), "{table}");
+}
+
+#[test]
+fn containment_test_whose_fault_never_fired_fails() {
+    let flags = "--technique spsc-mux --isolation process --fault kill:strategy-1@30m";
+    let result = contained(flags).0.fails(1, &["kill:strategy-1", "never fired", "due after"]);
+    assert_eq!(result.json()["rows"][0]["contained"], "nothing");
 }
 
 #[test]

@@ -22,12 +22,12 @@ fn terminal() -> (File, File) {
     (std::os::fd::OwnedFd::from(master).into(), slave)
 }
 
-/// Starts a command on the slave end of a terminal. Ctrl-C is not ignored, whatever the test's own
-/// parent has set.
+/// Starts a command on the slave end of a terminal. Neither Ctrl-C nor a hang-up is ignored,
+/// whatever the test's own parent has set (`nohup`).
 fn start_on(slave: &File, args: &[&str]) -> Child {
     let end = || Stdio::from(slave.try_clone().unwrap());
     let mut command = Command::new("env");
-    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_launcher")]).args(args);
+    command.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_launcher")]).args(args);
     command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap()
 }
 

@@ -120,7 +120,7 @@ fn causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
     let each = each.collect::<Vec<_>>().join("; ");
     let summary = Launcher::new().summary(&format!(
         "--isolation {isolation} --strategies {} --orders 3000 --window {window} --idle park \
-         --delay uniform:1ms..20ms --on-death restart --liveness 2s --fault '{each}' --strict-faults",
+         --delay uniform:1ms..20ms --on-death restart --liveness 2s --fault '{each}'",
         faults.len() + 1
     ));
     let mut incidents = list(&summary["incidents"]).to_vec();

@@ -1,7 +1,7 @@
 //! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who
 //! died of what, and leaves nothing behind.
 
-use crate::common::{LONG, Launcher, SHORT, concurrently, list, proc, slow, string};
+use crate::common::{LONG, Launcher, SHORT, concurrently, list, output, proc, slow, string};
 use serde_json::json;
 
 /// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
@@ -239,23 +239,42 @@ pub fn mapped(pid: u32) -> Vec<String> {
     found
 }
 
-/// A fault that cannot have fired is not a silent success.
+/// A fault that never fired is in the verdict, on the last lines, and in the exit code.
 #[test]
-fn a_fault_that_never_struck_is_said() {
+fn fault_that_never_fired_fails_run() {
     let launcher = Launcher::new();
     for (fault, why) in [
-        ("kill:strategy-0@order:99999", "order 99999"),
+        ("kill:strategy-0@order:99999", "order 99,999"),
         ("kill:strategy-0@60s", "due after"),
         // The second one finds nobody: the first one came earlier, and no strategy is restarted.
         ("kill:strategy-0@20ms;stop:strategy-0@60ms", "no target was running"),
     ] {
-        let strict = launcher.result(&format!(
-            "--strategies 2 --orders 500 --window 100ms --idle park --on-death continue --fault {fault} --strict-faults"
-        ));
-        let strict = strict.fails(1, &[]);
-        assert!(strict.stdout.contains("never fired"), "{}", strict.stdout);
+        let flags = format!(
+            "--strategies 2 --orders 500 --window 100ms --idle park --on-death continue --fault {fault}"
+        );
+        let result = launcher.result(&flags).fails(1, &["never fired", why, "--allow-unfired"]);
+        assert!(result.stdout.contains("never fired"), "{}", result.stdout);
         let summary = launcher.newest_summary();
         let said = string(&summary["unstruck"][0]);
-        assert!(said.contains(why) && summary["notes"].to_string().contains(said), "{summary:#}");
+        assert!(said.contains(why) && string(&summary["reasons"][0]).starts_with(said), "{summary:#}");
+        let allowed = launcher.result(&format!("{flags} --allow-unfired"));
+        assert!(allowed.stderr.contains("note: the fault"), "{}", allowed.said());
+        allowed.succeeds();
     }
+    // In any of several runs, whatever the last one was.
+    let repeats = "--repeats 2 --strategies 2 --orders 500 --window 100ms --idle park --fault kill@60s";
+    launcher.result(repeats).fails(1, &["never fired"]);
+    launcher.result(&format!("{repeats} --strict-faults")).fails(1, &["never fired"]);
+}
+
+/// A comparison whose fault never fired compares what nobody asked for.
+#[test]
+fn fault_that_never_fired_fails_comparison() {
+    let out = tempfile::tempdir().unwrap();
+    let words = "compare --a technique=spsc-mux --b technique=array-queue --repeats 2 --strategies 2";
+    let load = format!("--orders 500 --window 50ms --idle park --out {}", out.path().display());
+    let line = format!("{words} {load} --on-death continue --fault kill:strategy-0@60s");
+    let result = output(&line).fails(1, &["never fired", " more)", "--allow-unfired"]);
+    assert!(result.stdout.contains("never fired"), "{}", result.stdout);
+    output(&format!("{line} --allow-unfired")).succeeds();
 }

@@ -7,6 +7,7 @@ mod closed_terminals;
 pub mod comebacks;
 mod contained;
 mod deaths;
+mod endings;
 mod exchange;
 mod faults;
 mod headers;

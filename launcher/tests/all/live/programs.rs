@@ -136,7 +136,7 @@ fn a_killed_program_is_started_again_and_goes_on() {
     let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let summary = launcher.summary(&format!(
-        "{DELAY} {} --orders 20k --idle park --on-death restart --fault kill:strategy-1@30ms --strict-faults",
+        "{DELAY} {} --orders 20k --idle park --on-death restart --fault kill:strategy-1@30ms",
         program.with_player("")
     ));
     let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };

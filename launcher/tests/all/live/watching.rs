@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-fn once(run: &str) -> Value {
+pub fn once(run: &str) -> Value {
     let result = output(&format!("watch {run} --once --json"));
     let looked = result.json();
     result.succeeds();
