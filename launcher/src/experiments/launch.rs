@@ -11,6 +11,7 @@ use crate::runtime::run::{self, Interrupted, Presentation};
 use crate::runtime::signals::{self, Signals};
 use analysis::document::Document;
 use analysis::experiment::{SweepRecord, SweepState};
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use std::path::Path;
@@ -54,7 +55,8 @@ fn estimate(record: &SweepRecord, machine: &Machine) -> Option<String> {
     let (missing, time) = expected_time(record, machine)?;
     let at_most = if record.search.is_some() { "at most " } else { "" };
     (time > MIN_ANNOUNCED).then(|| {
-        format!("{at_most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+        let (runs, time) = (counted(missing as u64, "run"), HumanDuration(time));
+        format!("{at_most}{runs}, about {time}; Ctrl-C keeps what was measured")
     })
 }
 
