@@ -87,7 +87,9 @@ fn invalid(summary: &Summary) -> Option<String> {
 fn lost(summary: &Summary) -> Option<String> {
     let (valid, lost) = (summary.valid, summary.orders.lost);
     (!valid && summary.violations.is_empty()).then(|| {
-        format!("invalid: {} orders were lost, and no incident explains all of them: what came back is not the whole", count(lost))
+        let were = if lost == 1 { "was" } else { "were" };
+        let orders = counted(lost, "order");
+        format!("invalid: {orders} {were} lost, and no incident explains all of them: what came back is not the whole")
     })
 }
 
