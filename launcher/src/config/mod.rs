@@ -185,7 +185,6 @@ pub(crate) mod tests {
             ("max-opn", Some("max_open")),
             ("rnu", Some("run")),
             ("rep", Some("report")),
-            ("re", None),
             ("zzz", None),
         ] {
             assert_eq!(nearest(text, names.into_iter()), wanted, "{text}");

@@ -127,7 +127,7 @@ mod tests {
             }
             assert!(words.contains("valid; not fit: strategies share core 0 (and 5 more)"), "{text}");
         }
-        let wide = formatted(&entries, 140);
+        let wide = formatted(&entries, 160);
         assert_eq!(wide.lines().count(), 4, "one line each: {wide}");
         assert!(wide.starts_with("folder"), "{wide}");
     }

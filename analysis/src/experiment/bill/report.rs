@@ -72,9 +72,11 @@ fn table(bill: &Bill) -> Grid {
         ("p99.9 stall-free ratio", &free[1]),
     ];
     columns.extend(cost_columns(bill));
-    let title = "The bill (rt_venue; ratio to the reference with its 95 % interval: ▲ slower, ▼ faster, –: not comparable; unclear: the \
-                 interval is wider than ±25 %; on: share of the orders that no stall touched)";
-    Grid::from_rows("bill", title, 2, &columns, &bill.rows)
+    let title = "The bill: rt_venue, its ratio to the reference [95 % interval], and what else a level costs";
+    Grid::from_rows("bill", title, 2, &columns, &bill.rows).note(
+        "▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %; on: the share of \
+         the orders that no stall of the machine touched",
+    )
 }
 
 fn unaffected_share(row: &BillRow) -> String {
