@@ -5,7 +5,9 @@
 //! Clap reports what it cannot parse and exits with 2; a `UsageError`
 //! from anything later does the same.
 
-use crate::config::{RunCommand, nearest};
+mod suggestion;
+
+use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::board::BoardFlags;
 use crate::experiments::compare::CompareFlags;
@@ -18,10 +20,10 @@ use crate::shelf::{DeleteFlags, ListFlags};
 use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use analysis::units::Nanos;
-use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
+use suggestion::with_suggestion;
 
 /// The command line: what it costs to put every trading strategy into its own process, and what it
 /// buys.
@@ -49,20 +51,6 @@ impl Cli {
         let matches = command.try_get_matches_from_mut(words);
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
-}
-
-/// Adds the nearest command to the error about an unknown one, where clap suggests none.
-fn with_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {
-    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
-        && error.get(ContextKind::SuggestedSubcommand).is_none()
-    {
-        let all = command.get_subcommands().filter(|sub| !sub.is_hide_set());
-        if let Some(near) = nearest(name, all.map(clap::Command::get_name)) {
-            let near = ContextValue::Strings(vec![near.to_owned()]);
-            error.insert(ContextKind::SuggestedSubcommand, near);
-        }
-    }
-    error
 }
 
 /// Builds the complete clap command, with help texts adapted to each subcommand. A number with a

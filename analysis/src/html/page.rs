@@ -56,7 +56,7 @@ pub fn folded_reasons(reasons: &[String]) -> Markup {
     }
 }
 
-/// Returns `true` if a cell's first character that is no sign or mark is a digit: `▲ +12`, `< 5 %`.
+/// Returns `true` if a cell's first letter or digit is a digit: `▲ +12`, `< 5 %`.
 fn starts_with_figure(cell: &str) -> bool {
     cell.chars().find(|c| c.is_alphanumeric()).is_some_and(|c| c.is_ascii_digit())
 }
