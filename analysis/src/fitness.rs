@@ -5,7 +5,7 @@
 
 use crate::cpu_list;
 use crate::machine::Machine;
-use crate::numbers::plain;
+use crate::numbers::{counted, plain};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,8 +79,7 @@ impl Fitness {
         let shown = self.reasons.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
         let more = match self.reasons.len().saturating_sub(2) {
             0 => String::new(),
-            1 => " (and 1 more reason)".into(),
-            more => format!(" (and {more} more reasons)"),
+            more => format!(" (and {})", counted(more as u64, "more reason")),
         };
         if shown.is_empty() { self.verdict().into() } else { format!("{}: {shown}{more}", self.verdict()) }
     }

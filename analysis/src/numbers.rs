@@ -36,6 +36,22 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// Formats a count with its noun: `1 case`, `1,234 cases`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {}", count(number), plural(noun, number))
+}
+
+/// Returns a noun in the form that goes with this number: `case` or `cases`, `strategy` or
+/// `strategies`, `process` or `processes`.
+pub fn plural(noun: &str, number: u64) -> String {
+    match noun.strip_suffix('y') {
+        _ if number == 1 => noun.into(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["s", "x", "ch", "sh"].iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 /// Formats a whole number in at most six characters: `99,999`, then `1.23 M`, `12.3 M`, `45.6 G`.
 pub fn short(number: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("E", 1e18)];
@@ -69,6 +85,24 @@ pub fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_follow_their_number() {
+        let cases = [
+            (0, "case", "0 cases"),
+            (1, "case", "1 case"),
+            (1_234, "minute", "1,234 minutes"),
+            (1, "strategy", "1 strategy"),
+            (2, "strategy", "2 strategies"),
+            (2, "process", "2 processes"),
+            (3, "more repeat", "3 more repeats"),
+            (2, "key", "2 keys"),
+            (2, "push", "2 pushes"),
+        ];
+        for (number, noun, wanted) in cases {
+            assert_eq!(counted(number, noun), wanted);
+        }
+    }
 
     #[test]
     fn durations_change_units_as_documented() {

@@ -6,6 +6,7 @@
 //! from anything later does the same.
 
 mod run_help;
+mod suggestion;
 
 use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
@@ -23,6 +24,7 @@ use analysis::units::Nanos;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
 use std::path::PathBuf;
+use suggestion::with_suggestion;
 
 /// The command line: what it costs to put every trading strategy into its own process, and what it
 /// buys.
@@ -46,7 +48,9 @@ impl Cli {
     ///
     /// # Errors The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&command().try_get_matches_from(words)?)
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(words);
+        Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
 }
 

@@ -132,11 +132,14 @@ pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }
 
-/// Returns the legend of a chart's colors: classes and their meanings.
+/// Returns the legend of a chart's colors: classes and their meanings. One color needs none.
 pub fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
+    let colors: Vec<(&str, String)> = colors.into_iter().collect();
     html! {
-        p class="note legend" {
-            @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
+        @if colors.len() > 1 {
+            p class="note legend" {
+                @for (class, meaning) in colors { span class={ "key " (class) } { span class="swatch" {} (meaning) } " " }
+            }
         }
     }
 }

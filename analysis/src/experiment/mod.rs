@@ -58,6 +58,7 @@ pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
             contain::report(&Containments::read(folder)?, folder, record.as_ref())
         }
         () if has(Bill::FILE) => bill::report(&SweepRecord::read(folder)?, &Bill::read(folder)?),
+        () if has(Survey::FILE) => survey::report(&Survey::read(folder)?),
         () if has(SweepRecord::FILE) => {
             let record = SweepRecord::read(folder)?;
             match &compared {

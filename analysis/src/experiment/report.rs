@@ -170,7 +170,8 @@ pub(crate) fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let kernel =
         format!("Linux {}, clock source {}, governor {governor}", machine.kernel, machine.clocksource);
     [
-        ("machine", format!("{}{hypervisor}", machine.hostname)),
+        // A survey has no host name.
+        ("machine", format!("{}{hypervisor}", machine.hostname).trim_start_matches(", ").to_owned()),
         ("processor", machine.cpu_model.clone()),
         ("cores", cores),
         ("kernel", kernel),

@@ -1,6 +1,6 @@
 //! The HTML page of any experiment, from its report.
 
-use super::page::{fact_columns, page, section, table};
+use super::page::{fact_columns, folded_reasons, page, section, table};
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
 
@@ -23,8 +23,8 @@ fn verdict(report: &ExperimentReport) -> Markup {
     html! {
         (PreEscaped(format!("<section class=\"verdict {class}\"{counts}>")))
         h2 { (report.answer) }
-        p { span aria-hidden="true" { (mark) } " " (fitness.verdict()) @if !fitness.reasons.is_empty() { ":" } }
-        @if !fitness.reasons.is_empty() { ul { @for reason in &fitness.reasons { li { (reason) } } } }
+        p { span aria-hidden="true" { (mark) } " " (fitness.verdict()) }
+        (folded_reasons(&fitness.reasons))
         (PreEscaped("</section>"))
     }
 }

@@ -57,7 +57,8 @@ pub fn render(folder: &Path) -> Result<String> {
     }
     if !has(Summary::FILE) {
         bail!(
-            "{}: neither summary.json, sweep.json, contain.json, lab.json nor board.json in it: not the folder of a run, a sweep, a bill, a containment table, a lab or a board's benchmark",
+            "{}: not the folder of a run, a sweep, a bill, a comparison, a containment table, a lab, a board's benchmark or a survey: neither \
+             summary.json, sweep.json, contain.json, lab.json, board.json nor survey.json is in it; launcher list shows what can be opened",
             folder.display()
         );
     }

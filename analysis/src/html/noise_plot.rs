@@ -6,7 +6,7 @@ use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, line, text};
 use crate::kernel::{CoreAccount, KernelAccount};
-use crate::report::units::{count, duration, duration_or_dash, short};
+use crate::report::units::{count, counted, duration, duration_or_dash, plural, short};
 use crate::table::{Column, Grid};
 use crate::tail::{MachineNoise, ThreadNoise};
 use maud::{Markup, html};
@@ -69,7 +69,7 @@ fn strips(noise: &MachineNoise) -> Markup {
             (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.domain().1)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom), "start", "label", &name(thread)))
             (text(frame.right + 12.0, f64::midpoint(top, bottom) + 16.0, "start", "tick",
-                &format!("{} gaps, {}", short(thread.gaps), duration(thread.gaps_ns))))
+                &format!("{} {}, {}", short(thread.gaps), plural("gap", thread.gaps), duration(thread.gaps_ns))))
             @for slice in &thread.slices {
                 @let left = x.at((slice.slice.saturating_mul(noise.slice_ns)) as f64 / 1e9);
                 @let width = (x.at(noise.slice_ns as f64 / 1e9) - frame.left).max(1.2);
@@ -88,9 +88,9 @@ fn strips(noise: &MachineNoise) -> Markup {
         .map(|thread| {
             let longest = thread.slices.iter().map(|slice| slice.longest_ns).max().unwrap_or(0);
             format!(
-                "{}: {} gaps, {} together, the longest {}",
+                "{}: {}, {} together, the longest {}",
                 name(thread),
-                count(thread.gaps),
+                counted(thread.gaps, "gap"),
                 duration(thread.gaps_ns),
                 duration(longest)
             )
@@ -148,12 +148,12 @@ fn account(kernel: &KernelAccount) -> Grid {
         &kernel.cores,
     );
     grid.notes.extend(kernel.throttled.map(|throttled| {
-        let (times, together) = (count(throttled.times), duration(throttled.ns));
-        format!("the cgroup was out of CPU time {times} times, {together} together")
+        let (times, together) = (counted(throttled.times, "time"), duration(throttled.ns));
+        format!("the cgroup was out of CPU time {times}, {together} together")
     }));
     grid.notes.extend(kernel.launcher.map(|launcher| {
-        let (times, span) = (count(launcher.times), duration(launcher.ns));
-        format!("the launcher woke up {times} times in the {span} in which orders were sent")
+        let (times, span) = (counted(launcher.times, "time"), duration(launcher.ns));
+        format!("the launcher woke up {times} in the {span} in which orders were sent")
     }));
     if !kernel.absent.is_empty() {
         grid.notes.push(format!("this kernel does not report: {}", kernel.absent.join("; ")));

@@ -1,9 +1,9 @@
 //! The verdict, settings and main figures at the top of a run's page.
 
-use super::page::{fact_columns, table};
+use super::page::{fact_columns, folded_reasons, table};
 use crate::cpu_list;
 use crate::experiment::machine_facts;
-use crate::report::units::{count, duration, duration_or_dash, percent, plain};
+use crate::report::units::{count, counted, duration, duration_or_dash, percent, plain};
 use crate::report::{result_fields, setup_fields};
 use crate::summary::{Distribution, Summary};
 use crate::table::Grid;
@@ -20,9 +20,7 @@ pub fn verdict(summary: &Summary) -> Markup {
     html! {
         section class=(class) data-valid=(summary.valid) data-fit=(summary.fit_for_latency) {
             h2 { span aria-hidden="true" { (mark) } " " (text) }
-            @if !summary.reasons.is_empty() {
-                ul { @for reason in &summary.reasons { li { (reason) } } }
-            }
+            (folded_reasons(&summary.reasons))
             @if !summary.violations.is_empty() {
                 h3 { "Violations" }
                 ul { @for violation in &summary.violations { li { (count(violation.count)) " × " (violation.first) } } }
@@ -67,15 +65,13 @@ pub fn headline(summary: &Summary) -> Markup {
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
-    let many =
-        |number: u16, one: &str, more: &str| format!("{number} {}", if number == 1 { one } else { more });
     format!(
         "{}, isolation {}, threading {}, {}, {}",
         summary.technique,
         summary.isolation,
         summary.threading,
-        many(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
-        many(plan.trading().venues, "venue", "venues") + &venue_kinds
+        counted(plan.trading().strategies.into(), "strategy") + &strategy_kinds,
+        counted(plan.trading().venues.into(), "venue") + &venue_kinds
     )
 }
 

@@ -1,6 +1,7 @@
 //! The frame of every HTML page, which loads nothing, and its sections, facts and tables.
 
 use crate::escape::printable;
+use crate::numbers::counted;
 use crate::table::Grid;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -41,15 +42,23 @@ pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
 }
 
-/// Formats names and values in columns, as HTML.
+/// Formats names and values in columns, as HTML. The browser balances the columns.
 pub fn fact_columns(facts: &[(String, String)]) -> Markup {
+    html! { dl { @for (name, text) in facts { div { dt { (name) } dd { (text) } } } } }
+}
+
+/// Formats the reasons of a verdict as HTML: folded, so that the figures are on the first screen.
+pub fn folded_reasons(reasons: &[String]) -> Markup {
     html! {
-        div class="columns" {
-            @for column in facts.chunks(facts.len().div_ceil(3).max(4)) {
-                dl { @for (name, text) in column { dt { (name) } dd { (text) } } }
-            }
+        @if !reasons.is_empty() {
+            details { summary { (counted(reasons.len() as u64, "reason")) } ul { @for reason in reasons { li { (reason) } } } }
         }
     }
+}
+
+/// Returns `true` if a cell's first letter or digit is a digit: `▲ +12`, `< 5 %`.
+fn starts_with_figure(cell: &str) -> bool {
+    cell.chars().find(|c| c.is_alphanumeric()).is_some_and(|c| c.is_ascii_digit())
 }
 
 /// Returns a table as HTML, with its title above and its notes below. Columns of figures are
@@ -57,7 +66,7 @@ pub fn fact_columns(facts: &[(String, String)]) -> Markup {
 pub(super) fn table(grid: &Grid) -> Markup {
     let is_figure = |column: usize| {
         let mut cells = grid.rows.iter().filter_map(|row| row.cells.get(column)).filter(|cell| *cell != "–");
-        column >= grid.keys && cells.all(|cell| cell.contains(|c: char| c.is_ascii_digit()))
+        column >= grid.keys && cells.all(|cell| starts_with_figure(cell))
     };
     let is_wordy =
         |column: usize| grid.rows.iter().any(|row| row.cells.get(column).is_some_and(|cell| cell.len() > 40));

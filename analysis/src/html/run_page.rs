@@ -3,6 +3,7 @@
 use super::page::{page, section, table};
 use super::{noise_plot, overview, stage_bars, tail_bars, timeline_plot};
 use crate::chart::percentile_plot::{self, PercentileLine};
+use crate::numbers::counted;
 use crate::report;
 use crate::summary::{Measure, Summary};
 use crate::tail::Tail;
@@ -95,8 +96,7 @@ fn time_section(run: &SavedRun) -> Markup {
             (timeline_plot::draw(timeline, &run.summary))
             p class="note" {
                 "An order stands at the time at which its slowest hand-off began, so that one pause is one peak. A p99 needs "
-                "1,000 orders: it covers " (timeline.p99_every)
-                @if timeline.p99_every == 1 { " bucket" } @else { " buckets" } " of "
+                "1,000 orders: it covers " (counted(timeline.p99_every as u64, "bucket")) " of "
                 (crate::report::units::duration(timeline.bucket_ns)) " at a time."
             }
         },

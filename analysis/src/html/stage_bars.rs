@@ -7,7 +7,7 @@
 use super::axis;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
-use crate::report::units::{count, duration};
+use crate::report::units::{counted, duration};
 use crate::summary::{Measure, PercentileBreakdown, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
@@ -90,8 +90,8 @@ fn bar(around: &PercentileBreakdown) -> Option<Markup> {
             }
         }
         (text(frame.left, frame.top - 6.0, "start", "label", &format!(
-            "{} orders with rt_venue from {} to {}: {} on average",
-            count(around.orders), duration(around.from_ns), duration(around.to_ns), words(around.rt_venue_ns)
+            "{} with rt_venue from {} to {}: {} on average",
+            counted(around.orders, "order"), duration(around.from_ns), duration(around.to_ns), words(around.rt_venue_ns)
         )))
     };
     let parts: Vec<String> =

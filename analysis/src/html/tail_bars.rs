@@ -5,7 +5,7 @@ use super::axis;
 use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
-use crate::report::units::{count, duration, percent};
+use crate::report::units::{counted, duration, percent};
 use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
 
@@ -63,8 +63,8 @@ fn bars(share: &TailShare) -> Markup {
     let content = html! {
         (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.fraction), &axis::number))
         (text(frame.left, frame.top - 8.0, "start", "label", &format!(
-            "the slowest {}: {} orders, rt_venue {} on average",
-            share.fraction, count(share.orders), duration(whole / share.orders.max(1))
+            "the slowest {}: {}, rt_venue {} on average",
+            share.fraction, counted(share.orders, "order"), duration(whole / share.orders.max(1))
         )))
         @for (number, (name, causes)) in rows.iter().enumerate() {
             @let y = frame.top + number as f64 * ROW + 4.0;

@@ -6,7 +6,7 @@ use super::labels::{self, LineLabel};
 use super::page::table;
 use super::scale::Scale;
 use super::svg::{Frame, SvgPath, coordinate, line, text};
-use crate::report::units::{count, duration, duration_or_dash, plain};
+use crate::report::units::{count, counted, duration, duration_or_dash, plain};
 use crate::summary::{IncidentSummary, Summary};
 use crate::table::Grid;
 use crate::timeline::{Stall, Timeline};
@@ -161,7 +161,7 @@ fn stalls(timeline: &Timeline, summary: &Summary) -> Markup {
     let longest = |stall: &&Stall| stall.length_ns;
     html! {
         p {
-            (count(total)) @if total == 1 { " stall" } @else { " stalls" } " (a hand-off longer than " (threshold) "), "
+            (counted(total, "stall")) " (a hand-off longer than " (threshold) "), "
             (duration(timeline.stalls_ns)) " together"
             @if let Some(worst) = timeline.stalls.iter().max_by_key(longest) {
                 ", the longest " (duration(worst.length_ns)) " in " (worst.stage)
@@ -200,10 +200,10 @@ fn description(timeline: &Timeline, died: &[IncidentSummary]) -> String {
     };
     let deaths = match died.len() {
         0 => String::new(),
-        many => format!(" Strategies died {many} times."),
+        many => format!(" Strategies died {}.", counted(many as u64, "time")),
     };
     format!(
-        "rt_venue in {} buckets of {}: medians {}; 99th percentiles over {} of {}; greatest {}. {} stalls.{deaths}",
+        "rt_venue in {} buckets of {}: medians {}; 99th percentiles over {} of {}; greatest {}. {}.{deaths}",
         timeline.count.len(),
         duration(timeline.bucket_ns),
         extremes(&timeline.p50_ns),

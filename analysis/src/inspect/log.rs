@@ -4,7 +4,7 @@ use super::time::LogTimebase;
 use super::truncation::MergedCounts;
 use super::{Format, Options, no_such_order, print_lines};
 use crate::logfile::{EXTENSION, LogError, LogReader};
-use crate::report::units::count;
+use crate::report::units::{count, counted};
 use anyhow::bail;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
@@ -135,7 +135,7 @@ fn text(
                 count(scan.total)
             )?;
         }
-        None => writeln!(out, "{} records", count(scan.total))?,
+        None => writeln!(out, "{}", counted(scan.total, "record"))?,
         Some(order) => {
             writeln!(out, "{} of {} records are of order {order}", scan.matching, count(scan.total))?
         }

@@ -5,6 +5,7 @@ use super::context::CheckContext;
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
+use crate::numbers::counted;
 use crate::record::{Incident, RunRecord};
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
@@ -24,7 +25,7 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         let (name, dropped) = (&log.name, log.status.get(StatusField::RecordsDropped));
         let author = context.deaths.sole_author(thread);
         findings.firm().add_many(ViolationKind::RecordsDropped, dropped, || {
-            format!("{name}: {dropped} records did not fit the log of {}", thread.log_records)
+            format!("{name}: {} did not fit the log of {}", counted(dropped, "record"), thread.log_records)
         });
         let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
         if strange > 0 && !context.has_failed && !is_misconduct_known {

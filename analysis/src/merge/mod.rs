@@ -37,6 +37,7 @@ pub use violation::{Violation, ViolationKind, order_name};
 
 use crate::document::Document;
 use crate::logfile::{LogError, LogFault, RECORDS_AT};
+use crate::numbers::counted;
 use crate::record::{RunOutcome, RunRecord};
 use check::CheckTotals;
 use context::CheckContext;
@@ -321,7 +322,7 @@ fn read_log<L: LogStore + ?Sized>(
         _ => source.own_violations.first().map(|first| first.first.clone()).or_else(|| {
             match facts.status.get(StatusField::RecordsDropped) {
                 0 => None,
-                dropped => Some(format!("{dropped} records did not fit its log")),
+                dropped => Some(format!("{} did not fit its log", counted(dropped, "record"))),
             }
         }),
     };
@@ -333,7 +334,8 @@ fn read_log<L: LogStore + ?Sized>(
     (facts.gaps, facts.sleeps) = (std::mem::take(&mut source.gaps), std::mem::take(&mut source.sleeps));
     let backwards = source.backward_steps.first();
     facts.went_back = backwards.map_or(0, |found| found.count);
-    let note = backwards.map(|found| format!("time goes back {} times: first {}", found.count, found.first));
+    let note = backwards
+        .map(|found| format!("time goes back {}: first {}", counted(found.count, "time"), found.first));
     Ok((facts, damage.map(|(_, what)| what).or(note)))
 }
 

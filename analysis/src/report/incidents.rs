@@ -1,7 +1,7 @@
 //! Report of incidents: each death of a strategy, and the totals.
 
 use super::tables::PERCENTILES;
-use super::units::{count, duration_or_dash as time, short};
+use super::units::{count, counted, duration_or_dash as time, short};
 use crate::cpu_shortage::CpuShortage;
 use crate::escape::single_line;
 use crate::summary::{Containment, Distribution, IncidentSummary, Summary, worst};
@@ -12,10 +12,8 @@ const MAX_CAUSE_WIDTH: usize = 30;
 pub(super) fn totals(containment: &Containment) -> Vec<String> {
     let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
         containment;
-    let deaths = if *incidents == 1 { "death" } else { "deaths" };
-    let whose = if *strategies == 1 { "strategy" } else { "strategies" };
     vec![
-        format!("{} {deaths} of {} {whose}", count(*incidents), count(*strategies)),
+        format!("{} of {}", counted(*incidents, "death"), counted(*strategies, "strategy")),
         format!("quarantined {}", count(*quarantined)),
         format!("restarted {}", count(*restarted)),
         format!("orders cancelled {}", count(orders.cancelled)),

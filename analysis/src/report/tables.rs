@@ -16,8 +16,8 @@ pub(super) const PERCENTILES: [Column<'static, Distribution>; 6] = [
 ];
 
 /// Returns the table of every measure; names are the keys of the summary, and `stall-free` shows
-/// the share of orders that it is about. With `is_full`, what each measure is, and the number and
-/// the minimum of its samples.
+/// the share of orders that it is about. With `is_full`, what each measure is, and at the end the
+/// minimum and the number of its samples: the percentiles are what a narrow screen shows.
 pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
     let name = |measure: &Measure| match (measure, &summary.stall_free) {
         // A part is listed below the measure that it is part of.
@@ -32,10 +32,11 @@ pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
     let mut columns: Vec<Column<'_, Measure>> = vec![("stage", &name)];
     let samples = |of: &Measure| count(summary.distribution(*of).count);
     let minimum = |of: &Measure| time(summary.distribution(*of).min_ns);
-    let details: [Column<'_, Measure>; 3] =
-        [("what it is", &meaning), ("orders", &samples), ("min", &minimum)];
-    columns.extend(details.into_iter().filter(|_| is_full));
+    let what: Column<'_, Measure> = ("what it is", &meaning);
+    let extremes: [Column<'_, Measure>; 2] = [("min", &minimum), ("orders", &samples)];
+    columns.extend([what].into_iter().filter(|_| is_full));
     columns.extend(percentiles.iter().map(|(head, cell)| (*head, cell as _)));
+    columns.extend(extremes.into_iter().filter(|_| is_full));
     let all: Vec<Measure> = summary.measures().collect();
     let mut grid = Grid::from_rows("measures", "", 1, &columns, &all);
     for (row, measure) in grid.rows.iter_mut().zip(&all) {

@@ -1,7 +1,7 @@
 //! The terminal report: the verdict, then the settings, then the figures, and the answer again.
 
 use super::tables::measures;
-use super::units::{count, duration, duration_or_dash, percent, plain};
+use super::units::{count, counted, duration, duration_or_dash, percent, plain};
 use super::{incidents, sections, trading};
 use crate::escape::single_line;
 use crate::fitness::Fitness;
@@ -92,8 +92,8 @@ pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
         format!("isolation {}", summary.isolation),
         format!("threading {}", summary.threading),
         format!("idle {}", summary.idle),
-        plural(plan.trading().strategies, "strategy", "strategies") + &strategy_kinds,
-        plural(plan.trading().venues, "venue", "venues") + &venue_kinds,
+        counted(plan.trading().strategies.into(), "strategy") + &strategy_kinds,
+        counted(plan.trading().venues.into(), "venue") + &venue_kinds,
         match summary.pacing {
             Pacing::Closed => "closed loop".into(),
             Pacing::Scheduled => arrivals(summary),
@@ -205,10 +205,6 @@ fn open_orders_difference(flight: &InFlight) -> Option<String> {
         count(flight.samples),
         plain(allowed)
     ))
-}
-
-fn plural(number: u16, one: &str, more: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { more })
 }
 
 struct TextReport {

@@ -6,7 +6,7 @@
 
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
-use crate::numbers::{count, duration, plain};
+use crate::numbers::{count, counted, duration, plain};
 use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
 
@@ -77,8 +77,8 @@ fn invalid(summary: &Summary) -> Option<String> {
     let first = summary.violations.first()?;
     let total = summary.violations.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count));
     Some(format!(
-        "invalid: {} violations, first {}: look at the order with `inspect --order`",
-        count(total),
+        "invalid: {}, first {}: look at the order with `inspect --order`",
+        counted(total, "violation"),
         first.first
     ))
 }
@@ -88,7 +88,9 @@ fn invalid(summary: &Summary) -> Option<String> {
 fn lost(summary: &Summary) -> Option<String> {
     let (valid, lost) = (summary.valid, summary.orders.lost);
     (!valid && summary.violations.is_empty()).then(|| {
-        format!("invalid: {} orders were lost, and no incident explains all of them: what came back is not the whole", count(lost))
+        let were = if lost == 1 { "was" } else { "were" };
+        let orders = counted(lost, "order");
+        format!("invalid: {orders} {were} lost, and no incident explains all of them: what came back is not the whole")
     })
 }
 
@@ -102,9 +104,8 @@ fn deaths(summary: &Summary) -> Option<String> {
     let containment = summary.containment.as_ref()?;
     let (deaths, strategies) = (containment.incidents, containment.strategies);
     let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
-    let count_incidents =
-        if strategies == 1 { "1 strategy".into() } else { format!("{} strategies", count(strategies)) };
-    Some(format!("{count_incidents} died{often} during the run: figures are of the survivors and the gaps"))
+    let died = counted(strategies, "strategy");
+    Some(format!("{died} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
 /// Strategies that stayed down after failed restarts, by name up to a maximum.
@@ -195,8 +196,8 @@ fn full(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.full)?;
     (summary.orders.full > 0).then(|| {
         format!(
-            "{} pushes found a ring full, most on {}: the wait counts as latency; raise --capacity or lower the rate",
-            count(summary.orders.full),
+            "{} found a ring full, most on {}: the wait counts as latency; raise --capacity or lower the rate",
+            counted(summary.orders.full, "push"),
             worst.role
         )
     })
@@ -268,9 +269,9 @@ fn faults(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.major_faults)?;
     (worst.major_faults > 0).then(|| {
         format!(
-            "{} waited for a device on {} page faults: memory is short; free some or plan a smaller run",
+            "{} waited for a device on {}: memory is short; free some or plan a smaller run",
             worst.role,
-            count(worst.major_faults)
+            counted(worst.major_faults, "page fault")
         )
     })
 }
@@ -303,8 +304,8 @@ fn distrusted(summary: &Summary) -> Option<String> {
     let doubted = || summary.processes.iter().filter(|thread| thread.untrusted && !by_record(&thread.role));
     let first = doubted().next()?;
     Some(format!(
-        "the logs of {} strategies prove nothing, first that of {}: its orders are in no figure; the notes say why",
-        doubted().count(),
+        "{} prove nothing, first that of {}: its orders are in no figure; the notes say why",
+        counted(doubted().count() as u64, "log"),
         first.role
     ))
 }
@@ -323,9 +324,9 @@ fn backwards(summary: &Summary) -> Option<String> {
     let worst = summary.processes.iter().max_by_key(|thread| thread.went_back)?;
     (worst.went_back > 0).then(|| {
         format!(
-            "the clock of {} went back {} times: the cores' counters differ; choose other cores with --cores, or see launcher doctor",
+            "the clock of {} went back {}: the cores' counters differ; choose other cores with --cores, or see launcher doctor",
             worst.role,
-            count(worst.went_back)
+            counted(worst.went_back, "time")
         )
     })
 }

@@ -201,7 +201,7 @@ pub(crate) fn wrap_indented(text: &str, indent: &str) -> String {
 
 /// Splits a text into lines of at most `width` characters, `indent` less from the second line on.
 /// A longer word stays whole.
-pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in single_line(text).split_whitespace() {
         let taken = if lines.len() > 1 { indent } else { 0 };

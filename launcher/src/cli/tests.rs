@@ -38,6 +38,16 @@ fn layers_are_merged_in_order() {
 }
 
 #[test]
+fn mistyped_command_is_suggested() {
+    for (typed, wanted) in [("rnu", "'run'"), ("swep", "'sweep'"), ("contian", "'contain'")] {
+        let error = parse(typed).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidSubcommand);
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+    assert!(!parse("zzz").unwrap_err().to_string().contains("similar"));
+}
+
+#[test]
 fn a_wrong_value_says_what_would_be_right() {
     for (line, words) in [
         ("run --cores 3-1", "0,2-5"),

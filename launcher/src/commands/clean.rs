@@ -3,6 +3,7 @@
 use crate::cli::CleanFlags;
 use crate::output::{self, complain};
 use crate::runtime::clean::{self, CleanScope};
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,7 +17,12 @@ pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     }
     let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
-    writeln!(out, "{} segments {what}, {} of active runs kept{others}", cleaned.removed.len(), cleaned.kept)?;
+    writeln!(
+        out,
+        "{} {what}, {} of active runs kept{others}",
+        counted(cleaned.removed.len() as u64, "segment"),
+        cleaned.kept
+    )?;
     for failed in &cleaned.failed {
         complain(&format!("error: {failed}"));
     }

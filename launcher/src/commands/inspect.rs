@@ -7,7 +7,7 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
-    let path = shelf::folder_of(&flags.path)?;
+    let path = shelf::path_of(&flags.path)?;
     experiments::check_is_run_folder(&path)?;
     let format = match (flags.json, flags.csv) {
         (true, _) => Format::Json,

@@ -3,6 +3,7 @@
 use crate::cli::{JournalAction, JournalFlags, RecordFormat};
 use crate::config::UsageError;
 use crate::output;
+use analysis::numbers::counted;
 use anyhow::{Result, anyhow};
 use journal::tool::{self, DumpFormat, ToolError};
 use std::io::Write;
@@ -45,7 +46,8 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
             Ok(left) => {
                 writeln!(
                     out,
-                    "{left} records are left; the removed part is kept as orphaned-* in the same folder"
+                    "left: {}; the removed part is kept as orphaned-* in the same folder",
+                    counted(left, "record")
                 )?;
                 Ok(true)
             }

@@ -4,7 +4,7 @@ use crate::cli::{KillFlags, KillTarget};
 use crate::config::UsageError;
 use crate::operator::ActiveRunHandle;
 use crate::output;
-use analysis::numbers::{count, duration};
+use analysis::numbers::{count, counted, duration};
 use anyhow::Result;
 use protocol::commands::{Command, CommandStatus};
 use protocol::kill::Scope;
@@ -71,7 +71,8 @@ pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
                     let took = duration(run.ns(answer.seen_ticks, answer.done_ticks));
                     writeln!(
                         out,
-                        "  cancelled   {orders} open orders, the last confirmed {took} after that"
+                        "  cancelled   {}, the last confirmed {took} after that",
+                        counted(answer.orders, "open order")
                     )?;
                 }
                 _ => writeln!(out, "  cancelled   not all of {orders} open orders within {}", flags.timeout)?,

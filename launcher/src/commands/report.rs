@@ -9,10 +9,12 @@ use crate::runtime::{gather, run};
 use crate::shelf;
 use analysis::document::Document;
 use analysis::html::{self, HTML_FILE};
+use analysis::logfile::EXTENSION;
+use analysis::numbers::counted;
 use analysis::record::RunRecord;
 use analysis::report;
 use analysis::summary::Summary;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::io::{IsTerminal as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -37,11 +39,34 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     }
     experiments::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;
-    let progress = Progress::new(!flags.json);
-    let summary = run::evaluate(&folder, &record, &progress)?;
-    progress.clear();
+    let summary = if has_logs(&folder) {
+        let progress = Progress::new(!flags.json);
+        let summary = run::evaluate(&folder, &record, &progress)?;
+        progress.clear();
+        summary
+    } else {
+        saved_summary(&folder)?
+    };
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn has_logs(folder: &Path) -> bool {
+    let mut names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    names.any(|path| path.extension().is_some_and(|extension| extension == EXTENSION))
+}
+
+/// Reads the saved results of a run without logs: an experiment keeps those of its runs only with
+/// `--keep-logs`.
+fn saved_summary(folder: &Path) -> Result<Summary> {
+    let name = folder.display();
+    if !folder.join(Summary::FILE).exists() {
+        bail!(
+            "{name}: neither stamp logs nor saved results are in it: nothing is left to report; make the run again"
+        );
+    }
+    complain(&format!("{name}: its stamp logs were not kept: this is what was saved after the run"));
+    Ok(Summary::read(folder)?)
 }
 
 /// Reads a run's record. Logs that a full disk left in `/dev/shm` are saved in the folder first.
@@ -49,7 +74,8 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
     let record = RunRecord::read(folder)?;
     let rescued = gather::rescue(&record.plan, folder)?;
     if rescued > 0 {
-        complain(&format!("{rescued} logs that had stayed in /dev/shm are saved in {}", folder.display()));
+        let logs = counted(rescued as u64, "log");
+        complain(&format!("saved in {}: {logs} that had stayed in /dev/shm", folder.display()));
     }
     Ok(record)
 }

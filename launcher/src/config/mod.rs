@@ -141,11 +141,14 @@ impl Preset {
 /// Returns the most similar of the given names, if one is similar enough, for suggestions in
 /// errors.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let text = text.to_lowercase();
-    // In short names two swapped letters leave little similarity.
-    let likeness = |name: &str| match strsim::osa_distance(&text, name) {
-        0 | 1 => 1.0,
-        _ => strsim::jaro_winkler(&text, name),
+    // Flags have dashes where the keys of a file have underscores.
+    let plain = |name: &str| name.to_lowercase().replace('_', "-");
+    let text = plain(text);
+    // In short names two swapped letters leave little similarity; a beginning is an abbreviation.
+    let likeness = |name: &str| match plain(name) {
+        name if strsim::osa_distance(&text, &name) <= 1 => 1.0,
+        name if text.len() > 2 && name.starts_with(&text) => 0.99,
+        name => strsim::jaro_winkler(&text, &name),
     };
     names
         .map(|name| (likeness(name), name))
@@ -171,6 +174,21 @@ pub(crate) mod tests {
             }
             settings
         })
+    }
+
+    #[test]
+    fn nearest_name_is_abbreviated_swapped_or_similar() {
+        let names = ["max-loss", "max-position", "max_open", "run", "report"];
+        for (text, wanted) in [
+            ("max-pos", Some("max-position")),
+            ("max_pos", Some("max-position")),
+            ("max-opn", Some("max_open")),
+            ("rnu", Some("run")),
+            ("rep", Some("report")),
+            ("zzz", None),
+        ] {
+            assert_eq!(nearest(text, names.into_iter()), wanted, "{text}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use analysis::document::Document;
 use analysis::experiment::{SweepRecord, SweepState};
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use std::path::Path;
@@ -57,10 +58,8 @@ fn announcement(record: &SweepRecord, (missing, time): (u32, Duration), is_more:
     let at_most = if record.search.is_some() { "at most " } else { "" };
     let more = if is_more { " more, for those that dropped out" } else { "" };
     (is_more || time > MIN_ANNOUNCED).then(|| {
-        format!(
-            "{at_most}{missing} runs{more}, about {}; Ctrl-C keeps what was measured",
-            HumanDuration(time)
-        )
+        let (runs, time) = (counted(missing as u64, "run"), HumanDuration(time));
+        format!("{at_most}{runs}{more}, about {time}; Ctrl-C keeps what was measured")
     })
 }
 

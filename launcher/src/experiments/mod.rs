@@ -35,7 +35,7 @@ use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use crate::shelf;
 use analysis::document::Document;
-use analysis::experiment::{Boards, Lab, SweepRecord, sweep as sweeps};
+use analysis::experiment::{Boards, Containments, Lab, Survey, SweepRecord, sweep as sweeps};
 use analysis::record::RunRecord;
 use anyhow::Result;
 use bench::BenchWork;
@@ -105,6 +105,10 @@ pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
         format!("the folder of a lab, not of a run: launcher lab --resume {name} shows it")
     } else if folder.join(Boards::FILE).exists() {
         "the folder of a board's benchmark, not of a run".into()
+    } else if folder.join(Containments::FILE).exists() {
+        "the folder of a containment table, not of a run".into()
+    } else if folder.join(Survey::FILE).exists() {
+        "the folder of a survey, not of a run: its card.txt is the report".into()
     } else if let Some(last) = shelf::list_results(folder).ok().and_then(|all| all.into_iter().next_back()) {
         format!("a folder of results, not of a run: name one of them, for example {}", last.folder)
     } else {

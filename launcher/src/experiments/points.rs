@@ -2,7 +2,7 @@
 //! all with equal load.
 
 use super::flags::{AxisValue, SweepRequest};
-use super::record::set_base;
+use super::record::set_checked_base;
 use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
@@ -103,7 +103,7 @@ fn settle(
         let values = values.map(|value| (value.axis, value.text.clone())).collect();
         record.points.push(new_point(candidate.name, values, resolved));
     }
-    set_base(record, base)
+    set_checked_base(record, base)
 }
 
 /// A point of these settings, without runs.

@@ -45,11 +45,17 @@ pub fn new_record(
     }
 }
 
-/// Sets what all points of a record share.
-pub fn set_base(record: &mut SweepRecord, base: Settings) -> Result<()> {
+/// Sets what all points of a record share. Whether a run can have these settings is for its points:
+/// alone they may lack a setting that each point adds.
+pub fn set_base(record: &mut SweepRecord, base: Settings) {
     let base = Settings { repeats: Some(Count(record.repeats.into())), ..base };
     record.base = base.to_texts();
-    planner::resolve(&Settings { technique: None, isolation: None, ..base }, &record.machine)?;
+}
+
+/// Sets what all points of a record share, and checks that a run can have these settings.
+pub fn set_checked_base(record: &mut SweepRecord, base: Settings) -> Result<()> {
+    planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &record.machine)?;
+    set_base(record, base);
     Ok(())
 }
 

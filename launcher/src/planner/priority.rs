@@ -10,6 +10,7 @@
 
 use crate::config::{Priority, UsageError};
 use analysis::cpu_list;
+use analysis::numbers::plural;
 use protocol::plan::{Idle, Plan, ThreadPlan};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +66,7 @@ pub(super) fn note(plan: &Plan) -> Option<String> {
         ),
         _ => format!(
             "Priority {priority}: no ordinary thread runs on {} {} meanwhile but when the kernel makes room.{shared}",
-            if kept.len() == 1 { "core" } else { "cores" },
+            plural("core", kept.len() as u64),
             cpu_list::format(&kept)
         ),
     })

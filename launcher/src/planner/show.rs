@@ -7,7 +7,7 @@ use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use analysis::cpu_list;
-use analysis::numbers;
+use analysis::numbers::{self, counted};
 use analysis::report;
 use analysis::report::units::{duration, plain};
 use analysis::units::{Nanos, human_bytes};
@@ -79,15 +79,11 @@ fn machine_line(machine: &Machine) -> String {
     parts.join(", ")
 }
 
-fn plural(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", numbers::count(count), if count == 1 { one } else { many })
-}
-
 fn run_line(plan: &Plan) -> String {
     let isolation = match plan.isolation {
         Isolation::Thread => "one process, a thread each".into(),
         other => {
-            format!("isolation {other}, {}", plural(plan.processes.len() as u64, "process", "processes"))
+            format!("isolation {other}, {}", counted(plan.processes.len() as u64, "process"))
         }
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -96,14 +92,14 @@ fn run_line(plan: &Plan) -> String {
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots{priority}",
         plan.technique,
-        plural(plan.trading().strategies.into(), "strategy", "strategies") + &strategy_kinds,
-        plural(plan.trading().venues.into(), "venue", "venues") + &venue_kinds,
+        counted(plan.trading().strategies.into(), "strategy") + &strategy_kinds,
+        counted(plan.trading().venues.into(), "venue") + &venue_kinds,
         numbers::count(plan.trading().capacity.into()),
     )
 }
 
 fn load_line(plan: &Plan, resolved: &Resolved) -> String {
-    let orders = plural(plan.trading().total_orders(), "order", "orders");
+    let orders = counted(plan.trading().total_orders(), "order");
     let mut line = match &resolved.input {
         Input::Drawn { arrivals: Arrivals::Stress, .. } => format!("{orders} as fast as the rings take them"),
         Input::Drawn { arrivals, window_ns, .. } => {

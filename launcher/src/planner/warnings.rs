@@ -1,6 +1,7 @@
 //! Reasons not to quote a plan's latencies, each with its remedy.
 
 use crate::host::Machine;
+use analysis::numbers::plural;
 use analysis::{cpu_list, fitness};
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<Str
         .map(|(core, _)| *core)
         .collect();
     if !crowded.is_empty() {
-        let on = if crowded.len() == 1 { "core" } else { "cores" };
+        let on = plural("core", crowded.len() as u64);
         reasons.push(format!(
             "strategies share {on} {}: an order or its report may wait for a time slice. Use at most \
              --strategies {} on this many cores",

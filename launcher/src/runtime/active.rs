@@ -11,6 +11,7 @@
 
 use crate::runtime::run_id::RunId;
 use analysis::cpu_list;
+use analysis::numbers::plural;
 use protocol::control::RunState;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, open_control};
@@ -87,7 +88,7 @@ impl ActiveRun {
 
     /// Describes the run and some of its cores: `run X (pid 7) holds cores 0,1`.
     pub fn describe_cores(&self, cores: &[u32]) -> String {
-        let noun = if cores.len() == 1 { "core" } else { "cores" };
+        let noun = plural("core", cores.len() as u64);
         format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, cpu_list::format(cores))
     }
 }

@@ -7,6 +7,7 @@
 
 use super::process::Process;
 use super::setup::Segments;
+use analysis::numbers::plural;
 use analysis::record::RunOutcome;
 use protocol::segments::CONTROL;
 use protocol::topology;
@@ -68,7 +69,7 @@ pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome 
         _ => failure(segments.plan.launcher_pid),
     };
     let RunOutcome::Failed { process, pid, what } = outcome else { return outcome };
-    let many = if lost.len() == 1 { "segment" } else { "segments" };
+    let many = plural("segment", lost.len() as u64);
     let what = format!(
         "{what}: {many} {}: any process of this user can do that to a segment with a name, so nobody is blamed; --isolation sandbox \
          hands memory over sealed and without names",

@@ -1,5 +1,6 @@
 //! Saves the exchanges' trades and last books in the run's folder, as CSV tables.
 
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
@@ -57,7 +58,10 @@ pub fn save(
                 .push(format!("exchange {venue} did not reach the end of trading: its last book is missing"));
         }
         if tape.dropped() > 0 {
-            notes.push(format!("exchange {venue}: {} trades did not fit on its tape", tape.dropped()));
+            notes.push(format!(
+                "exchange {venue}: {} did not fit on its tape",
+                counted(tape.dropped(), "trade")
+            ));
         }
     }
     Ok(notes)

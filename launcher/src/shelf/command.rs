@@ -1,10 +1,11 @@
 //! `launcher list` and `launcher delete`: list results, and delete some of them.
 
-use super::{RUNS, check_deletable, folder_of, owned};
+use super::{RUNS, ResultEntry, check_deletable, folder_of, owned};
 use crate::config::UsageError;
 use crate::output;
 use analysis::escape::single_line;
-use analysis::report::tables::{ruled, table};
+use analysis::table::grid::wrap;
+use analysis::table::{ruled, table, width};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::Write;
@@ -49,17 +50,28 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         writeln!(out, "{}: no results", flags.folder.display())?;
         return Ok(ExitCode::SUCCESS);
     }
+    write!(out, "{}", formatted(&entries, width()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Formats the entries as a table, or on two lines or more each if it is wider than `width`.
+fn formatted(entries: &[ResultEntry], width: usize) -> String {
     let mut rows = table(ruled(), &["folder", "setting", "verdict", "for latency claims"]);
-    for entry in &entries {
+    let mut text = String::new();
+    for entry in entries {
         let name = Path::new(&entry.folder).file_name().unwrap_or_default().to_string_lossy();
         let fitness = entry.fitness_in_short();
-        let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness];
-        rows.add_row(cells.map(single_line));
+        let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness].map(single_line);
+        let [name, setting, verdict, fitness] = &cells;
+        let verdicts = if fitness.is_empty() { verdict.clone() } else { format!("{verdict}; {fitness}") };
+        for (indent, words) in [("", format!("{name} {setting}")), ("  ", verdicts)] {
+            let lines = wrap(&words, width.saturating_sub(indent.len()), 4);
+            text += &format!("{indent}{}\n", lines.join(&format!("\n{indent}    ")));
+        }
+        rows.add_row(cells);
     }
-    for line in rows.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let lines: Vec<String> = rows.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
+    if lines.iter().all(|line| line.chars().count() <= width + 1) { lines.concat() } else { text }
 }
 
 /// Deletes the named runs and experiments: all of them, or none if one may not be deleted. Files
@@ -89,4 +101,34 @@ pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_fits_narrow_terminals_and_loses_nothing() {
+        let entry = ResultEntry {
+            folder: "runs/20261126-110436601-6806446-18583".into(),
+            setting: "crossbeam-array-queue process, 256×64, 4.00 M orders".into(),
+            verdict: "valid".into(),
+            fit_for_latency: Some(false),
+            reasons: vec!["strategies share core 0: use fewer".into(); 6],
+            ..ResultEntry::default()
+        };
+        let entries = [entry.clone(), ResultEntry { setting: "bill of 1 setting, 1 repeat".into(), ..entry }];
+        for width in [60, 80] {
+            let text = formatted(&entries, width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for entry in &entries {
+                assert!(words.contains(&entry.setting), "{text}");
+            }
+            assert!(words.contains("valid; not fit: strategies share core 0 (and 5 more)"), "{text}");
+        }
+        let wide = formatted(&entries, 160);
+        assert_eq!(wide.lines().count(), 4, "one line each: {wide}");
+        assert!(wide.starts_with("folder"), "{wide}");
+    }
 }

@@ -11,6 +11,7 @@ use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord};
 use analysis::fitness::Fitness;
+use analysis::numbers::counted;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
@@ -77,16 +78,19 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
         });
     }
     let what = if let Ok(record) = SweepRecord::read(folder) {
-        let repeats =
-            if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
-        format!("{} of {} settings, {repeats}", record.kind, record.points.len())
+        let [settings, repeats] =
+            [(record.points.len() as u64, "setting"), (record.repeats.into(), "repeat")]
+                .map(|(count, noun)| counted(count, noun));
+        format!("{} of {settings}, {repeats}", record.kind)
     } else if let Ok(lab) = Lab::read(folder) {
-        format!("lab of {} cells, {} runs each", lab.cells.len(), lab.runs)
+        let [cells, runs] = [(lab.cells.len() as u64, "cell"), (lab.runs.into(), "run")]
+            .map(|(count, noun)| counted(count, noun));
+        format!("lab of {cells}, {runs} each")
     } else if let Ok(boards) = Boards::read(folder) {
-        format!("board of {} cases", boards.cases.len())
+        format!("board of {}", counted(boards.cases.len() as u64, "case"))
     } else if let Ok(survey) = Survey::read(folder) {
         let state = if survey.complete { "" } else { ", incomplete" };
-        format!("survey of at most {} minutes{state}", survey.minutes)
+        format!("survey of at most {}{state}", counted(survey.minutes.into(), "minute"))
     } else {
         return None;
     };
@@ -150,8 +154,24 @@ impl ResultEntry {
     }
 }
 
-/// Resolves the name of a run's folder: a path, or `latest` for the newest run in `runs`.
+/// Resolves the name of a run's folder as [`path_of`] does, and refuses one that is a file.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
+    let path = path_of(name)?;
+    if path.is_dir() {
+        return Ok(path);
+    }
+    let parent = path.parent().filter(|parent| kind_of(parent).is_ok());
+    let remedy = match parent.map(Path::display) {
+        Some(parent) if parent.to_string().is_empty() => "name its folder, here .".into(),
+        Some(parent) => format!("name its folder, {parent}"),
+        None => "name the folder of a run or an experiment; launcher list shows them".into(),
+    };
+    Err(UsageError(format!("{}: it is not a folder: {remedy}", path.display())).into())
+}
+
+/// Resolves the name of a run's folder or of a file in it: a path, or `latest` for the newest run
+/// in `runs`.
+pub fn path_of(name: &Path) -> Result<PathBuf> {
     if name != Path::new("latest") || name.exists() {
         // A link that the user names is followed; those in a folder of results are not.
         if !name.exists() && !name.is_symlink() {

@@ -72,7 +72,7 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "sweep_ray.py",
 ];
 
-const SURVEY_FILES: [&str; 3] = [Survey::FILE, "card.txt", "card.svg"];
+const SURVEY_FILES: [&str; 4] = [Survey::FILE, "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
 const TABLES: [&str; 21] = [

@@ -8,7 +8,7 @@ use crate::config::value::{named, named_values};
 use crate::output::{complain, program};
 use crate::runtime::progress::Progress;
 use analysis::fitness::Fitness;
-use analysis::numbers::count;
+use analysis::numbers::{count, counted};
 use analysis::units::Count;
 use anyhow::Result;
 use clap::Args;
@@ -311,10 +311,10 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         }
         writeln!(
             out,
-            "{} orders sent, {} returned; {} incidents, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
-            trial.totals.sent,
+            "{} sent, {} returned; {}, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",
+            counted(trial.totals.sent, "order"),
             trial.totals.returned,
-            trial.totals.incidents,
+            counted(trial.totals.incidents, "incident"),
             trial.totals.quarantined,
             trial.totals.restarted,
             trial.totals.comebacks,

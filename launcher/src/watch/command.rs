@@ -7,6 +7,7 @@ use super::tables::tables;
 use crate::operator::find_run;
 use crate::output;
 use crate::runtime::affinity_guard::AffinityGuard;
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use clap::Args;
 use std::io::{IsTerminal, Write, stdout};
@@ -97,7 +98,7 @@ fn cut_to_rows(text: &str, rows: usize) -> String {
     }
     let shown = room.saturating_sub(1);
     let lines: String = text.split_inclusive('\n').take(shown).collect();
-    format!("{lines}… {} more lines: --once prints all\n", count - shown)
+    format!("{lines}… {}: --once prints all\n", counted((count - shown) as u64, "more line"))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
     |row| row.stall_free_p999_ns,
 ];
 
-pub(super) fn latency_unit(bill: &Bill) -> TimeUnit {
+fn latency_unit(bill: &Bill) -> TimeUnit {
     let of = |row: &BillRow| LATENCIES.map(|latency| latency(row));
     TimeUnit::for_durations(bill.rows.iter().flat_map(of).flatten())
 }

@@ -2,7 +2,7 @@
 //! reference.
 
 use super::headline::{
-    BillColumns, LATENCIES, answer, cost_columns, headline, latency_unit, levels_of_headline, time_or_dash,
+    BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash,
 };
 use super::{Bill, BillRow};
 use crate::chart::axis;
@@ -29,7 +29,6 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     let mut charts = Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).peekable();
     let no_charts = "No difference is known: no row has a reference with enough repeats.";
     let text = if charts.peek().is_none() { no_charts } else { CHARTS };
-    let (shown, wide) = tables(bill);
     let remarks = remarks(bill);
     let remarks = (!remarks.is_empty())
         .then(|| html! { ul class="note" { @for remark in &remarks { li { (remark) } } } });
@@ -38,8 +37,7 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
         .charts(charts.next())
         .tables(ALL, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
-        .tables(PAGE, shown)
-        .tables(FILES, [wide])
+        .tables(FILES | PAGE, [table(bill)])
         .charts(charts)
         .charts(remarks);
     ExperimentReport {
@@ -51,62 +49,15 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
     }
 }
 
-/// The tables of the page, and one wide table for documents and programs.
-fn tables(bill: &Bill) -> (Vec<Grid>, Grid) {
-    let unit = latency_unit(bill);
-    let latencies = LATENCIES.map(|of| move |row: &BillRow| unit.format_or_dash(of(row)));
+/// Every figure of every row in one table, for the page, documents and programs.
+fn table(bill: &Bill) -> Grid {
     let times = LATENCIES.map(|of| move |row: &BillRow| time_or_dash(of(row)));
     let of = |measure, percentile| move |row: &BillRow| format_difference(row, measure, percentile);
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
-    let keys: BillColumns<'_> =
-        vec![("isolation", &BillRow::level), ("technique", &|row| row.technique.to_string())];
-    let grid = |name: &str, title: &str, columns: BillColumns<'_>| {
-        Grid::from_rows(name, title, 2, &[keys.clone(), columns].concat(), &bill.rows)
-    };
-    let (costs, unit) = (cost_columns(bill), unit.name());
-    let mut shown = vec![
-        grid("bill_cost", "what else a level costs", costs.clone()),
-        grid(
-            "bill_latency",
-            &format!("rt_venue: what the engine adds to an order, {unit}"),
-            vec![
-                ("p50", &latencies[0]),
-                ("p99", &latencies[1]),
-                ("p99.9", &latencies[2]),
-                ("against", &reference_name),
-            ],
-        ),
-        grid(
-            "bill_difference",
-            "rt_venue against the reference: ratio [95 % interval]",
-            vec![
-                ("p50 vs reference", &ratios[0]),
-                ("p99 vs reference", &ratios[1]),
-                ("p99.9 vs reference", &ratios[2]),
-            ],
-        )
-        .note("▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %"),
-    ];
-    if bill.rows.iter().any(|row| row.stall_free_p99_ns.or(row.stall_free_p999_ns).is_some()) {
-        let columns: BillColumns<'_> = vec![
-            ("p99", &latencies[1]),
-            ("stall-free", &latencies[3]),
-            ("p99.9", &latencies[2]),
-            ("stall-free", &latencies[4]),
-            ("on", &unaffected_share),
-        ];
-        let title = format!("rt_venue with and without the machine's stalls, {unit}");
-        shown.push(grid("bill_stall_free", &title, columns).note(
-            "stall-free: of the orders that no stall of the machine touched; on: their share of all orders",
-        ));
-        shown.push(grid(
-            "bill_stall_free_difference",
-            "stall-free rt_venue against the reference: ratio [95 % interval]",
-            vec![("stall-free p99 vs reference", &free[0]), ("stall-free p99.9 vs reference", &free[1])],
-        ));
-    }
-    let mut wide: BillColumns<'_> = vec![
+    let mut columns: BillColumns<'_> = vec![
+        ("isolation", &BillRow::level),
+        ("technique", &|row| row.technique.to_string()),
         ("p50", &times[0]),
         ("p99", &times[1]),
         ("p99.9", &times[2]),
@@ -120,10 +71,12 @@ fn tables(bill: &Bill) -> (Vec<Grid>, Grid) {
         ("p99 stall-free ratio", &free[0]),
         ("p99.9 stall-free ratio", &free[1]),
     ];
-    wide.extend(costs);
-    let title = "The bill (rt_venue; ratio to the reference with its 95 % interval: ▲ slower, ▼ faster, –: not comparable; on: share of \
-                 the orders that no stall touched)";
-    (shown, grid("bill", title, wide))
+    columns.extend(cost_columns(bill));
+    let title = "The bill: rt_venue, its ratio to the reference [95 % interval], and what else a level costs";
+    Grid::from_rows("bill", title, 2, &columns, &bill.rows).note(
+        "▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %; on: the share of \
+         the orders that no stall of the machine touched",
+    )
 }
 
 fn unaffected_share(row: &BillRow) -> String {

@@ -5,7 +5,7 @@ use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
-use crate::numbers::{count, duration, percent, plain, short};
+use crate::numbers::{count, counted, duration, percent, plain, plural, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
@@ -29,7 +29,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         name: "board",
         heading: format!("board, {} on {}", boards.started, boards.machine.cpu_model),
         title: "The board: one writer, any number of readers".into(),
-        subject: format!("{} cases, on {}", boards.cases.len(), boards.machine.cpu_model),
+        subject: format!("{}, on {}", counted(boards.cases.len() as u64, "case"), boards.machine.cpu_model),
         origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
         answer: answer(boards),
         fitness: boards.fitness(),
@@ -54,14 +54,14 @@ fn torn(boards: &Boards) -> u64 {
 fn answer(boards: &Boards) -> String {
     let (all, torn) = (boards.cases.len(), torn(boards));
     let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
-    let checked = format!("{sound} of {all} cases sound, {} values torn", count(torn));
+    let checked =
+        format!("{sound} of {} sound, {} torn", counted(all as u64, "case"), counted(torn, "value"));
     let timed = boards.cases.iter().find_map(|case| Some((case, case.all.propagation.p50_ns?)));
     match timed {
         Some((case, p50)) => {
             let p99 = case.all.propagation.p99_ns;
             let p99 = p99.map_or_else(String::new, |p99| format!(", {} at p99", duration(p99)));
-            let readers =
-                if case.readers == 1 { "1 reader".into() } else { format!("{} readers", case.readers) };
+            let readers = counted(case.readers.into(), "reader");
             format!(
                 "a reader has a written value after {} at p50{p99} ({}, {readers}); {checked}",
                 duration(p50),
@@ -77,7 +77,7 @@ fn labels(cases: &[BoardCase]) -> Vec<String> {
     let parts = |case: &BoardCase| {
         [
             case.mode.clone(),
-            format!("{} readers", case.readers),
+            counted(case.readers.into(), "reader"),
             size(case.size_bytes),
             case.isolation.to_string(),
             case.waiting.clone(),
@@ -155,9 +155,9 @@ fn title(case: &BoardCase) -> String {
     } else {
         String::new()
     };
-    let readers = if case.readers == 1 { "reader" } else { "readers" };
+    let readers = plural("reader", case.readers.into());
     let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
-    let cells = if case.cells == 1 { "cell" } else { "cells" };
+    let cells = plural("cell", case.cells.into());
     format!(
         "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
         case.mode,
@@ -200,7 +200,10 @@ fn notes(case: &BoardCase) -> Vec<String> {
         (Some(core), 0, _) => format!("writer on core {core}"),
         (Some(core), _, false) => format!("writer on core {core}, a core for each reader: {cores}"),
         (Some(core), readers, true) if case.reader_cores == [core] => {
-            format!("one core for the writer and {readers} readers: every time includes waiting for it")
+            format!(
+                "one core for the writer and {}: every time includes waiting for it",
+                counted(readers.into(), "reader")
+            )
         }
         (Some(core), readers, true) => format!(
             "writer on core {core}, {readers} readers share {cores}: propagation and staleness include waiting for it"

@@ -10,7 +10,7 @@ use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
 use crate::grouping::grouped;
-use crate::numbers::signed;
+use crate::numbers::{counted, signed};
 use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
@@ -112,21 +112,18 @@ fn sentence(comparison: &Comparison) -> String {
         }
         (Verdict::NoDifferenceSeen, Some(found)) => {
             let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
-                format!("; about {} would show a difference of 5 %", count_repeats(more))
+                format!("; about {} would show a difference of 5 %", counted(more as u64, "more repeat"))
             });
             format!("no difference seen between {b} and {a} at p50 (B/A {}){more}", basis(found, false))
         }
         _ => {
             let why = line.why.first().map_or("no reason known", String::as_str);
-            let more = more_repeats(comparison, line)
-                .map_or_else(String::new, |more| format!("; about {} would do", count_repeats(more)));
+            let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
+                format!("; about {} would do", counted(more as u64, "more repeat"))
+            });
             format!("{b} and {a} are not comparable at p50: {why}{more}")
         }
     }
-}
-
-fn count_repeats(more: usize) -> String {
-    if more == 1 { "1 more repeat".into() } else { format!("{more} more repeats") }
 }
 
 /// A factor with two digits after the point where it is small.

@@ -10,7 +10,7 @@ use crate::chart::sparkline::{self, TimelineSlice};
 use crate::chart::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use crate::document::Document;
 use crate::grouping::distinct;
-use crate::numbers::duration;
+use crate::numbers::{counted, duration};
 use crate::summary::Summary;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
@@ -95,8 +95,8 @@ fn drawing(
     };
     let count = |wanted| all.rows.iter().filter(|row| row.contained == wanted).count();
     let words = format!(
-        "Of {} faults tried, {} stayed where they began, {} did but others waited, {} spread. The tables below have every one.",
-        all.rows.len(),
+        "Of {} tried, {} stayed where they began, {} did but others waited, {} spread. The tables below have every one.",
+        counted(all.rows.len() as u64, "fault"),
         count(Contained::Yes),
         count(Contained::Waited),
         count(Contained::No)

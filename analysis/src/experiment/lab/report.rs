@@ -6,7 +6,7 @@ use super::tables::{against_busy, carrier_table, fairness, full_table, waits_aga
 use super::{Lab, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::grouping::distinct;
-use crate::numbers::{count, duration, plain};
+use crate::numbers::{counted, duration, plain};
 use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::Isolation;
@@ -35,8 +35,12 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         name: "lab",
         heading: format!("lab, {} on {}", lab.started, lab.machine.cpu_model),
         title: "Which queue, which way of waiting".into(),
-        subject: format!("{} cells, {done} of {all} runs, on {}", lab.cells.len(), lab.machine.cpu_model),
-        origin: format!("bulkhead {}", lab.version),
+        subject: format!(
+            "{}, {done} of {all} runs, on {}",
+            counted(lab.cells.len() as u64, "cell"),
+            lab.machine.cpu_model
+        ),
+        origin: format!("started {}, bulkhead {}", lab.started, lab.version),
         answer: answer(&measured),
         fitness: lab.fitness(),
         conditions: condition_line(lab),
@@ -66,11 +70,11 @@ pub fn report(lab: &Lab) -> ExperimentReport {
 fn condition_line(lab: &Lab) -> String {
     let slack = duration(lab.slack_ns);
     format!(
-        "measured {}: {} events a run, {} runs of each cell in turn, {} slots, slow is {} ± {}%, poll sleeps {}, timer slack {slack}, \
+        "measured {}: {} a run, {} of each cell in turn, {} slots, slow is {} ± {}%, poll sleeps {}, timer slack {slack}, \
          seed {}, clock read {}",
         lab.started,
-        count(lab.events),
-        lab.runs,
+        counted(lab.events, "event"),
+        counted(lab.runs.into(), "run"),
         lab.capacity,
         lab.slow,
         plain(lab.jitter * 100.0),

@@ -6,7 +6,7 @@ use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{format_ratio, line_of};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{Comparison, bill, contain};
-use crate::numbers::{count, duration, plain};
+use crate::numbers::{count, counted, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
 use crate::summary::Measure;
 use crate::table::grid::wrap;
@@ -17,7 +17,7 @@ const WIDTH: usize = 80;
 const NAMES: usize = 13;
 
 /// The rows of the card: the answers that most are asked for first.
-const ROWS: [SurveyPart; 6] = [
+pub(super) const ROWS: [SurveyPart; 6] = [
     SurveyPart::Bill,
     SurveyPart::Queue,
     SurveyPart::Containment,
@@ -26,7 +26,7 @@ const ROWS: [SurveyPart; 6] = [
     SurveyPart::Cores,
 ];
 
-fn headline(survey: &Survey) -> String {
+pub(super) fn headline(survey: &Survey) -> String {
     let day = survey.day();
     let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
     format!("bulkhead {} survey of {day}, {} min{incomplete}", survey.version, survey.minutes)
@@ -78,6 +78,12 @@ const LINE: f64 = 18.0;
 
 /// Returns the survey's answers for one machine as an SVG file.
 pub fn svg_card(survey: &Survey) -> String {
+    let (size, content) = drawing(survey);
+    svg::file(size, &headline(survey), None, STYLE, &content)
+}
+
+/// Returns width, height and content of the picture, without the element `svg` around it.
+pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
     let mut top = 34.0;
     let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
     let class = if survey.fitness.is_fit { "dim" } else { "warning" };
@@ -105,11 +111,11 @@ pub fn svg_card(survey: &Survey) -> String {
         top += height + MARGIN;
     }
     let content = html! { @for part in &parts { (part) } };
-    svg::file((CARD_WIDTH, top), &headline(survey), None, STYLE, &content)
+    ((CARD_WIDTH, top), content)
 }
 
 /// Returns the answer of a part, followed by what is missing in it.
-fn answer(survey: &Survey, part: SurveyPart) -> String {
+pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
     let found = match part {
         SurveyPart::Cores => survey.cores.as_ref().and_then(|matrix| {
             let synchronized = matrix.spread(|pair| pair.synchronized_ns)?;
@@ -155,7 +161,9 @@ fn recovery(runs: &[Recovery]) -> Option<String> {
     runs.first()?;
     let sent = count(runs.iter().map(|run| run.sent).sum());
     let returned = count(runs.iter().map(|run| run.returned).sum());
-    let death = |run: &Recovery| format!("{} recovered {} of {} times", run.role, run.recovered, run.killed);
+    let death = |run: &Recovery| {
+        format!("{} recovered {} of {}", run.role, run.recovered, counted(run.killed as u64, "time"))
+    };
     let deaths = runs.iter().map(death).collect::<Vec<_>>().join(", ");
     let all = runs.iter().flat_map(|run| &run.recover_ns).map(|ns| *ns as f64);
     let median = Spread::from_values(all).map(|spread| duration(spread.median as u64));

@@ -3,9 +3,11 @@
 mod card;
 mod index;
 mod picture;
+mod report;
 
 pub use card::{svg_card, text_card};
 pub use index::{SurveyIndex, survey_index};
+pub use report::report;
 
 use super::{Bill, Comparisons, Containments};
 use crate::document::Document;

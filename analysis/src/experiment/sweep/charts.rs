@@ -107,7 +107,8 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
 }
 
 /// Every point in a row, for each percentile. Colored by the first axis that varies, so that points
-/// with one value of it are seen together.
+/// with one value of it are seen together. The percentiles of a comparison share one chart, and so
+/// one scale.
 fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
     if sweep.points.len() > MAX_CHART_ROWS {
         return Vec::new();
@@ -131,15 +132,26 @@ fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
         values.map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
     });
     let legend = legend(colors);
-    let chart = |(number, percentile): (usize, &Percentile)| {
-        let rows: Vec<IntervalRow> = sweep.points.iter().map(|point| row(point, *percentile)).collect();
-        let axis_title = format!("rt_venue {}", percentile.name());
+    let is_one_chart = sweep.kind == "compare";
+    let named = |point: &SweepPoint, percentile: Percentile| {
+        let row = row(point, percentile);
+        let name = if is_one_chart { format!("{}, {}", percentile.name(), row.name) } else { row.name };
+        IntervalRow { name, ..row }
+    };
+    let chart = |(number, percentiles): (usize, &[Percentile])| {
+        let rows = percentiles.iter().flat_map(|of| sweep.points.iter().map(move |point| (point, *of)));
+        let rows: Vec<IntervalRow> = rows.map(|(point, of)| named(point, of)).collect();
+        let axis_title = match percentiles {
+            [one] => format!("rt_venue {}", one.name()),
+            _ => "rt_venue".into(),
+        };
         let title = format!("{axis_title} of every point: median over the repeats, from lowest to highest");
         let id = format!("points-{number}");
         let chart = interval_plot::draw(&id, &title, &axis_title, &axis::duration, None, &rows)?;
         Some(html! { (chart) @if varied.is_some() { (legend) } })
     };
-    Percentile::ALL.iter().enumerate().filter_map(chart).collect()
+    let in_a_chart = if is_one_chart { Percentile::ALL.len() } else { 1 };
+    Percentile::ALL.chunks(in_a_chart).enumerate().filter_map(chart).collect()
 }
 
 /// The color of the points with one value of the first varied axis.

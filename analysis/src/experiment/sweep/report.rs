@@ -4,7 +4,7 @@ use super::charts::{self, mebibytes, rt_venue};
 use super::{SweepPoint, SweepRecord, search, tables};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
-use crate::numbers::{duration, percent, plain};
+use crate::numbers::{counted, duration, percent, plain, plural};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
 use crate::summary::Measure;
 use crate::table::Grid;
@@ -41,10 +41,10 @@ pub fn report(sweep: &SweepRecord) -> ExperimentReport {
 pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
     let axes = sweep.axes.iter().map(|axis| {
         let number = axis.values.len();
-        format!("{number} {}", plural(axis.axis.name(), number))
+        format!("{number} {}", axis_noun(axis.axis.name(), number as u64))
     });
     let axes = axes.collect::<Vec<_>>().join(" × ");
-    let repeats = if sweep.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", sweep.repeats) };
+    let repeats = counted(sweep.repeats.into(), "repeat");
     let values = sweep.axes.iter().map(|axis| (axis.axis.to_string(), axis.values.join(", ")));
     let date = [("date".to_owned(), sweep.started.clone())];
     ExperimentReport {
@@ -92,7 +92,7 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     }
     let unsound = sweep.runs().filter(|run| !run.outline.is_sound()).count();
     if unsound > 0 && !sweep.keeps_failures {
-        notes.push(format!("{unsound} runs are incomplete or invalid and in no figure"));
+        notes.push(format!("left out as incomplete or invalid: {}", counted(unsound as u64, "run")));
     }
     let unfired = sweep.runs().filter_map(|run| Some((run, run.outline.unfired_faults.first()?)));
     let unfired: Vec<_> = unfired.collect();
@@ -141,12 +141,13 @@ pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
     found
 }
 
-fn plural(name: &str, number: usize) -> String {
+/// What the values of an axis are called: `3 isolation levels`, `2 amounts of work`.
+fn axis_noun(name: &str, number: u64) -> String {
     match name {
-        "technique" | "rate" | "venue" if number != 1 => format!("{name}s"),
-        "isolation" => if number == 1 { "isolation level" } else { "isolation levels" }.into(),
-        "work" => if number == 1 { "amount of work" } else { "amounts of work" }.into(),
-        "strategies" => if number == 1 { "number of strategies" } else { "numbers of strategies" }.into(),
+        "technique" | "rate" | "venue" => plural(name, number),
+        "isolation" => plural("isolation level", number),
+        "work" => format!("{} of work", plural("amount", number)),
+        "strategies" => format!("{} of strategies", plural("number", number)),
         other => other.into(),
     }
 }

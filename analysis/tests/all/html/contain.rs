@@ -40,11 +40,14 @@ fn containment_table_draws_each_cell() {
             }
         }
     }
-    let table = Containments { rows, notes: vec!["measured 2026-01-01: 4 venues".into()], ..golden() };
+    let conditions = "measured 2026-01-01T00:00:00Z: venues 4".into();
+    let notes = vec!["measured 2026-01-01: 4 venues".into()];
+    let table = Containments { rows, conditions, notes, ..golden() };
     table.save(folder.path()).unwrap();
     let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);
     check_alone(&html);
+    assert!(html.contains("<p class=\"dim\">measured 2026-01-01T00:00:00Z</p>"), "a page has its date");
     let cells = having(&html, "data-cell");
     assert_eq!(cells.len(), table.rows.len());
     for cell in &cells {

@@ -20,6 +20,7 @@ fn lab_page_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     lab.save(folder.path()).unwrap();
     let page = written(folder.path());
+    assert!(page.contains(&format!("started {}", lab.started)), "{page}");
     // A dot and a strip for each cell.
     for wait in [Wait::Busy, Wait::Park] {
         let name = format!("data-cell=\"array-queue process 2→1 slow→fast {wait}\"");

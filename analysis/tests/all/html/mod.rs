@@ -9,4 +9,5 @@ mod incidents;
 mod lab;
 mod order_path;
 mod run_page;
+mod survey;
 mod sweeps;

@@ -135,6 +135,25 @@ fn figures_match_summary_and_are_drawn_to_scale() {
     assert_eq!(bars[0].get("data-stage"), Some(Stage::Submit.name()));
 }
 
+/// The figures that most readers want are in the first columns; a verdict's reasons are folded.
+#[test]
+fn answer_comes_first_and_details_are_folded() {
+    let (folder, summary) = evaluated(&tailed(2_000));
+    let html = page(&folder);
+    assert!(summary.reasons.len() > 1, "{:?}", summary.reasons);
+    let folded =
+        html.find(&format!("<details><summary>{} reasons</summary>", summary.reasons.len())).unwrap();
+    assert!(html.find("Not fit").unwrap() < folded && folded < html.find("class=\"tiles\"").unwrap());
+    let table = &html[html.find(">what it is</th>").unwrap()..];
+    let heads: Vec<&str> = table.split("</thead>").next().unwrap().split("</th>").collect();
+    let names: Vec<&str> = heads.iter().filter_map(|head| head.rsplit('>').next()).collect();
+    assert_eq!(names[..3], ["", "p50", "p90"], "{names:?}");
+    assert_eq!(names[3..9], ["p99", "p99.9", "p99.99", "max", "min", "orders"]);
+    // Names are text, although they end with a number: the plan wraps on a narrow screen.
+    let plan = &html[html.find(">runs</th>").unwrap()..];
+    assert!(plan.contains("<td class=\"\">strategy-0</td>"), "{}", &plan[..400]);
+}
+
 #[test]
 fn page_says_when_orders_are_too_few() {
     for (orders, strategies) in [(0, 1), (1, 1), (15, 1), (150, 30)] {

@@ -7,8 +7,8 @@ use crate::fixture::scatter;
 use crate::formats::golden;
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, RateSearch, RateStep, Reference, RunEntry, SearchRecord, SweepPoint,
-    SweepRecord, SweepState,
+    Axis, AxisRecord, Bill, BillRow, Comparisons, RateSearch, RateStep, Reference, RunEntry, SearchRecord,
+    SweepPoint, SweepRecord, SweepState,
 };
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
 use analysis::summary::Distribution;
@@ -196,12 +196,40 @@ fn bill_page_shows_differences_and_verdicts() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!html.contains("ratio-p999"), "no row has a p99.9");
+    let own = &html[html.find("id=\"bill\"").unwrap()..html.find("id=\"points\"").unwrap()];
+    assert_eq!(own.matches("<table>").count(), 1, "one wide table");
+    assert!(own.contains("p99.9 stall-free ratio") || own.contains("p50 ratio"), "{own}");
 
     if let Some(seen) = open(&folder.path().join("report.html"), false) {
         check_quiet(&seen);
     }
     std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
     assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
+}
+
+#[test]
+fn compare_page_has_one_scale_for_latencies() {
+    let record = SweepRecord { axes: Vec::new(), ..sweep("compare", &[(Axis::Idle, &["spin", "park"])], 5) };
+    let folder = tempfile::tempdir().unwrap();
+    record.save(folder.path()).unwrap();
+    golden::<Comparisons>().save(folder.path()).unwrap();
+    let html = written(folder.path());
+    keep("compare.html", &html);
+    assert_eq!(drawings(&html), ["compare-ratio", "points-0"]);
+    let chart = &html[html.find("id=\"points-0\"").unwrap()..];
+    let rows = having(chart, "data-row");
+    let names: Vec<&str> = rows.iter().map(|row| row.get("data-row").unwrap()).collect();
+    let of = |percentile: &str| ["spin", "park"].map(|idle| format!("{percentile}, idle={idle}"));
+    assert_eq!(names, [of("p50"), of("p99"), of("p99.9")].concat());
+    let places: Vec<f64> = rows.iter().map(|row| row.number("cx").unwrap()).collect();
+    assert!(places[0] < places[2] && places[2] < places[4], "one scale: {places:?}");
+}
+
+#[test]
+fn legend_of_one_color_is_left_out() {
+    let html = |values: &[&str]| write(&sweep("sweep", &[(Axis::Isolation, values)], 3)).1;
+    assert!(html(&["thread", "process"]).contains("class=\"note legend\""));
+    assert!(!html(&["thread"]).contains("class=\"note legend\""));
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn each_violation_is_detected_and_named() {
             (Kind::LastReport, "strategy 1 order 7: its one report is not the last", |f| {
                 f.stamp(Point::GatewayDone, ID).detail = MORE;
             }),
-            (Kind::RecordsDropped, "gateway-1: 1 records did not fit the log", |f| {
+            (Kind::RecordsDropped, "gateway-1: 1 record did not fit the log", |f| {
                 f.status("gateway-1", StatusField::RecordsDropped, 1)
             }),
             (Kind::Counters, "counted 21 orders sent, its log has 20", |f| {

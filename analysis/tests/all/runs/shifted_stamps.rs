@@ -74,7 +74,7 @@ fn time_going_back_in_engine_log_makes_run_unfit() {
         let summary = summary(&fixture);
         assert!(summary.valid && !summary.fit_for_latency);
         let is_said = |lines: &[String], words| lines.iter().any(|line| line.contains(words));
-        let reason = "the clock of orchestrator went back 1 times";
+        let reason = "the clock of orchestrator went back 1 time:";
         assert!(is_said(&summary.reasons, reason), "{:?}", summary.reasons);
         let note = "before the stamp in front of it in orchestrator.stamps";
         assert!(is_said(&summary.notes, note), "{:?}", summary.notes);

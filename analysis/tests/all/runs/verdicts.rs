@@ -131,6 +131,6 @@ fn unexplained_orders_invalidate_interrupted_run() {
     fixture.lose(protocol::wire::OrderId::new(0, 0, 7));
     let summary = summary(&fixture);
     assert!(!summary.valid && summary.violations.is_empty());
-    let is_said = summary.reasons.iter().any(|reason| reason.contains("1 orders were lost"));
+    let is_said = summary.reasons.iter().any(|reason| reason.contains("1 order was lost"));
     assert!(is_said, "{:?}", summary.reasons);
 }

@@ -19,6 +19,7 @@ use crate::host::Machine;
 use crate::output::complain;
 use analysis::document::Document;
 use analysis::experiment::{Bill, Containments, SweepRecord, bill, sweep};
+use analysis::numbers::counted;
 use analysis::stats::MIN_PAIRS;
 use anyhow::Result;
 use clap::Args;
@@ -90,7 +91,7 @@ impl Experiment for BillFlags {
 }
 
 fn too_few_repeats_note(record: &SweepRecord) -> String {
-    let repeats = if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
+    let repeats = counted(record.repeats.into(), "repeat");
     format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
 }
 

@@ -21,6 +21,7 @@ use crate::host::Machine;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep};
+use analysis::numbers::counted;
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
@@ -159,7 +160,7 @@ fn measure_pairs(
         // Without any pair the machine cannot carry the setting: more repeats would not either.
         if ended == MeasureEnd::Interrupted || lost == 0 || pairs == 0 {
             let added = record.repeats - asked;
-            let note = format!("{added} repeats were added, because pairs dropped out");
+            let note = format!("added because pairs dropped out: {}", counted(added.into(), "repeat"));
             record.notes.extend((added > 0).then_some(note));
             return Ok(ended);
         }

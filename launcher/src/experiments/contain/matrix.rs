@@ -12,6 +12,8 @@ use shm::ring::Step;
 
 /// The index of the strategy that gets the fault, of three; or of the venue or gateway, of two.
 pub const VICTIM: u16 = 1;
+/// Strategies of a run, unless the user asks for another number.
+const STRATEGIES: Count = Count(3);
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push a fault is injected that is tied to one: at about the default time.
@@ -157,6 +159,37 @@ pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
+/// Returns `true` if some of the strategies are programs of the user.
+pub fn has_program(asked: &Settings) -> bool {
+    asked.strategy().0.iter().any(|kind| Trading::command_of(kind).is_some())
+}
+
+/// Returns `true` if strategies at a level may be programs of the user.
+pub const fn carries_programs(isolation: Isolation) -> bool {
+    matches!(isolation, Isolation::Process | Isolation::Container)
+}
+
+/// Moves a standard fault that a strategy does to itself from a program of the user, which cannot
+/// be told to, to the first strategy of bulkhead's own. Returns `false` if there is none.
+pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
+    let fault = &mut case.scenario.fault;
+    let is_by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
+        && !matches!(fault.when, Some(FaultTime::Push { .. }));
+    let kinds = asked.strategy().0;
+    let is_program = |index: u16| Trading::command_of(&kinds[usize::from(index) % kinds.len()]).is_some();
+    match fault.target {
+        FaultTarget::Strategy(index) if is_program(index) && !is_by_signal => {
+            let strategies = asked.strategies.unwrap_or(STRATEGIES).0;
+            let own = (0..strategies.min(u16::MAX.into()) as u16).find(|index| !is_program(*index));
+            own.is_some_and(|own| {
+                fault.target = FaultTarget::Strategy(own);
+                true
+            })
+        }
+        _ => true,
+    }
+}
+
 /// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
@@ -180,7 +213,7 @@ pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
         ..Settings::default()
     };
     let load = Settings {
-        strategies: Some(Count(3)),
+        strategies: Some(STRATEGIES),
         venues: Some(Count(2)),
         orders: Some(Count(6_000)),
         window: Some(Nanos(1_200_000_000)),
@@ -265,6 +298,29 @@ mod tests {
         assert_eq!(gateways.len(), 2 * (Isolation::ALL.len() - 1));
         assert!(gateways.iter().all(|(_, settings)| settings.process == Some(Placement::EachGateway)));
         assert!(cases.iter().chain(&gateways).all(|(case, _)| case.is_of_role()));
+    }
+
+    #[test]
+    fn own_strategy_has_faults_that_no_program_does() {
+        let asked =
+            |kinds: &str| Settings { strategy: SettingValue::parse(kinds).ok(), ..Settings::default() };
+        let victims = |kinds: &str| {
+            let mut cases = contain_cases(&[Technique::default()], &[Isolation::Process], None);
+            cases.retain(|case| !case.is_of_role());
+            cases.retain_mut(|case| choose_victim(case, &asked(kinds)));
+            let victims = cases.into_iter().map(|case| (case.scenario.name, case.scenario.fault.target));
+            victims.collect::<Vec<_>>()
+        };
+        let all = victims("player");
+        assert!(all.iter().all(|(_, target)| *target == FaultTarget::Strategy(VICTIM)));
+        let mixed = victims("player,exec:./mine");
+        assert_eq!(mixed.len(), all.len(), "each kind of fault has a victim");
+        for (name, target) in &mixed {
+            let victim = if ["kill", "stop"].contains(&name.as_str()) { VICTIM } else { 0 };
+            assert_eq!(*target, FaultTarget::Strategy(victim), "{name}");
+        }
+        let names: Vec<String> = victims("exec:./mine").into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["kill", "stop"], "a program has no other fault");
     }
 
     #[test]

@@ -24,8 +24,11 @@ use analysis::experiment::{Axis, Containments, SweepPoint, SweepRecord, contain,
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use clap::Args;
-use matrix::{ContainCase, case_of, contain_cases, cross_process_techniques, settings};
-use protocol::plan::Isolation;
+use matrix::{
+    ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
+    has_program, settings,
+};
+use protocol::plan::{Isolation, Technique};
 use rows::{role_row, row, venue_row};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,13 +65,19 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     }
     techniques.extend(asked.base.technique);
     isolations.extend(asked.base.isolation);
+    let has_program = has_program(&asked.base);
     if techniques.is_empty() {
         techniques = cross_process_techniques();
+        techniques.retain(|of| !has_program || Technique::built_in().contains(of));
     }
     if isolations.is_empty() {
         isolations = Isolation::ALL.to_vec();
+        isolations.retain(|level| !has_program || carries_programs(*level));
     }
-    let cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
+    let mut cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
+    if asked.base.fault.is_none() {
+        cases.retain_mut(|case| choose_victim(case, &asked.base));
+    }
     if !cases.is_empty() {
         return Ok((asked.base, cases));
     }
@@ -92,7 +101,7 @@ impl Experiment for ContainFlags {
         let asked = SweepRequest { base: base.clone(), ..SweepRequest::default() };
         let record = new_record("contain", &asked, 1, machine, &self.common);
         let mut record = SweepRecord { keeps_failures: true, points, ..record };
-        set_base(&mut record, base)?;
+        set_base(&mut record, base);
         Ok(record)
     }
 }
@@ -126,4 +135,36 @@ pub(super) fn report(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> 
         }
     }
     PublishableReport::new(contain::report(&all, folder, Some(record)), &all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        flags: ContainFlags,
+    }
+
+    fn planned(words: &[&str]) -> Result<SweepRecord> {
+        let line = TestCommandLine::try_parse_from([&["contain"], words].concat()).unwrap();
+        line.flags.plan(fake::plain(2).machine())
+    }
+
+    #[test]
+    fn program_beside_player_is_tried() {
+        let words = ["--strategy", "player,exec:./mine --fast", "--technique", "spsc-mux"];
+        let record = planned(&words).unwrap();
+        assert!(record.points.iter().any(|point| point.name == "kill against spsc-mux under process"));
+        assert!(record.points.iter().all(|point| point.settings["strategies"] == "3"));
+        let levels: Vec<&String> = record.points.iter().map(|point| &point.settings["isolation"]).collect();
+        assert!(levels.iter().all(|level| ["process", "container"].contains(&level.as_str())), "{levels:?}");
+        // What is named is tried as it is, or refused.
+        let refused = |more: &[&str]| planned(&[&words, more].concat()).unwrap_err().to_string();
+        assert!(refused(&["--isolation", "sandbox"]).contains("--isolation container"));
+        assert!(refused(&["--isolation", "process", "--fault", "hang"]).contains("is a program"));
+    }
 }

@@ -21,6 +21,7 @@ use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use analysis::document::Document;
 use analysis::experiment::{self, Lab};
+use analysis::numbers::counted;
 use anyhow::{Context, Result, bail};
 use indicatif::HumanDuration;
 use std::io::{IsTerminal, Write};
@@ -77,10 +78,10 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
         // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),
-            "{} cells, {} runs of {} events to be made: about {time}",
-            lab.cells.len(),
-            missing.len(),
-            lab.events
+            "{}, {} of {} to be made: about {time}",
+            counted(lab.cells.len() as u64, "cell"),
+            counted(missing.len() as u64, "run"),
+            counted(lab.events, "event")
         );
     }
     Ok(())

@@ -18,6 +18,8 @@ use analysis::document::{Document, write_atomically};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
+use analysis::html;
+use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
@@ -67,7 +69,12 @@ struct SurveyRun {
 pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = draw_index(folder)?;
-        writeln!(stdout(), "cards and index of {count} surveys in {}", folder.display())?;
+        let [page, picture] = ["README.md", "index.svg"].map(|name| folder.join(name).display().to_string());
+        let surveys = counted(count as u64, "survey");
+        writeln!(
+            stdout(),
+            "Written to {page} and {picture}; card.txt and card.svg in the folders of {surveys}"
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let began = Instant::now();
@@ -156,6 +163,7 @@ impl SurveyRun {
 fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     survey.save(folder)?;
     save_cards(survey, folder)?;
+    html::write(folder, &folder.join(html::HTML_FILE))?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete {
         return Ok(ExitCode::SUCCESS);

@@ -15,6 +15,7 @@ use crate::config::{Arrivals, Common, Settings};
 use crate::host::Machine;
 use crate::planner::Input;
 use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
+use analysis::numbers::counted;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
@@ -87,7 +88,8 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
 fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     let mut out = crate::output::stdout();
     if let Some(search) = &record.search {
-        writeln!(out, "a search: up to {} rates with {} runs each, for", search.max_steps, record.repeats)?;
+        let runs = counted(record.repeats.into(), "run");
+        writeln!(out, "a search: up to {} rates with {runs} each, for", search.max_steps)?;
         record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
     } else {
         for (number, run) in order(&record.points, record.repeats).iter().enumerate() {
@@ -98,7 +100,7 @@ fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
     record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
     let time = expected_time(record, &record.machine);
     let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
-    writeln!(out, "{} runs{time}; nothing was measured", total_runs(record))?;
+    writeln!(out, "{}{time}; nothing was measured", counted(total_runs(record) as u64, "run"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -20,6 +20,7 @@ use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
 use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState};
+use analysis::numbers::counted;
 use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
@@ -289,7 +290,7 @@ impl PlannedSweep {
         if hosts.len() > 1 {
             let of = |host: &&MachineKey| {
                 let runs = all.iter().filter(|run| run.machine == **host).count();
-                format!("{} ({runs} runs, {})", host.hostname, host.cpu_model)
+                format!("{} ({}, {})", host.hostname, counted(runs as u64, "run"), host.cpu_model)
             };
             let names = hosts.iter().map(of).collect::<Vec<_>>().join(", ");
             record.notes.push(format!("measured on {} hosts: {names}", hosts.len()));
@@ -311,7 +312,7 @@ impl PlannedSweep {
             let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));
             return Ok(code);
         }
-        complain(&format!("error: {} runs are missing:", missing.len()));
+        complain(&format!("error: {} missing:", counted(missing.len() as u64, "run")));
         missing.iter().for_each(|missing| complain(&format!("  {missing}")));
         complain(&format!("launcher sweep --run all {} makes them", self.folder.display()));
         Ok(ExitCode::FAILURE)

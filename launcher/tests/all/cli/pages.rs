@@ -1,7 +1,7 @@
 //! Pictures of a run by command: `report --html`, `open`, `export --svg`; and what happens where
 //! nobody reads the output.
 
-use crate::common::{command, output};
+use crate::common::{command, entries, output};
 use crate::fixture::{Fixture, Shape};
 use std::fs;
 use std::path::Path;
@@ -73,6 +73,32 @@ fn other_folders_and_places_are_refused() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is written there");
     assert!(report(run.path(), "/nonexistent/x.html").unwrap_err().contains("cannot write"));
+}
+
+#[test]
+fn run_without_logs_shows_what_was_saved() {
+    let (run, _) = evaluated();
+    let folder = run.path().display();
+    let merged = output(&format!("report {folder} --json")).succeeds();
+    for path in entries(run.path()).iter().filter(|path| path.extension().is_some_and(|of| of == "stamps")) {
+        fs::remove_file(path).unwrap();
+    }
+    let saved = output(&format!("report {folder} --json"));
+    assert!(saved.stdout == merged && saved.stderr.contains("stamp logs were not kept"), "{saved:?}");
+    fs::remove_file(run.path().join("summary.json")).unwrap();
+    output(&format!("report {folder}"))
+        .fails(1, &["neither stamp logs nor saved results", "make the run again"]);
+}
+
+#[test]
+fn file_of_a_run_is_refused_with_its_folder() {
+    let (run, _) = evaluated();
+    let folder = run.path().display();
+    let wanted = format!("name its folder, {folder}");
+    for command in ["report", "open", "report --html=x.html"] {
+        output(&format!("{command} {folder}/summary.json")).fails(2, &["not a folder", &wanted]);
+    }
+    output("report /etc/passwd").fails(2, &["/etc/passwd: it is not a folder", "launcher list"]);
 }
 
 #[test]

@@ -42,11 +42,26 @@ fn index_draws_cards_of_every_survey() {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         std::fs::copy(GOLDEN, folder.path().join(name).join("survey.json")).unwrap();
     }
-    output(&format!("survey --index {}", folder.path().display())).succeeds();
+    let printed = output(&format!("survey --index {}", folder.path().display())).succeeds();
+    for file in ["README.md", "index.svg"] {
+        assert!(printed.contains(&folder.path().join(file).display().to_string()), "{printed}");
+    }
+    assert!(printed.contains("2 surveys"), "{printed}");
     let page = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
     let rows: Vec<usize> = ["a-machine", "b-machine"].iter().map(|name| page.find(name).unwrap()).collect();
     assert!(rows[0] < rows[1], "{page}");
     assert!(folder.path().join("a-machine/card.svg").exists() && folder.path().join("index.svg").exists());
+}
+
+#[test]
+fn survey_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(GOLDEN, folder.path().join("survey.json")).unwrap();
+    let name = folder.path().display();
+    let page = output(&format!("open {name}")).succeeds();
+    let page = std::fs::read_to_string(page.trim()).unwrap();
+    assert!(page.contains("<svg") && page.contains("What doctor found"), "{page}");
+    output(&format!("report {name}")).fails(2, &["the folder of a survey", "--html draws it"]);
 }
 
 #[test]

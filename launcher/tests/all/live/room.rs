@@ -184,5 +184,5 @@ fn clean_in_other_namespace_keeps_starting_run() {
                   for n in $(seq 1 40); do unshare --pid --fork --mount-proc $L clean; done; \
                   wait $PID; echo rc=$?; ls /dev/shm";
     let Some(result) = in_namespace(script) else { return };
-    result.shows(&["rc=0", "kept"], "bulkhead.").shows(&[], "1 segments removed");
+    result.shows(&["rc=0", "kept"], "bulkhead.").shows(&[], "1 segment removed");
 }

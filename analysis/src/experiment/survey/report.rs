@@ -1,0 +1,78 @@
+//! The report of a survey: its card, and the table of its parts with their commands.
+
+use super::card::{ROWS, answer, drawing, headline, machine_name};
+use super::picture::STYLE;
+use super::{MachineCheck, PartRecord, Survey, SurveyPart};
+use crate::chart::svg::coordinate;
+use crate::experiment::{ALL, ExperimentReport, ReportSection, machine_facts};
+use crate::numbers::{counted, duration};
+use crate::table::Grid;
+use maud::{Markup, PreEscaped, html};
+
+/// Returns the report of a survey (`launcher survey`).
+pub fn report(survey: &Survey) -> ExperimentReport {
+    ExperimentReport {
+        name: "survey",
+        heading: headline(survey),
+        title: "Survey".into(),
+        subject: machine_name(survey),
+        origin: format!("started {}, bulkhead {}", survey.started, survey.version),
+        answer: ROWS.first().map_or_else(String::new, |part| answer(survey, *part)),
+        fitness: survey.fitness.clone(),
+        facts: machine_facts(&survey.machine),
+        sections: vec![
+            ReportSection::new("card", "The card").charts([card(survey)]),
+            ReportSection::new("parts", "What was measured")
+                .text(&format!("At most {}.", counted(survey.minutes.into(), "minute")))
+                .tables(ALL, [parts(survey)]),
+            ReportSection::new("checks", "What doctor found").tables(ALL, [checks(survey)]),
+        ],
+        ..ExperimentReport::default()
+    }
+}
+
+/// The card's picture. Its style is that of a file of its own, so here it is for its figure only.
+fn card(survey: &Survey) -> Markup {
+    let ((width, height), content) = drawing(survey);
+    html! {
+        figure class="card" {
+            style { (PreEscaped(format!(".card {{ {STYLE} }}"))) }
+            svg class="chart" viewBox={ "0 0 " (coordinate(width)) " " (coordinate(height)) } role="img" aria-labelledby="card-title" {
+                title id="card-title" { (headline(survey)) }
+                (content)
+            }
+        }
+    }
+}
+
+fn parts(survey: &Survey) -> Grid {
+    let record = |part: &SurveyPart| survey.parts.iter().find(|record| record.part == *part);
+    let took = |record: &PartRecord| duration((record.took_s * 1e9) as u64);
+    Grid::from_rows(
+        "survey_parts",
+        "",
+        1,
+        &[
+            ("part", &|part: &SurveyPart| part.name().to_owned()),
+            ("took", &|part| record(part).map_or_else(|| "–".into(), took)),
+            ("commands", &|part| {
+                record(part).map_or_else(|| "–".into(), |record| record.commands.join("; "))
+            }),
+        ],
+        &ROWS,
+    )
+}
+
+fn checks(survey: &Survey) -> Grid {
+    Grid::from_rows(
+        "survey_checks",
+        "",
+        1,
+        &[
+            ("check", &|check: &MachineCheck| check.name.clone()),
+            ("state", &|check| format!("{:?}", check.state).to_lowercase()),
+            ("found", &|check| check.found.clone()),
+        ],
+        &survey.checks,
+    )
+}
