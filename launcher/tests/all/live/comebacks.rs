@@ -14,8 +14,8 @@ pub const BASE: &str =
     "--venue book --venues 1 --exchange process --on-death restart --idle park --isolation process";
 
 /// A run whose journals have several segments, the exchange's seven and the engine's twenty: what
-/// rests stays open, and no more may be sent than may be open. It is slow enough for a busy machine,
-/// and a test ends it long before its last segment.
+/// rests stays open, and no more may be sent than may be open. It is slow enough for a busy
+/// machine, and a test ends it long before its last segment.
 pub const MANY_SEGMENTS: &str = "--orders 300k --max-open 300k --window 20s --journal process --liveness 10s";
 
 /// The segment that a journal has once its first one is full: two are prepared ahead, also before
