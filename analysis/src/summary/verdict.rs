@@ -304,8 +304,8 @@ fn distrusted(summary: &Summary) -> Option<String> {
     let doubted = || summary.processes.iter().filter(|thread| thread.untrusted && !by_record(&thread.role));
     let first = doubted().next()?;
     Some(format!(
-        "{} prove nothing, first that of {}: its orders are in no figure; the notes say why",
-        counted(doubted().count() as u64, "log"),
+        "the logs of {} prove nothing, first that of {}: its orders are in no figure; the notes say why",
+        counted(doubted().count() as u64, "strategy"),
         first.role
     ))
 }

@@ -49,7 +49,7 @@ fn each_disturbance_is_a_reason() {
     only("orchestrator was preempted 99.0 times a second", |f| {
         f.status("orchestrator", StatusField::InvoluntarySwitches, 99)
     });
-    only("waited for a device on 1 page faults", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
+    only("waited for a device on 1 page fault:", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
     // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
     // twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
@@ -106,7 +106,7 @@ fn unsent_orders_are_a_reason_only_for_players() {
 #[test]
 fn distrusted_strategies_are_named() {
     let reasons = reasons(|f| f.status("strategy-0", StatusField::RecordsDropped, 1));
-    let words = "the logs of 1 strategies prove nothing, first that of strategy-0";
+    let words = "the logs of 1 strategy prove nothing, first that of strategy-0";
     assert!(reasons[0].starts_with(words), "{reasons:?}");
     // Partial knowledge of the other strategy's orders is not a reason.
     assert_eq!(reasons.len(), 2, "{reasons:?}");
