@@ -1,4 +1,5 @@
-//! The rule of evidence: what repeated runs show about B against A, in the words of every experiment.
+//! The rule of evidence: what repeated runs show about B against A, in the words of every
+//! experiment.
 //!
 //! Banners, tables and charts ask [`Evidence`], and nothing else:
 //!
@@ -24,7 +25,7 @@ named_enum! {
         NoDifferenceSeen = "no difference seen",
         /// The interval contains the ratio of 1 and much else: the repeats lie too far apart.
         Unclear = "unclear",
-        /// There is no interval, or none that is about the settings.
+        /// An interval is missing, or it is not about the settings.
         NotComparable = "not comparable",
     }
 }
@@ -59,12 +60,20 @@ impl ComparisonLine {
             Some(known) => Evidence::from_difference(known, self.verdict, self.made),
             None => {
                 let why = self.why.first().map_or("no reason known", String::as_str).to_owned();
-                let can_mend = !self.why.is_empty() && self.why.iter().all(|why| can_repeats_mend(why));
+                let can_mend = !self.why.is_empty() && self.can_repeats_mend();
                 let more = if can_mend { repeats_for_answer(&why, self.pairs, self.made) } else { None };
                 let (finding, difference) = (Finding::NotComparable, None);
                 Evidence { finding, difference, why, more_repeats: more.filter(is_promising) }
             }
         }
+    }
+}
+
+impl ComparisonLine {
+    /// Returns `true` if more repeats can mend every reason against the comparison, or there is
+    /// none.
+    pub fn can_repeats_mend(&self) -> bool {
+        self.why.iter().all(|why| can_repeats_mend(why))
     }
 }
 
@@ -144,8 +153,8 @@ impl Evidence {
         self.is_known() && self.difference.as_ref().is_some_and(|found| !is_wide(found))
     }
 
-    /// Describes an unclear or incomparable finding with its binding reason, and what would mend it:
-    /// `not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do`.
+    /// Describes an unclear or incomparable finding with its binding reason, and what would mend
+    /// it: `not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do`.
     pub fn describe(&self) -> String {
         let why = if self.why.is_empty() { String::new() } else { format!(": {}", self.why) };
         let more = self.more_repeats.map_or_else(String::new, |more| {
@@ -184,17 +193,14 @@ impl Ranking {
     }
 }
 
-/// Ranks settings by their medians. `compare` judges the second setting against the first, by index.
-/// Returns `None` for fewer than two settings.
+/// Ranks settings by their medians. `compare` judges the second setting against the first, by
+/// index. Returns `None` for fewer than two settings.
 pub fn rank(medians: &[f64], compare: impl Fn(usize, usize) -> Evidence) -> Option<Ranking> {
     let mut order: Vec<usize> = (0..medians.len()).collect();
     order.sort_by(|a, b| medians[*a].total_cmp(&medians[*b]));
     let (lowest, others) = order.split_first()?;
-    let against = |rival: &usize| Ranking {
-        lowest: *lowest,
-        rival: *rival,
-        evidence: compare(*lowest, *rival),
-    };
+    let against =
+        |rival: &usize| Ranking { lowest: *lowest, rival: *rival, evidence: compare(*lowest, *rival) };
     let mut rankings = others.iter().map(against);
     let next = rankings.next()?;
     if !next.is_shown() {

@@ -20,7 +20,7 @@ pub use evidence::{Evidence, Finding, MAX_HALF_WIDTH, Ranking, rank};
 pub use interval::{
     Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
 };
-pub use outline::{MachineKey, Percentile, RunOutline, values};
+pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
 pub use verdict::{

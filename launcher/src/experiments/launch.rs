@@ -1,6 +1,7 @@
 //! Makes the runs of an experiment with real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
+use super::pairs;
 use super::progress::SweepProgress;
 use super::search::search;
 use crate::config::Settings;
@@ -53,8 +54,14 @@ pub(super) fn total_runs(record: &SweepRecord) -> usize {
 fn estimate(record: &SweepRecord, machine: &Machine) -> Option<String> {
     let (missing, time) = expected_time(record, machine)?;
     let at_most = if record.search.is_some() { "at most " } else { "" };
+    // What replaces lost pairs is not in the time.
+    let most = pairs::max_repeats(record) as usize * record.points.len();
+    let budget = if most > total_runs(record) { format!(" ({most} at most)") } else { String::new() };
     (time > MIN_ANNOUNCED).then(|| {
-        format!("{at_most}{missing} runs, about {}; Ctrl-C keeps what was measured", HumanDuration(time))
+        format!(
+            "{at_most}{missing} runs{budget}, about {}; Ctrl-C keeps what was measured",
+            HumanDuration(time)
+        )
     })
 }
 

@@ -4,9 +4,8 @@ mod planned;
 #[cfg(test)]
 mod tests;
 
+use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
-use super::launch::{expected_time, total_runs};
-use super::order::order;
 use super::points::{check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
@@ -18,9 +17,7 @@ use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
-use indicatif::HumanDuration;
 use planned::{PlannedFlags, planned};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -81,25 +78,6 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
         }
     };
     measure_and_publish(record, &folder, flags.common.json)
-}
-
-/// Prints the runs that a sweep would make, in their order, and how long they would take.
-fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
-    let mut out = crate::output::stdout();
-    if let Some(search) = &record.search {
-        writeln!(out, "a search: up to {} rates with {} runs each, for", search.max_steps, record.repeats)?;
-        record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
-    } else {
-        for (number, run) in order(&record.points, record.repeats).iter().enumerate() {
-            let (point, seed) = (&record.points[run.point].name, record.seed_of(run.repeat));
-            writeln!(out, "{:>4}  repeat {}  seed {seed}  {point}", number + 1, run.repeat + 1)?;
-        }
-    }
-    record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
-    let time = expected_time(record, &record.machine);
-    let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
-    writeln!(out, "{} runs{time}; nothing was measured", total_runs(record))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Experiment for SweepFlags {
