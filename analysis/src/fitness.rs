@@ -49,10 +49,10 @@ impl Fitness {
     }
 
     /// Creates the verdict on a benchmark of `agents` threads on `cores`, which has no runs of the
-    /// engine.
-    pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize) -> Self {
+    /// engine. `unfit` are the reasons for which `launcher doctor` called the machine unfit before.
+    pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize, unfit: &[String]) -> Self {
         let used: BTreeSet<u32> = cores.iter().copied().collect();
-        let mut reasons = Vec::new();
+        let mut reasons = unfit.to_vec();
         if used.is_empty() {
             reasons.push(NOT_PINNED.to_owned());
         } else if used.len() == 1 && agents > 1 {
@@ -118,7 +118,8 @@ fn reason_kinds<'a>(runs: impl Iterator<Item = &'a [String]>) -> Vec<String> {
     listed
 }
 
-/// Preemptions a second and thread above which a benchmark is disturbed, as for runs.
+/// Preemptions a second and thread above which figures are disturbed: the kernel's own housekeeping
+/// causes a few.
 const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 
 /// Returns the reason against quoting latencies if a thread had too many involuntary context
@@ -130,6 +131,20 @@ pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option
         format!(
             "{thread} was preempted {} times a second: other threads want its core; isolate it or use fewer threads",
             plain(rate)
+        )
+    })
+}
+
+/// The least share of its core that a thread gets that never sleeps.
+const MIN_CPU_SHARE: f64 = 0.9;
+
+/// Returns the reason against quoting latencies if a thread that never sleeps had too little of its
+/// core. `share` is its CPU time as a share of the time.
+pub fn starved_reason(thread: &str, share: f64) -> Option<String> {
+    (share < MIN_CPU_SHARE).then(|| {
+        format!(
+            "{thread} had its core for {:.0}% of the time: other threads want it; isolate it or use fewer threads",
+            share * 100.0
         )
     })
 }
@@ -210,7 +225,7 @@ mod tests {
     fn benchmarks_are_judged_by_machine_and_cores() {
         let machine = Machine { tsc_invariant: true, ..Machine::default() };
         let reasons = |machine: &Machine, cores: &[u32], agents| {
-            Fitness::from_machine(machine, cores, agents).reasons.join("; ")
+            Fitness::from_machine(machine, cores, agents, &[]).reasons.join("; ")
         };
         assert_eq!(reasons(&machine, &[0, 1], 2), "");
         for (machine, cores, agents, wanted) in [

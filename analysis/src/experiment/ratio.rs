@@ -1,15 +1,12 @@
-//! Formats the comparison of two latencies: the ratio with its interval, in words and for charts.
+//! Formats the comparison of two latencies in words and for charts, by the rule of evidence.
 
 use crate::chart::interval_plot::IntervalRow;
 use crate::numbers::plain;
-use crate::stats::{self, ComparisonLine, Percentile, Spread, Verdict};
+use crate::stats::{self, ComparisonLine, Evidence, Finding, Percentile, Spread};
 use crate::summary::Measure;
 
-/// A change that would be one if its interval did not hold 1.
-const UNSURE_MIN_CHANGE: f64 = 0.02;
-/// An interval that reaches further from its estimate than this share of it is not meaningful,
-/// unless it excludes "no difference".
-const TELLING_WIDTH: f64 = 0.25;
+/// The legend of [`format_evidence`], for the note below a table.
+pub(super) const MARKS: &str = "▲ slower, ▼ faster, no mark: no difference seen; unclear: the interval holds 1 and is wider than ±25 %; –: not comparable";
 
 /// Returns the line that compares a measure at a percentile.
 pub(super) fn line_of(
@@ -20,35 +17,31 @@ pub(super) fn line_of(
     lines.iter().find(|line| line.measure == measure.name() && line.percentile == percentile)
 }
 
-/// Returns `true` if the ratio's confidence interval is too wide to be meaningful.
-pub(super) fn is_unclear(line: &ComparisonLine) -> bool {
-    let is_wide = |found: stats::Difference| {
-        let ratio = found.ratio;
-        (ratio.high - ratio.value).max(ratio.value - ratio.low) > TELLING_WIDTH * ratio.value
-    };
-    line.verdict == Verdict::NoDifferenceSeen && line.difference.is_some_and(is_wide)
-}
-
-pub(super) const fn verdict_mark(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Slower => "▲ ",
-        Verdict::Faster => "▼ ",
-        Verdict::NoDifferenceSeen | Verdict::NotComparable => "",
+pub(super) const fn finding_mark(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Slower => "▲ ",
+        Finding::Faster => "▼ ",
+        Finding::NoDifferenceSeen | Finding::Unclear | Finding::NotComparable => "",
     }
 }
 
-/// Formats a latency ratio with its interval; a dash if the two cannot be compared.
+/// Formats a ratio with its interval for a table; a dash if the two cannot be compared.
 pub(super) fn format_ratio(line: &ComparisonLine) -> String {
-    match &line.difference {
-        Some(_) if is_unclear(line) => "unclear".into(),
-        Some(found) if line.verdict != Verdict::NotComparable => stats::format_ratio(found),
-        _ => "–".into(),
+    ratio_cell(&line.evidence())
+}
+
+/// Formats what is shown as a ratio with its interval; a dash if the two cannot be compared.
+pub(super) fn ratio_cell(evidence: &Evidence) -> String {
+    match evidence.difference.filter(|_| evidence.is_known()) {
+        Some(found) => stats::format_ratio(&found),
+        None if evidence.finding == Finding::NotComparable => "–".into(),
+        None => evidence.finding.name().into(),
     }
 }
 
 /// Returns the 95 % interval of a latency ratio, as an error bar of a chart. `None`: there is none.
 pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
-    let ratio = line.difference.filter(|_| line.verdict != Verdict::NotComparable)?.ratio;
+    let ratio = line.evidence().difference?.ratio;
     let known = [ratio.low, ratio.value, ratio.high];
     // An interval that is not ordered and positive comes from a damaged file.
     let is_interval = known.iter().all(|value| value.is_finite() && *value > 0.0) && known.is_sorted();
@@ -57,25 +50,16 @@ pub(super) fn interval(line: &ComparisonLine) -> Option<Spread> {
 
 /// Returns a row of a chart of latency ratios.
 pub(super) fn interval_row(name: String, class: &'static str, line: &ComparisonLine) -> IntervalRow {
-    IntervalRow { name, note: format_verdict(line), class, interval: interval(line) }
+    IntervalRow { name, note: format_finding(line), class, interval: interval(line) }
 }
 
-/// Formats the verdict of a comparison: `+3.2%, slower`. Without a verdict, returns the reason.
-pub(super) fn format_verdict(line: &ComparisonLine) -> String {
-    let verdict = line.verdict.name();
-    match (line.verdict, interval(line)) {
-        (Verdict::NotComparable, _) => {
-            let why = line.why.first().map_or("", |why| why.split(':').next().unwrap_or(why));
-            if why.is_empty() { verdict.to_owned() } else { why.to_owned() }
-        }
-        (Verdict::NoDifferenceSeen, Some(spread))
-            if (spread.median - 1.0).abs() >= UNSURE_MIN_CHANGE
-                && (spread.low..=spread.high).contains(&1.0) =>
-        {
-            format!("{}, but the bar holds 1", format_change(spread.median))
-        }
-        (_, Some(spread)) => format!("{}, {verdict}", format_change(spread.median)),
-        (_, None) => verdict.to_owned(),
+/// Formats what a line shows for a chart: `+3.2%, slower`, or the finding alone without a figure.
+pub(super) fn format_finding(line: &ComparisonLine) -> String {
+    let evidence = line.evidence();
+    let finding = evidence.finding.name();
+    match interval(line).filter(|_| evidence.is_known()) {
+        Some(spread) => format!("{}, {finding}", format_change(spread.median)),
+        None => finding.to_owned(),
     }
 }
 
@@ -87,7 +71,7 @@ fn format_change(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{Difference, Estimate, compare_figure, fixtures, pair_runs};
+    use crate::stats::{Difference, Estimate, Verdict, compare_figure, fixtures, pair_runs};
 
     fn line(low: f64, value: f64, high: f64) -> ComparisonLine {
         let [a, b] = [300.0, 301.0].map(|ns| (0..9).map(|run| fixtures::run(run, ns)).collect::<Vec<_>>());
@@ -98,13 +82,20 @@ mod tests {
     }
 
     #[test]
-    fn ratios_that_say_nothing_are_no_figures() {
-        let incomparable = ComparisonLine { verdict: Verdict::NotComparable, ..line(1.0, 1.0, 1.1) };
-        let shown =
-            [line(0.98, 1.0, 1.02), line(0.4, 0.9, 1.8), incomparable].map(|line| format_ratio(&line));
-        assert_eq!(shown, ["1.000 [0.980–1.020]", "unclear", "–"]);
+    fn tables_and_charts_show_the_same_finding() {
+        let why = vec!["too few repeats: 4 of at least 5 pairs".into()];
+        let incomparable = ComparisonLine { verdict: Verdict::NotComparable, why, ..line(1.0, 1.047, 1.1) };
         let slower = ComparisonLine { verdict: Verdict::Slower, ..line(1.2, 4.0, 9.0) };
-        assert!(!is_unclear(&slower), "that it is slower is known");
+        for (line, cell, note) in [
+            (line(0.98, 1.0, 1.02), "1.000 [0.980–1.020]", "+0.0%, no difference seen"),
+            (line(0.9, 1.03, 1.1), "1.030 [0.900–1.100]", "+3.0%, no difference seen"),
+            // A regression: the table had "unclear", the chart "-1.4%, no difference seen".
+            (line(0.4, 0.986, 1.8), "unclear", "unclear"),
+            (slower, "4.00 [1.200–9.00]", "×4.00, slower"),
+            (incomparable, "–", "not comparable"),
+        ] {
+            assert_eq!((format_ratio(&line).as_str(), format_finding(&line).as_str()), (cell, note));
+        }
     }
 
     #[test]
@@ -113,11 +104,6 @@ mod tests {
             [1.0, 1.032, 0.97, 4.12, 250.0].map(format_change),
             ["+0.0%", "+3.2%", "-3.0%", "×4.12", "×250"]
         );
-        assert_eq!(format_verdict(&line(0.9, 1.0, 1.1)), "+0.0%, no difference seen");
-        assert_eq!(format_verdict(&line(0.9, 1.757, 3.1)), "+75.7%, but the bar holds 1");
-        let why = vec!["too few repeats: 4 of at least 5 pairs".into()];
-        let few = ComparisonLine { verdict: Verdict::NotComparable, why, ..line(1.0, 1.047, 1.1) };
-        assert_eq!(format_verdict(&few), "too few repeats");
         let none = ComparisonLine { difference: None, ..line(0.9, 1.0, 1.1) };
         for line in [line(1.1, 1.0, 0.9), line(0.0, 1.0, 2.0), line(0.5, f64::NAN, 2.0), none] {
             assert_eq!(interval(&line), None);

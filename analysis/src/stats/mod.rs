@@ -3,6 +3,7 @@
 //! A run is one sample. However many orders it has, they share one start, one placement in memory
 //! and one state of the machine; so all statistics here count runs, never orders.
 
+mod evidence;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod interval;
@@ -15,10 +16,11 @@ mod spread;
 mod synthetic;
 mod verdict;
 
+pub use evidence::{Evidence, Finding, MAX_HALF_WIDTH, Ranking, rank};
 pub use interval::{
     Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
 };
-pub use outline::{MachineKey, Percentile, RunOutline, values};
+pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
 pub use verdict::{

@@ -2,7 +2,7 @@
 
 use crate::record::RunOutcome;
 use crate::summary::{Distribution, Measure, Summary};
-use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
+use protocol::plan::{Idle, Isolation, Plan, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,11 +97,16 @@ pub struct MachineKey {
     pub cores_allowed: Vec<u32>,
 }
 
+/// Returns `true` if a plan has fewer cores than threads, so that threads wait for each other.
+pub fn is_oversubscribed(plan: &Plan) -> bool {
+    let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
+    cores.len() < plan.threads.len()
+}
+
 impl RunOutline {
     /// Creates the outline of a run from its summary.
     pub fn from_summary(summary: &Summary) -> Self {
         let (plan, machine) = (&summary.plan, &summary.machine);
-        let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
         let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
             summary.processes.iter().map(of).fold(0, u64::saturating_add)
         };
@@ -123,7 +128,7 @@ impl RunOutline {
                 cores_allowed: machine.cores_allowed.clone(),
             },
             schedule_hash: summary.input.hash.clone(),
-            oversubscribed: cores.len() < plan.threads.len(),
+            oversubscribed: is_oversubscribed(plan),
             complete: summary.outcome == RunOutcome::Complete,
             valid: summary.valid,
             fit_for_latency: summary.fit_for_latency,

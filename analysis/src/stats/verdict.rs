@@ -38,6 +38,8 @@ pub struct RunPairing<'a> {
     pub reasons: Vec<String>,
     /// Caveats that weaken the comparison without preventing it.
     pub caveats: Vec<String>,
+    /// Number of pairs that were made on one host, counted or left out.
+    pub made: usize,
     /// Host and placement number of each run: those of A, then those of B.
     placements: Vec<usize>,
 }
@@ -112,6 +114,7 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         let out = "pairs left out: the core-to-core floor changed during a run";
         found.caveats.push(format!("{in_between} of {matched} {out}"));
     }
+    found.made = matched;
     found.placements = host_placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
     if are_same {
         found.reasons.push(SAME_RUNS.into());
@@ -124,9 +127,7 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
 impl RunPairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
-        if pairs < MIN_PAIRS && self.reasons.is_empty() {
-            self.reasons.push(format!("too few repeats: {pairs} of at least {MIN_PAIRS} pairs"));
-        }
+        let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
         let runs = || self.a.iter().chain(&self.b);
         let of = |what: &str, is: fn(&RunOutline) -> bool| {
             let count = runs().filter(|run| is(run)).count();
@@ -143,6 +144,8 @@ impl RunPairing<'_> {
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
         self.reasons.extend(oversubscribed);
         self.reasons.extend(overloaded);
+        // Last: more repeats mend it, and nothing of the above.
+        self.reasons.extend(are_few.then(|| too_few_repeats(pairs)));
         self.caveats.extend(unfit);
     }
 
@@ -194,6 +197,23 @@ impl RunPairing<'_> {
     }
 }
 
+const TOO_FEW: &str = "too few repeats: ";
+
+/// Returns the reason against comparing fewer than [`MIN_PAIRS`] pairs.
+pub(super) fn too_few_repeats(pairs: usize) -> String {
+    format!("{TOO_FEW}{pairs} of at least {MIN_PAIRS} pairs")
+}
+
+/// Returns `true` if a reason against comparing is that too few pairs count.
+pub(super) fn is_too_few(why: &str) -> bool {
+    why.starts_with(TOO_FEW)
+}
+
+/// Returns `true` if more repeats of the settings can mend a reason against comparing them.
+pub(super) fn can_repeats_mend(why: &str) -> bool {
+    is_too_few(why) || [NO_SHARED_PLACEMENT, NO_SHARED_HOST].contains(&why)
+}
+
 /// Reason against comparing runs with themselves.
 const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
 /// Reason without a difference although every pair is sound.
@@ -214,6 +234,12 @@ pub struct ComparisonLine {
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
+    /// Pairs of runs that count; 0 with `made` 0: an older launcher did not save them.
+    #[serde(default)]
+    pub pairs: usize,
+    /// Pairs of runs that were made, those that do not count included.
+    #[serde(default)]
+    pub made: usize,
     /// For stall-free figures: the shares of A's and B's orders that were excluded.
     #[serde(rename = "taken_out", default, skip_serializing_if = "Option::is_none")]
     pub excluded_share: Option<[f64; 2]>,
@@ -265,6 +291,8 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
         percentile,
         a_ns: middle(&a),
         b_ns: middle(&b),
+        pairs: pairing.a.len(),
+        made: pairing.made,
         excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
         difference,
         hosts: by_host,

@@ -6,6 +6,7 @@
 
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
+use crate::fitness::preemption_reason;
 use crate::numbers::{count, counted, duration, plain};
 use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
@@ -14,9 +15,6 @@ use protocol::plan::{Idle, Role};
 const MIN_RATE_SHARE: f64 = 0.99;
 /// A sender whose send lag (p99) exceeds this many times rt_venue (p50) lags behind its schedule.
 const SEND_LAG_FACTOR: u64 = 2;
-/// Maximum involuntary context switches per second and thread: the kernel's own housekeeping causes
-/// a few.
-const MAX_SWITCHES_PER_S: f64 = 10.0;
 /// Maximum difference of the clock's calibration before and over the run, in parts per million.
 const MAX_DRIFT_PPM: f64 = 50.0;
 /// Maximum relative change of the core-to-core round trip during the run.
@@ -247,22 +245,14 @@ fn gap(summary: &Summary) -> Option<String> {
 /// Only if the thread never yields its core: the kernel counts `sched_yield` as an involuntary
 /// switch.
 fn switches(summary: &Summary) -> Option<String> {
-    let per_s = |thread: &ThreadSummary| {
-        let seconds = thread.running_ns.filter(|ns| *ns > 0)? as f64 / 1e9;
-        // One or two in a short run do not make a rate.
-        Some(thread.involuntary_switches as f64 / seconds.max(1.0))
-    };
     let spinning =
         summary.plan.threads.iter().zip(&summary.processes).filter(|(plan, _)| plan.idle == Idle::Spin);
-    let rates = spinning.filter_map(|(_, thread)| Some((thread, per_s(thread)?)));
-    let (worst, rate) = rates.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    (rate > MAX_SWITCHES_PER_S).then(|| {
-        format!(
-            "{} was preempted {} times a second: other threads want its core; isolate it or plan fewer threads",
-            worst.role,
-            plain(rate)
-        )
-    })
+    let rates = spinning.filter_map(|(_, thread)| {
+        let running_ns = thread.running_ns.filter(|ns| *ns > 0)?;
+        let rate = thread.involuntary_switches as f64 / running_ns as f64;
+        Some((rate, preemption_reason(&thread.role, thread.involuntary_switches, running_ns)?))
+    });
+    rates.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, reason)| reason)
 }
 
 fn faults(summary: &Summary) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Makes the runs of an experiment with real processes.
 
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
+use super::pairs;
 use super::progress::{Pace, SweepProgress};
 use super::search::search;
 use crate::config::Settings;
@@ -57,9 +58,13 @@ pub(super) fn total_runs(record: &SweepRecord) -> usize {
 fn announcement(record: &SweepRecord, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
     let at_most = if record.search.is_some() { "at most " } else { "" };
     let more = if is_more { " more, for those that dropped out" } else { "" };
+    // What replaces lost pairs is not in the time.
+    let most = pairs::max_repeats(record) as usize * record.points.len();
+    let has_budget = !is_more && most > total_runs(record);
+    let budget = if has_budget { format!(" ({most} at most)") } else { String::new() };
     (is_more || time > MIN_ANNOUNCED).then(|| {
         let (runs, time) = (counted(missing as u64, "run"), HumanDuration(time));
-        format!("{at_most}{runs}{more}, about {time}; Ctrl-C keeps what was measured")
+        format!("{at_most}{runs}{more}{budget}, about {time}; Ctrl-C keeps what was measured")
     })
 }
 
@@ -83,14 +88,9 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     })
 }
 
-/// Makes the missing runs of an experiment, and shows their progress unless `quiet`.
-pub fn measure_missing(record: &mut SweepRecord, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
-    measure_more(record, folder, quiet, &mut Pace::default())
-}
-
-/// Makes the missing runs of an experiment as [`measure_missing`] does. `pace` is that of its
-/// earlier runs, and of all afterwards.
-pub fn measure_more(
+/// Makes the missing runs of an experiment, and shows their progress unless `quiet`. `pace` is that
+/// of its earlier runs, and of all afterwards.
+pub fn measure_missing(
     record: &mut SweepRecord,
     folder: &Path,
     quiet: bool,

@@ -17,11 +17,14 @@ pub mod bill;
 pub mod board;
 pub mod compare;
 pub mod contain;
+mod dry_run;
 mod flags;
+mod forecast;
 pub mod lab;
 mod launch;
 mod measure;
 mod order;
+mod pairs;
 mod points;
 mod presets;
 mod progress;
@@ -33,22 +36,50 @@ pub mod sweep;
 
 use crate::config::{Common, UsageError};
 use crate::host::Machine;
+use crate::output::complain;
 use crate::shelf;
 use analysis::document::Document;
 use analysis::experiment::{Boards, Containments, Lab, Survey, SweepRecord, sweep as sweeps};
 use analysis::record::RunRecord;
+use analysis::stats::ComparisonLine;
 use anyhow::Result;
 use bench::BenchWork;
 use clap::Args;
 use launch::measure_missing;
 use measure::MeasureEnd;
+use progress::Pace;
 use publish::{PublishableReport, publish};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn measure_and_publish(mut record: SweepRecord, folder: &Path, common: &Common) -> Result<ExitCode> {
-    let ended = measure_missing(&mut record, folder, common.json)?;
+    let ended = measure_experiment(&mut record, folder, common.json)?;
+    record.save(folder)?;
     publish(&record, folder, &report_of(&record, folder, ended)?, common, ended)
+}
+
+/// Makes the missing runs of an experiment, and those that replace lost pairs. Warns first of what
+/// its plan shows already.
+fn measure_experiment(record: &mut SweepRecord, folder: &Path, json: bool) -> Result<MeasureEnd> {
+    forecast::warnings(record).iter().for_each(|warning| complain(&format!("warning: {warning}")));
+    let say = |line: &str| {
+        // Measure even if the line cannot be printed.
+        let _ = if json { Ok(()) } else { writeln!(crate::output::stdout(), "{line}") };
+    };
+    let mut pace = Pace::default();
+    let measure = |record: &mut SweepRecord| measure_missing(record, folder, json, &mut pace);
+    pairs::measure_pairs(record, measure, headlines, say)
+}
+
+/// The comparisons by which an experiment counts its pairs, at the median of `rt_venue`; none of
+/// one without pairs.
+fn headlines(record: &SweepRecord) -> Result<Vec<ComparisonLine>> {
+    match record.kind.as_str() {
+        "compare" => compare::headlines(record),
+        "bill" => bill::headlines(record),
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// The flags of a command that makes runs.

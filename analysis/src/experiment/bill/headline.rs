@@ -1,17 +1,17 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
 use super::{Bill, BillRow, LevelCost};
-use crate::experiment::ratio::{is_unclear, verdict_mark};
+use crate::experiment::ratio::finding_mark;
 use crate::experiment::time_unit::TimeUnit;
-use crate::grouping::distinct;
+use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration, duration_or_dash, plain, short};
-use crate::stats::Verdict;
+use crate::stats::{Evidence, Finding};
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
 
-const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ more, ▼ less, no mark: no difference seen; unclear: the interval is \
-                     wider than ±25 %";
+const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ slower, ▼ faster, no mark: no difference seen; unclear: the interval \
+                     holds 0 and is wider than ±25 % of threads";
 
 /// The columns of a table with one row for each isolation level and technique.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
@@ -55,7 +55,7 @@ fn count_or_dash(value: Option<f64>) -> String {
 }
 
 /// The technique of the answer: the default one if it has costs, or the first that has.
-fn headline_technique(bill: &Bill) -> Option<Technique> {
+pub(in crate::experiment) fn headline_technique(bill: &Bill) -> Option<Technique> {
     let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
     let first = measured.clone().next()?;
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
@@ -63,53 +63,45 @@ fn headline_technique(bill: &Bill) -> Option<Technique> {
 
 pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let Some(technique) = headline_technique(bill) else {
-        let lowest = bill.rows.iter().filter_map(|row| Some((row, row.p50_ns?)));
-        return match lowest.min_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some((row, ns)) => format!(
-                "{} under {} has the lowest rt_venue p50: {}; no level was measured against threads",
-                row.technique,
-                row.level(),
-                duration(ns as u64)
-            ),
-            None => "no level was measured against threads".into(),
+        // No level has an interval, so nothing is ranked.
+        let figures = bill.rows.iter().filter_map(|row| row.p50_ns).map(|ns| ns as u64);
+        let range = match (figures.clone().min(), figures.max()) {
+            (Some(low), Some(high)) if low == high => format!("; rt_venue p50 is {}", duration(low)),
+            (Some(low), Some(high)) => format!("; rt_venue p50 is {} to {}", duration(low), duration(high)),
+            _ => String::new(),
         };
+        return format!("no level was measured against threads{range}");
     };
     let rows = bill.rows.iter().filter(|row| row.technique == technique);
-    let levels: Vec<(&BillRow, &LevelCost)> = rows.filter_map(|row| Some((row, row.adds.first()?))).collect();
-    let threads = levels.iter().find_map(|(_, cost)| cost.line.a_ns);
-    let (known, unknown): (Vec<_>, Vec<_>) = levels.iter().copied().partition(|(_, cost)| is_telling(cost));
-    let unit = unit_of(known.iter().map(|(_, cost)| *cost));
-    let cost_of = |(row, cost): &(&BillRow, &LevelCost)| {
-        let [value, interval] = unit.difference(cost.line.difference?.difference);
-        Some(format!("{} adds {value} {} {interval}", row.level(), unit.symbol()))
+    let levels = rows.filter_map(|row| Some((row, row.adds.first()?)));
+    let levels: Vec<(&BillRow, &LevelCost, Evidence)> =
+        levels.map(|(row, cost)| (row, cost, cost.line.evidence())).collect();
+    let threads = levels.iter().find_map(|(_, cost, _)| cost.line.a_ns);
+    let unit = unit_of(levels.iter().map(|(_, cost, _)| *cost));
+    let cost_of = |row: &BillRow, evidence: &Evidence| {
+        let by = evidence.difference.filter(|_| evidence.is_known())?.difference;
+        let [value, interval] = unit.difference(by);
+        let figure = if evidence.has_factor() { format!("{value} ") } else { String::new() };
+        Some(format!("{} adds {figure}{} {interval}", row.level(), unit.symbol()))
     };
-    let mut parts: Vec<String> = known.iter().filter_map(cost_of).collect();
+    let mut parts: Vec<String> =
+        levels.iter().filter_map(|(row, _, evidence)| cost_of(row, evidence)).collect();
     let threads = threads.map_or_else(|| "thread".into(), |ns| format!("thread's {}", duration(ns as u64)));
     let to = format!("to {threads} for {technique}");
+    let open = levels.iter().filter(|(_, _, evidence)| !evidence.is_known());
+    let open = grouped(open.map(|(row, _, evidence)| (evidence.describe(), row.level())));
     match parts.first_mut() {
         Some(first) => first.push_str(&format!(" {to}")),
-        None => return format!("what a level adds {to} is unclear: {}", why_unclear(&unknown)),
+        None => parts.push(format!("what a level adds {to} is not known")),
     }
-    if !unknown.is_empty() {
-        let names: Vec<String> = unknown.iter().map(|(row, _)| row.level()).collect();
-        parts.push(format!("{} unclear: {}", names.join(", "), why_unclear(&unknown)));
-    }
+    parts.extend(open.into_iter().map(|(what, levels)| format!("{}: {what}", levels.join(", "))));
     parts.join("; ")
-}
-
-fn why_unclear(levels: &[(&BillRow, &LevelCost)]) -> String {
-    let why = levels.iter().find_map(|(_, cost)| cost.line.why.first());
-    why.map_or_else(|| "the repeats lie too far apart; repeat more".into(), String::clone)
-}
-
-/// Returns `true` if a level's cost is known well enough to be printed.
-fn is_telling(cost: &LevelCost) -> bool {
-    cost.line.difference.is_some() && cost.line.verdict != Verdict::NotComparable && !is_unclear(&cost.line)
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     let figures = |cost: &LevelCost| {
-        let by = cost.line.difference.filter(|_| is_telling(cost)).map(|found| found.difference);
+        let evidence = cost.line.evidence();
+        let by = evidence.difference.filter(|_| evidence.is_known()).map(|found| found.difference);
         by.map_or_else(Vec::new, |by| vec![by.value, by.low, by.high])
     };
     TimeUnit::for_durations(costs.flat_map(figures))
@@ -176,9 +168,11 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
         let why = "the machine moved its cores between runs, so each placement has a row of its own";
         grid = grid.note(format!("floor: core to core; {why}"));
     }
-    let incomparable = costs().find(|cost| cost.line.verdict == Verdict::NotComparable);
-    let why = incomparable.and_then(|cost| cost.line.why.first());
-    grid.notes.extend(why.map(|why| format!("–: not comparable: {why}")));
+    let open = costs().map(|cost| cost.line.evidence()).find(|evidence| !evidence.is_known());
+    grid.notes.extend(open.map(|evidence| match evidence.finding {
+        Finding::NotComparable => format!("–: {}", evidence.describe()),
+        _ => evidence.describe(),
+    }));
     Some(grid)
 }
 
@@ -188,14 +182,14 @@ fn placement_key(cost: &LevelCost) -> Option<u64> {
 
 /// `▲ +12 [+3, +20]`; a dash where the two cannot be compared.
 fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
-    let line = &cost.line;
-    match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
-        Some(_) if is_unclear(line) => "unclear".into(),
+    let evidence = cost.line.evidence();
+    match evidence.difference.filter(|_| evidence.is_known()) {
         Some(found) => {
             let [value, interval] = unit.difference(found.difference);
-            format!("{}{value} {interval}", verdict_mark(line.verdict))
+            format!("{}{value} {interval}", finding_mark(evidence.finding))
         }
-        None => "–".into(),
+        None if evidence.finding == Finding::NotComparable => "–".into(),
+        None => evidence.finding.name().into(),
     }
 }
 
@@ -251,10 +245,11 @@ mod tests {
         let grid = headline(&few).unwrap();
         assert_eq!(grid.rows[0].cells[2], "–");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
-        let wanted = "what a level adds to thread's 300 ns for spsc-mux is unclear: too few repeats: 4";
-        assert!(answer(&few).starts_with(wanted), "{}", answer(&few));
+        let wanted = "what a level adds to thread's 300 ns for spsc-mux is not known; process: not comparable: too few repeats: 4 of at \
+                      least 5 pairs; about 1 more repeat would do";
+        assert_eq!(answer(&few), wanted);
         let threads = bill(vec![row(Isolation::Thread, 5, &[])]);
         assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));
-        assert!(answer(&threads).starts_with("spsc-mux under thread has the lowest rt_venue p50: 300 ns"));
+        assert_eq!(answer(&threads), "no level was measured against threads; rt_venue p50 is 300 ns");
     }
 }

@@ -3,7 +3,7 @@
 mod headline;
 mod report;
 
-pub(super) use headline::answer;
+pub(super) use headline::{answer, headline_technique};
 pub use report::report;
 
 use crate::document::Document;

@@ -8,7 +8,7 @@ use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{format_ratio, interval_row, line_of, verdict_mark};
+use crate::experiment::ratio::{MARKS, finding_mark, format_ratio, interval_row, line_of};
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
 use crate::grouping::{distinct, grouped};
@@ -22,7 +22,8 @@ use protocol::plan::Isolation;
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
-                      threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen.";
+                      threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen; where it is also wider than \
+                      ±25 %, the answer is unclear.";
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
 pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
@@ -73,10 +74,8 @@ fn table(bill: &Bill) -> Grid {
     ];
     columns.extend(cost_columns(bill));
     let title = "The bill: rt_venue, its ratio to the reference [95 % interval], and what else a level costs";
-    Grid::from_rows("bill", title, 2, &columns, &bill.rows).note(
-        "▲ slower, ▼ faster, no mark: no difference seen, –: not comparable, unclear: the interval is wider than ±25 %; on: the share of \
-         the orders that no stall of the machine touched",
-    )
+    Grid::from_rows("bill", title, 2, &columns, &bill.rows)
+        .note(format!("{MARKS}; on: the share of the orders that no stall of the machine touched"))
 }
 
 fn unaffected_share(row: &BillRow) -> String {
@@ -88,8 +87,10 @@ fn reference_name(row: &BillRow) -> String {
 }
 
 fn format_difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String {
-    line_of(&row.differences, measure, percentile)
-        .map_or_else(|| "–".into(), |line| format!("{}{}", verdict_mark(line.verdict), format_ratio(line)))
+    line_of(&row.differences, measure, percentile).map_or_else(
+        || "–".into(),
+        |line| format!("{}{}", finding_mark(line.evidence().finding), format_ratio(line)),
+    )
 }
 
 /// The differences of each row to its reference, colored by level.

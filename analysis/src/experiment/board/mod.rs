@@ -27,6 +27,10 @@ pub struct Boards {
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
+    /// Why `launcher doctor` called the machine unfit before the benchmark began; empty if it did
+    /// not.
+    #[serde(default)]
+    pub unfit: Vec<String>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
 }
@@ -206,7 +210,7 @@ impl Boards {
         for case in &self.cases {
             let cores: Vec<u32> = case.writer_core.iter().chain(&case.reader_cores).copied().collect();
             let threads = case.readers as usize + 1;
-            for reason in Fitness::from_machine(&self.machine, &cores, threads).reasons {
+            for reason in Fitness::from_machine(&self.machine, &cores, threads, &self.unfit).reasons {
                 if !reasons.contains(&reason) {
                     reasons.push(reason);
                 }
@@ -222,6 +226,12 @@ impl Boards {
 }
 
 impl BoardCase {
+    /// Returns the share of the written versions that readers missed; `None` without readers.
+    pub fn missed_share(&self) -> Option<f64> {
+        let written = self.writer.writes.saturating_mul(self.readers);
+        (written > 0).then(|| self.all.missed as f64 / written as f64)
+    }
+
     /// Returns `true` if versions add up, nothing was torn and everything due was written.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()

@@ -54,8 +54,12 @@ fn torn(boards: &Boards) -> u64 {
 fn answer(boards: &Boards) -> String {
     let (all, torn) = (boards.cases.len(), torn(boards));
     let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
-    let checked =
-        format!("{sound} of {} sound, {} torn", counted(all as u64, "case"), counted(torn, "value"));
+    let checked = format!(
+        "{sound} of {} sound, {} torn{}",
+        counted(all as u64, "case"),
+        counted(torn, "value"),
+        missed(boards)
+    );
     let timed = boards.cases.iter().find_map(|case| Some((case, case.all.propagation.p50_ns?)));
     match timed {
         Some((case, p50)) => {
@@ -69,6 +73,20 @@ fn answer(boards: &Boards) -> String {
             )
         }
         None => checked,
+    }
+}
+
+/// The share of versions from which on a headline names what the readers missed.
+const MIN_MISSED: f64 = 0.01;
+
+/// What the readers missed in the case that missed most; empty if that is next to nothing.
+fn missed(boards: &Boards) -> String {
+    let shares = boards.cases.iter().filter_map(|case| Some((case, case.missed_share()?)));
+    match shares.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= MIN_MISSED) {
+        Some((case, share)) => {
+            format!("; readers missed {} of the versions ({})", percent(Some(share)), case.mode)
+        }
+        None => String::new(),
     }
 }
 
@@ -289,20 +307,36 @@ fn second_table(cases: &[Labelled<'_>]) -> Grid {
         p99.into_iter().chain([case.all.propagation.p50_ns, case.all.propagation.p99_ns])
     }));
     let p99 = |figures: Option<Distribution>| unit.format_whole(figures.and_then(|figures| figures.p99_ns));
-    let missed = |case: &BoardCase| {
-        let written = case.writer.writes.saturating_mul(case.readers);
-        (written > 0).then(|| case.all.missed as f64 / written as f64)
-    };
     let columns: [Column<'_, Labelled<'_>>; 7] = [
         ("load", &|(_, label)| label.clone()),
         ("due p99", &|(case, _)| p99(case.writer.from_due)),
         ("prop p50", &|(case, _)| unit.format_whole(case.all.propagation.p50_ns)),
         ("p99", &|(case, _)| unit.format_whole(case.all.propagation.p99_ns)),
         ("stale p99", &|(case, _)| p99(case.all.stale)),
-        ("missed", &|(case, _)| percent(missed(case))),
+        ("missed", &|(case, _)| percent(case.missed_share())),
         ("torn", &|(case, _)| short(case.all.torn)),
     ];
     let title =
         format!("What they leave out: lateness, the way to the readers, in {}; what was missed", unit.name());
     Grid::from_rows("left-out", title, 1, &columns, cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::golden;
+
+    #[test]
+    fn headline_names_what_readers_missed() {
+        let mut boards: Boards = golden();
+        boards.cases.truncate(1);
+        let case = &mut boards.cases[0];
+        (case.mode, case.readers, case.writer.writes) = ("stress".into(), 2, 1_000);
+        // A regression: "1 of 1 cases sound", and nothing else.
+        case.all.missed = 1_900;
+        let said = answer(&boards);
+        assert!(said.ends_with("; readers missed 95% of the versions (stress)"), "{said}");
+        boards.cases[0].all.missed = 3;
+        assert!(!answer(&boards).contains("missed"), "{}", answer(&boards));
+    }
 }

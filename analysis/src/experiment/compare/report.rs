@@ -10,16 +10,11 @@ use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
 use crate::grouping::grouped;
-use crate::numbers::{counted, signed};
-use crate::stats::{ComparisonLine, Difference, MIN_PAIRS, Percentile, Verdict};
+use crate::numbers::signed;
+use crate::stats::{ComparisonLine, Difference, Evidence, Finding, MIN_PAIRS, Percentile};
 use crate::summary::Measure;
 use crate::table::Grid;
 use maud::{Markup, html};
-
-/// The half-width of an interval that distinguishes settings well enough, as a share.
-const TARGET_HALF_WIDTH: f64 = 0.05;
-/// Maximum number of repeats that a note recommends.
-const MAX_MORE_REPEATS: usize = 1_000;
 
 /// Returns the report of compared runs: of several pairs of settings with `rt_venue` alone.
 pub fn report(all: &Comparisons) -> ExperimentReport {
@@ -74,11 +69,9 @@ fn answer(all: &Comparisons) -> String {
         [] => "nothing was compared".into(),
         [only] => sentence(only),
         several => {
-            let verdicts =
-                [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen, Verdict::NotComparable];
-            let verdict_of = |one| median(one).map_or(Verdict::NotComparable, |line| line.verdict);
-            let count = |verdict| several.iter().filter(|one| verdict_of(one) == verdict).count();
-            let counts = verdicts.into_iter().map(|verdict| (count(verdict), verdict.name()));
+            let finding_of = |one| median(one).map_or(Finding::NotComparable, |line| line.evidence().finding);
+            let count = |finding| several.iter().filter(|one| finding_of(one) == finding).count();
+            let counts = Finding::ALL.iter().map(|finding| (count(*finding), finding.name()));
             let counts = counts.filter(|(count, _)| *count > 0);
             let counts: Vec<String> = counts.map(|(count, words)| format!("{words} in {count}")).collect();
             format!("B against A at p50 in {} settings: {}", several.len(), counts.join(", "))
@@ -102,52 +95,27 @@ fn sentence(comparison: &Comparison) -> String {
         let (low, high) = if flip { (1.0 / ratio.high, 1.0 / ratio.low) } else { (ratio.low, ratio.high) };
         format!("95 % {}–{}, {} pairs, {placement}", factor(low), factor(high), comparison.pairs)
     };
-    match (line.verdict, &line.difference) {
-        (Verdict::Slower, Some(found)) => {
-            format!("{b} is {} × slower than {a} at p50 ({})", factor(found.ratio.value), basis(found, false))
+    let evidence = line.evidence();
+    let Evidence { finding, difference, .. } = &evidence;
+    match (finding, difference) {
+        (Finding::Slower | Finding::Faster, Some(found)) => {
+            let (flip, word) = (*finding == Finding::Faster, finding.name());
+            let ratio = if flip { 1.0 / found.ratio.value } else { found.ratio.value };
+            // Repeats that disagree have a direction and an interval, and no factor.
+            let factor = if evidence.has_factor() { format!("{} × ", factor(ratio)) } else { String::new() };
+            format!("{b} is {factor}{word} than {a} at p50 ({})", basis(found, flip))
         }
-        (Verdict::Faster, Some(found)) => {
-            let faster = factor(1.0 / found.ratio.value);
-            format!("{b} is {faster} × faster than {a} at p50 ({})", basis(found, true))
+        (Finding::NoDifferenceSeen | Finding::Unclear, Some(found)) => {
+            let basis = basis(found, false);
+            format!("{b} against {a} at p50 (B/A {basis}): {}", evidence.describe())
         }
-        (Verdict::NoDifferenceSeen, Some(found)) => {
-            let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
-                format!("; about {} would show a difference of 5 %", counted(more as u64, "more repeat"))
-            });
-            format!("no difference seen between {b} and {a} at p50 (B/A {}){more}", basis(found, false))
-        }
-        _ => {
-            let why = line.why.first().map_or("no reason known", String::as_str);
-            let more = more_repeats(comparison, line).map_or_else(String::new, |more| {
-                format!("; about {} would do", counted(more as u64, "more repeat"))
-            });
-            format!("{b} and {a} are not comparable at p50: {why}{more}")
-        }
+        _ => format!("{b} against {a} at p50: {}", evidence.describe()),
     }
 }
 
 /// A factor with two digits after the point where it is small.
 fn factor(ratio: f64) -> String {
     if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
-}
-
-/// The number of repeats to add until a line can be judged, or its interval is narrow enough.
-/// `None`: it is, or repeats do not help.
-fn more_repeats(comparison: &Comparison, line: &ComparisonLine) -> Option<usize> {
-    let pairs = comparison.pairs;
-    let more = match (line.verdict, &line.difference) {
-        (Verdict::NoDifferenceSeen, Some(found)) => {
-            let half_width = (found.ratio.high - found.ratio.low) / 2.0;
-            // An interval narrows with the root of the number of pairs.
-            let needed = pairs as f64 * (half_width / TARGET_HALF_WIDTH).powi(2);
-            (needed.round() as usize).saturating_sub(pairs)
-        }
-        (Verdict::NotComparable, _) if pairs < MIN_PAIRS => MIN_PAIRS - pairs,
-        // The pairs are spread over too many placements: twice as many have a chance.
-        (Verdict::NotComparable, None) if line.why.iter().any(|why| why.contains("repeat more")) => pairs,
-        _ => 0,
-    };
-    (1..=MAX_MORE_REPEATS).contains(&more).then_some(more)
 }
 
 /// Whether the compared latencies may be quoted: by the caveats of all comparisons.
@@ -159,19 +127,22 @@ fn fitness_of(all: &Comparisons) -> Fitness {
     Fitness::new(reasons)
 }
 
-const fn verdict_class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Slower => "c2",
-        Verdict::Faster => "c3",
-        Verdict::NoDifferenceSeen => "c1",
-        Verdict::NotComparable => "c7",
+const fn finding_class(finding: Finding) -> &'static str {
+    match finding {
+        Finding::Slower => "c2",
+        Finding::Faster => "c3",
+        Finding::NoDifferenceSeen => "c1",
+        Finding::Unclear => "c4",
+        Finding::NotComparable => "c7",
     }
 }
 
 /// The ratios with their intervals: of one comparison each percentile of `rt_venue`, of several
 /// each one's median.
 fn chart(all: &Comparisons) -> Option<Markup> {
-    let row = |name: String, line: &ComparisonLine| interval_row(name, verdict_class(line.verdict), line);
+    let row = |name: String, line: &ComparisonLine| {
+        interval_row(name, finding_class(line.evidence().finding), line)
+    };
     let rows: Vec<IntervalRow> = match &all.comparisons[..] {
         [only] => headline_lines(only).map(|line| row(line_name(line), line)).collect(),
         several => several
@@ -188,9 +159,9 @@ fn chart(all: &Comparisons) -> Option<Markup> {
     };
     let axis_title = "B/A: right of the line B is slower, left of it faster";
     let chart = interval_plot::draw("compare-ratio", &title, axis_title, &axis::number, Some(1.0), &rows)?;
-    let drawn = [Verdict::Slower, Verdict::Faster, Verdict::NoDifferenceSeen]
-        .into_iter()
-        .map(|verdict| (verdict_class(verdict), verdict.name().to_owned()))
+    let drawn = Finding::ALL
+        .iter()
+        .map(|finding| (finding_class(*finding), finding.name().to_owned()))
         .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
     let legend = legend(drawn);
     Some(html! { (chart) (legend) })
@@ -263,9 +234,9 @@ fn reasons(comparison: &Comparison) -> Vec<String> {
 fn table(comparison: &Comparison, all: bool) -> Grid {
     let lines: Vec<&ComparisonLine> = table_lines(comparison, all).collect();
     let unit = TimeUnit::for_durations(lines.iter().flat_map(|line| [line.a_ns, line.b_ns]).flatten());
-    let verdict = |line: &ComparisonLine| match line.verdict {
-        Verdict::NotComparable => "–".into(),
-        verdict => verdict.name().to_owned(),
+    let verdict = |line: &ComparisonLine| match line.evidence().finding {
+        Finding::NotComparable => "–".into(),
+        finding => finding.name().to_owned(),
     };
     let mut grid = Grid::from_rows(
         "compare",
@@ -331,7 +302,7 @@ mod tests {
     fn each_verdict_has_its_sentence() {
         let slower = "is 1.43 × slower than A (thread) at p50 (95 % 1.43–1.43, 12 pairs, same placement)";
         let faster = "is 1.50 × faster than A (thread) at p50 (95 % 1.50–1.50, 8 pairs, same placement)";
-        let few = "and A (thread) are not comparable at p50: too few repeats: 3 of at least 5 pairs; \
+        let few = "against A (thread) at p50: not comparable: too few repeats: 3 of at least 5 pairs; \
                    about 2 more repeats would do";
         for (repeats, ns, wanted) in [(12, 429.0, slower), (8, 200.0, faster), (3, 310.0, few)] {
             assert_eq!(sentence(&comparison(repeats, ns)), format!("B (process) {wanted}"));
@@ -352,14 +323,18 @@ mod tests {
     #[test]
     fn wide_interval_asks_for_more_repeats() {
         let mut one = comparison(8, 303.0);
-        one.lines[0].verdict = Verdict::NoDifferenceSeen;
+        one.lines[0].verdict = crate::stats::Verdict::NoDifferenceSeen;
         let found = one.lines[0].difference.as_mut().unwrap();
         (found.ratio.low, found.ratio.high) = (0.9, 1.1);
         assert_eq!(
             sentence(&one),
-            "no difference seen between B (process) and A (thread) at p50 (B/A 95 % 0.90–1.10, 8 pairs, same placement); \
+            "B (process) against A (thread) at p50 (B/A 95 % 0.90–1.10, 8 pairs, same placement): no difference seen; \
              about 24 more repeats would show a difference of 5 %"
         );
+        let found = one.lines[0].difference.as_mut().unwrap();
+        (found.ratio.low, found.ratio.high) = (0.7, 1.5);
+        let wide = sentence(&one);
+        assert!(wide.contains("unclear: the repeats lie too far apart; about 504 more"), "{wide}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `lab.json`: the cost of each queue with each way of waiting, run by run.
 
+mod against;
 mod charts;
 mod figures;
+mod fitness;
 mod report;
 mod seed;
 mod tables;
@@ -9,7 +11,6 @@ mod tables;
 pub use report::report;
 
 use crate::document::Document;
-use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -78,6 +79,9 @@ pub struct Lab {
     pub clock_read_ns: f64,
     /// Duration of a sleep of a millisecond on this machine.
     pub sleep: Option<SleepSample>,
+    /// Why `launcher doctor` called the machine unfit before the lab began; empty if it did not.
+    #[serde(default)]
+    pub unfit: Vec<String>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
     /// The cells that are measured against each other.
@@ -282,30 +286,6 @@ impl Lab {
     /// Returns the number of finished runs, and that of all planned ones.
     pub fn progress(&self) -> (usize, usize) {
         (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
-    }
-
-    /// Returns whether the latencies may be quoted: judged by machine, cores and failed runs.
-    pub fn fitness(&self) -> Fitness {
-        let ends = |cell: &LabCell| usize::from(cell.producers) + usize::from(cell.consumers);
-        let most = self.cells.iter().map(ends).max().unwrap_or(0);
-        // A cell with fewer ends uses the first cores only.
-        let cores = &self.cores[..self.cores.len().min(most)];
-        let mut fitness = Fitness::from_machine(&self.machine, cores, most);
-        let runs = || self.cells.iter().flat_map(LabCell::sound);
-        let sum = |of: fn(&LabRun) -> u64| runs().map(of).fold(0, u64::saturating_add);
-        let running_ns = sum(|run| run.run_ns);
-        let sides = [
-            ("a producer", sum(|run| run.producer.involuntary)),
-            ("a consumer", sum(|run| run.consumer.involuntary)),
-        ];
-        let preempted =
-            sides.iter().filter_map(|(side, switches)| preemption_reason(side, *switches, running_ns));
-        fitness.reasons.extend(preempted);
-        let (done, all) = self.progress();
-        if done < all {
-            fitness.reasons.insert(0, format!("{done} of {all} runs are made and sound"));
-        }
-        Fitness::new(fitness.reasons)
     }
 }
 

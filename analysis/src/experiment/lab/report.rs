@@ -1,9 +1,10 @@
 //! The report of a lab: the cost of each queue with each way of waiting.
 
-use super::figures::{Measured, measured};
+use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy};
+use super::figures::{CellFigures, Measured, measured};
 use super::seed::seed_table;
-use super::tables::{against_busy, carrier_table, fairness, full_table, waits_against_busy};
-use super::{Lab, charts};
+use super::tables::{against_busy, carrier_table, fairness, full_table};
+use super::{Lab, LabCell, Wait, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration, plain};
@@ -86,25 +87,45 @@ fn condition_line(lab: &Lab) -> String {
 
 /// The result: what each way of waiting costs and buys, or the quickest and the cheapest cell.
 fn answer(measured: &[Measured<'_>]) -> String {
-    let against = waits_against_busy(measured);
+    let against = |wait: &Wait| {
+        let of = |figure| wait_against_busy(measured, *wait, &|_| true, figure);
+        let p50 = of(P50).map_or_else(String::new, |found| format!(", p50 {}", factor(&found)));
+        Some(format!("{wait} against busy: CPU {}{p50}", factor(&of(CPU)?)))
+    };
+    let against: Vec<String> =
+        Wait::ALL.iter().filter(|wait| **wait != Wait::Busy).filter_map(against).collect();
     if !against.is_empty() {
         return against.join("; ");
     }
-    let cells = measured.iter().map(|(cell, figures)| (cell.name(), figures));
-    let quickest =
-        cells.clone().filter_map(|(name, figures)| Some((name, figures.p50?))).min_by_key(|cell| cell.1);
-    let cheapest = cells.map(|(name, figures)| (name, figures.cpu())).min_by(|a, b| a.1.total_cmp(&b.1));
-    match (quickest, cheapest) {
-        (Some((quick, p50)), Some((cheap, cpu))) => format!(
-            "quickest is {quick}, p50 {}; cheapest is {cheap}, {} of CPU an event",
-            duration(p50),
-            duration(cpu as u64)
-        ),
-        (None, Some((cheap, cpu))) => {
-            format!("cheapest is {cheap}, {} of CPU an event", duration(cpu as u64))
+    let p50 =
+        |figures: &CellFigures| figures.p50.map_or_else(String::new, |ns| format!(", p50 {}", duration(ns)));
+    let cpu = |figures: &CellFigures| format!(", {} of CPU an event", duration(figures.cpu() as u64));
+    match measured {
+        [] => "nothing is measured yet".into(),
+        [(cell, figures)] => format!("{}{}{}", cell.name(), p50(figures), cpu(figures)),
+        _ => {
+            let best = [best(measured, "quickest", P50, &p50), best(measured, "cheapest", CPU, &cpu)];
+            best.into_iter().flatten().collect::<Vec<_>>().join("; ")
         }
-        _ => "nothing is measured yet".into(),
     }
+}
+
+/// Names the best cell by a figure, or why none is known to be.
+fn best(
+    measured: &[Measured<'_>],
+    word: &str,
+    figure: RunFigure,
+    shown: &dyn Fn(&CellFigures) -> String,
+) -> Option<String> {
+    let cells: Vec<&LabCell> = measured.iter().map(|(cell, _)| *cell).collect();
+    let (cells, ranking) = rank_cells(&cells, figure)?;
+    let (best, rival) = (cells[ranking.lowest], cells[ranking.rival]);
+    if !ranking.is_shown() {
+        let why = ranking.evidence.describe();
+        return Some(format!("no cell is {word}: {} against {}: {why}", rival.name(), best.name()));
+    }
+    let (_, figures) = measured.iter().find(|(cell, _)| std::ptr::eq(*cell, best))?;
+    Some(format!("{word} is {}{}", best.name(), shown(figures)))
 }
 
 fn notes(lab: &Lab) -> Vec<String> {
@@ -128,4 +149,60 @@ fn notes(lab: &Lab) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LabLatency, LabRun, histogram};
+    use super::*;
+    use crate::document::golden;
+
+    /// The golden lab, busy and parked, with a run for each of these p50.
+    fn lab(busy: &[u64], park: &[u64]) -> Lab {
+        let mut lab: Lab = golden();
+        lab.runs = busy.len() as u32;
+        for (cell, p50) in lab.cells.iter_mut().zip([busy, park]) {
+            let run = LabRun { problems: Vec::new(), ..cell.made[0].clone() };
+            cell.made.clear();
+            for (number, ns) in (0..).zip(p50) {
+                let latency = run.latency.map(|known| LabLatency { p50_ns: Some(*ns), ..known });
+                let run = LabRun { number, latency, ..run.clone() };
+                cell.add_run(run, &histogram()).unwrap();
+            }
+        }
+        lab
+    }
+
+    const BUSY: [u64; 10] = [240, 241, 239, 240, 242, 238, 240, 243, 240, 239];
+
+    #[test]
+    fn headline_has_factor_only_if_repeats_agree() {
+        let agreed = lab(&BUSY, &BUSY.map(|ns| 10 * ns));
+        let said = answer(&measured(&agreed));
+        assert!(
+            said.starts_with("park against busy: CPU ") && said.contains("p50 10.0 × [10.0–10.0]"),
+            "{said}"
+        );
+        // A regression: 754, 1,219 and 32.6 times in three labs, each as a headline.
+        let wild = [180_960, 7_824, 292_560, 9_000, 410, 250_000, 6_000, 120_000, 2_000, 300_000];
+        let disagreed = lab(&BUSY, &wild);
+        let said = answer(&measured(&disagreed));
+        assert!(said.contains("p50 [") && said.ends_with("] ×"), "bounds only: {said}");
+        let around = [120, 900, 60, 2_000, 100, 500, 90, 240, 700, 30];
+        let said = answer(&measured(&lab(&BUSY, &around)));
+        assert!(said.contains("p50 unclear: the repeats lie too far apart"), "{said}");
+        let said = answer(&measured(&lab(&BUSY[..3], &[2_400; 3])));
+        assert!(said.contains("p50 not comparable: too few repeats: 3 of at least 5 pairs"), "{said}");
+    }
+
+    #[test]
+    fn quickest_cell_is_marked_only_if_others_are_slower() {
+        let shown = |lab: &Lab| {
+            let cells: Vec<&LabCell> = lab.cells.iter().collect();
+            rank_cells(&cells, P50).unwrap().1.is_shown()
+        };
+        assert!(shown(&lab(&BUSY, &BUSY.map(|ns| 2 * ns))));
+        assert!(!shown(&lab(&BUSY, &BUSY)));
+        assert!(!shown(&lab(&BUSY[..4], &[999; 4])), "four runs have no interval");
+    }
 }

@@ -1,5 +1,6 @@
 //! The table of the seed benchmark, and the timer's share of slow runs.
 
+use super::against::{RUN_TIME, against, multiple};
 use super::figures::{Measured, PAIRS};
 use super::{Lab, Speed, Wait};
 use crate::numbers::{duration, plain};
@@ -13,7 +14,7 @@ pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
                 && (cell.producers, cell.consumers, cell.wait) == (1, 1, wait)
                 && (cell.producer, cell.consumer) == pair
         };
-        Some(measured.iter().find(is_it)?.1.run.median)
+        measured.iter().find(is_it)
     };
     let not_busy = [Wait::Poll, Wait::Park, Wait::Yield]
         .into_iter()
@@ -26,9 +27,12 @@ pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
             of("linked", not_busy, pair),
         ];
         times.iter().any(Option::is_some).then_some(())?;
-        let time = |ns: Option<f64>| ns.map_or_else(|| "–".into(), |ns| format!("{} ms", plain(ns / 1e6)));
-        let ratio =
-            |a: Option<f64>, b: Option<f64>| a.zip(b).map_or_else(|| "–".into(), |(a, b)| plain(a / b));
+        let time = |found: Option<&Measured<'_>>| {
+            found.map_or_else(|| "–".into(), |(_, figures)| format!("{} ms", plain(figures.run.median / 1e6)))
+        };
+        let ratio = |a: Option<&Measured<'_>>, b: Option<&Measured<'_>>| {
+            a.zip(b).map_or_else(|| "–".into(), |((a, _), (b, _))| multiple(&against(b, a, RUN_TIME)))
+        };
         let [array_busy, linked_busy, array, linked] = times;
         let mut cells = vec![format!("{}/{}", pair.0, pair.1)];
         cells.extend(times.map(time));

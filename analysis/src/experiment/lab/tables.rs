@@ -1,14 +1,16 @@
 //! The tables of `lab`: waiting against busy, each queue, all figures, fairness.
 
+use super::against::{CPU, P50, P99, multiple, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, PAIRS};
 use super::{Lab, LabCell, LabRun, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::numbers::{count, duration, plain};
-use crate::stats::{Spread, median};
+use crate::stats::Spread;
 use crate::table::{Column, Grid, GridRow};
 
-fn multiple(ratio: Option<f64>) -> String {
-    ratio.map_or_else(|| "–".into(), |ratio| format!("{}×", plain(ratio)))
+/// Formats a share for the table of fairness.
+fn times(share: Option<f64>) -> String {
+    share.map_or_else(|| "–".into(), |share| format!("{}×", plain(share)))
 }
 
 /// Returns CPU time and latency of each way of waiting over busy: medians over the queues.
@@ -23,49 +25,20 @@ pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let row = |pair| {
         let first = lab.cells.iter().find(|cell| (cell.producer, cell.consumer) == pair)?;
         let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == pair;
-        let of = |wait: &Wait| FIGURES.map(|of| multiple(ratio_to_busy(measured, *wait, &is_it, of)));
+        let of = |wait: &Wait| {
+            [CPU, P50, P99].map(|figure| {
+                let found = wait_against_busy(measured, *wait, &is_it, figure);
+                found.map_or_else(|| "–".into(), |found| multiple(&found))
+            })
+        };
         Some(GridRow::plain([first.speeds()].into_iter().chain(others.iter().flat_map(of)).collect()))
     };
     let title = "What a way of waiting costs in CPU and in latency, as a multiple of busy";
     let head = ["speeds".to_owned()].into_iter().chain(heads);
     Some(Grid::new("waiting", title, 1, head, PAIRS.into_iter().filter_map(row)).note(
-        "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included",
+        "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included; bounds where the \
+         repeats disagree by more than 25 %, unclear where the bounds hold 1×, –: fewer than 5 runs",
     ))
-}
-
-/// CPU time, p50 and p99 of a cell, which are compared with those of busy waiting.
-const FIGURES: [fn(&CellFigures) -> Option<f64>; 3] = [
-    |figures| Some(figures.cpu()),
-    |figures| figures.p50.map(|ns| ns as f64),
-    |figures| figures.p99.map(|ns| ns as f64),
-];
-
-/// A figure over that of busy waiting at the same speeds: the median over the selected cells.
-fn ratio_to_busy(
-    measured: &[Measured<'_>],
-    wait: Wait,
-    is_it: &dyn Fn(&LabCell) -> bool,
-    of: fn(&CellFigures) -> Option<f64>,
-) -> Option<f64> {
-    let ratio = |(cell, figures): &Measured<'_>| {
-        let (_, busy) = measured.iter().find(|(busy, _)| {
-            busy.wait == Wait::Busy && (busy.carrier(), busy.speeds()) == (cell.carrier(), cell.speeds())
-        })?;
-        Some(of(figures)? / of(busy)?).filter(|ratio| ratio.is_finite())
-    };
-    let cells = measured.iter().filter(|(cell, _)| cell.wait == wait && is_it(cell));
-    median(&cells.filter_map(ratio).collect::<Vec<_>>())
-}
-
-/// Returns each way of waiting against busy, over all cells: `park: 0.10 × the CPU of busy, 4.20 ×
-/// its p50`. Empty without busy waiting.
-pub fn waits_against_busy(measured: &[Measured<'_>]) -> Vec<String> {
-    let sentence = |wait: &Wait| {
-        let [cpu, p50, _] = FIGURES.map(|of| ratio_to_busy(measured, *wait, &|_| true, of).map(plain));
-        let p50 = p50.map_or_else(String::new, |p50| format!(", {p50} × its p50"));
-        Some(format!("{wait}: {} × the CPU of busy{p50}", cpu?))
-    };
-    Wait::ALL.iter().filter(|wait| **wait != Wait::Busy).filter_map(sentence).collect()
 }
 
 /// Returns the table of one queue: a row for each pair of speeds and way of waiting.
@@ -79,15 +52,17 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
     let mut rows = Vec::new();
     for pair in PAIRS {
         let group = || cells.iter().filter(move |(cell, _)| (cell.producer, cell.consumer) == pair);
-        let min = |of: &dyn Fn(&CellFigures) -> f64| {
-            group().map(|(_, figures)| of(figures)).fold(f64::INFINITY, f64::min)
+        let rivals: Vec<&LabCell> = group().map(|(cell, _)| *cell).collect();
+        let winner = |figure| {
+            let (cells, ranking) = rank_cells(&rivals, figure)?;
+            ranking.is_shown().then(|| cells[ranking.lowest])
         };
-        let p50 = |figures: &CellFigures| figures.p50.map_or(f64::INFINITY, |ns| ns as f64);
-        let (quickest, cheapest) = (min(&p50), min(&CellFigures::cpu));
+        let (quickest, cheapest) = (winner(P50), winner(CPU));
         for (cell, figures) in group() {
-            let (is_quick, is_cheap) = (p50(figures) <= quickest, figures.cpu() <= cheapest);
+            let is_it = |best: Option<&LabCell>| best.is_some_and(|best| std::ptr::eq(best, *cell));
+            let (is_quick, is_cheap) = (is_it(quickest), is_it(cheapest));
             let marks = [(3, is_quick), (5, is_cheap), (6, is_cheap)].into_iter();
-            let best = marks.filter(|(_, is_best)| *is_best && group().count() > 1).map(|(column, _)| column);
+            let best = marks.filter(|(_, is_best)| *is_best).map(|(column, _)| column);
             let cells = vec![
                 cell.speeds(),
                 cell.wait.to_string(),
@@ -155,7 +130,7 @@ pub fn fairness(lab: &Lab) -> Option<Grid> {
         let share = |pick: fn(f64, f64) -> f64, from: f64| {
             let of = |run: &LabRun| run.shares.iter().copied().fold(from, pick) * run.shares.len() as f64;
             let shares = Spread::from_values(cell.sound().filter(|run| !run.shares.is_empty()).map(of));
-            multiple(shares.map(|spread| spread.median))
+            times(shares.map(|spread| spread.median))
         };
         let longest = cell.sound().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
         Some(GridRow::plain(vec![

@@ -3,11 +3,11 @@
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
-use crate::experiment::ratio::{format_ratio, line_of};
+use crate::experiment::ratio::{line_of, ratio_cell};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{Comparison, bill, contain};
 use crate::numbers::{count, counted, duration, plain};
-use crate::stats::{ComparisonLine, Percentile, Spread, Verdict};
+use crate::stats::{ComparisonLine, Finding, Percentile, Spread};
 use crate::summary::Measure;
 use crate::table::grid::wrap;
 use crate::units::human_bytes;
@@ -118,14 +118,18 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
 pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
     let found = match part {
         SurveyPart::Cores => survey.cores.as_ref().and_then(|matrix| {
-            let synchronized = matrix.spread(|pair| pair.synchronized_ns)?;
-            let unsynchronized = matrix.spread(|pair| pair.unsynchronized_ns)?;
-            Some(format!(
-                "a cache line takes {} there and back synchronized, {} unsynchronized ({} cores)",
-                times(synchronized),
-                times(unsynchronized),
-                matrix.cores.len()
-            ))
+            // What the picture has as dots: each of the two, whether or not the other is known.
+            let synchronized = matrix.spread(|pair| pair.synchronized_ns).map(times);
+            let unsynchronized = matrix.spread(|pair| pair.unsynchronized_ns).map(times);
+            (synchronized.is_some() || unsynchronized.is_some()).then(|| {
+                let or_unknown = |times: Option<String>| times.unwrap_or_else(|| "a time not known".into());
+                format!(
+                    "a cache line takes {} there and back synchronized, {} unsynchronized ({} cores)",
+                    or_unknown(synchronized),
+                    or_unknown(unsynchronized),
+                    matrix.cores.len()
+                )
+            })
         }),
         SurveyPart::Recovery => recovery(&survey.recovery),
         SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
@@ -177,17 +181,16 @@ fn recovery(runs: &[Recovery]) -> Option<String> {
 /// `a journal adds +80 ns [+70, +90] to 721 ns at p50`, or why that is not known.
 fn difference(line: &ComparisonLine, what: &str) -> String {
     let base = line.a_ns.map_or_else(|| "an unknown time".into(), |ns| duration(ns as u64));
-    match line.difference.filter(|_| line.verdict != Verdict::NotComparable) {
+    let evidence = line.evidence();
+    match evidence.difference.filter(|_| evidence.is_known()) {
         Some(found) => {
             let by = found.difference;
             let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
             let [value, interval] = unit.difference(by);
-            format!("{what} adds {value} {} {interval} to {base} at p50", unit.symbol())
+            let figure = if evidence.has_factor() { format!("{value} ") } else { String::new() };
+            format!("{what} adds {figure}{} {interval} to {base} at p50", unit.symbol())
         }
-        None => {
-            let why = line.why.first().map_or("no reason known", String::as_str);
-            format!("what {what} adds to {base} at p50 is unclear: {why}")
-        }
+        None => format!("what {what} adds to {base} at p50: {}", evidence.describe()),
     }
 }
 
@@ -196,10 +199,11 @@ fn queue_ratio(comparison: &Comparison) -> String {
     let rate = picture::rate_of(comparison);
     let at = |percentile: Percentile| {
         let line = line_of(&comparison.lines, Measure::RtVenue, percentile)?;
-        let why = line.why.first().map(|why| why.split(':').next().unwrap_or(why).to_owned());
-        Some(match why {
-            Some(why) => format!("{} unclear ({why})", percentile.name()),
-            None => format!("{} {}", percentile.name(), format_ratio(line)),
+        let evidence = line.evidence();
+        let why = evidence.why.split(':').next().unwrap_or_default();
+        Some(match evidence.finding {
+            Finding::NotComparable => format!("{} not comparable ({why})", percentile.name()),
+            _ => format!("{} {}", percentile.name(), ratio_cell(&evidence)),
         })
     };
     let mut figures: Vec<String> = [Percentile::P50, Percentile::P99].into_iter().filter_map(at).collect();

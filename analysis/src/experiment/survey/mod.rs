@@ -95,6 +95,13 @@ pub struct MachineCheck {
     pub fix: Option<String>,
 }
 
+impl MachineCheck {
+    /// Returns the reason against quoting latencies that a bad check gives.
+    pub fn reason(&self) -> Option<String> {
+        (self.state == CheckState::Bad).then(|| format!("doctor: {}: {}", self.name, self.found))
+    }
+}
+
 /// The execution of one experiment of a survey: commands, duration and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {

@@ -5,11 +5,10 @@
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Comparison, LevelCost, ratio};
-use crate::stats::{ComparisonLine, Percentile, Spread};
+use crate::experiment::{Comparison, LevelCost, bill, ratio};
+use crate::stats::{ComparisonLine, Evidence, Finding, Percentile};
 use crate::summary::Measure;
 use maud::{Markup, html};
-use protocol::plan::Technique;
 
 /// Width and height of a survey's small pictures, in SVG units.
 pub const SIZE: (f64, f64) = (232.0, 62.0);
@@ -35,8 +34,9 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         }
         SurveyPart::Bill => {
             let rows = survey.bill.iter().flat_map(|bill| &bill.rows);
-            let rows = rows.filter(|row| row.technique == Technique::default() && !row.adds.is_empty());
-            let cost = |adds: &[LevelCost]| ratio::interval(&adds.first()?.line);
+            let technique = survey.bill.as_ref().and_then(bill::headline_technique);
+            let rows = rows.filter(|row| Some(row.technique) == technique && !row.adds.is_empty());
+            let cost = |adds: &[LevelCost]| Some(adds.first()?.line.clone());
             let rows = rows.map(|row| (row.level(), cost(&row.adds)));
             ratios(&rows.collect::<Vec<_>>())
         }
@@ -47,12 +47,13 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
     }
 }
 
-fn median(lines: &[ComparisonLine]) -> Option<Spread> {
-    ratio::interval(ratio::line_of(lines, Measure::RtVenue, Percentile::P50)?)
+fn median(lines: &[ComparisonLine]) -> Option<ComparisonLine> {
+    ratio::line_of(lines, Measure::RtVenue, Percentile::P50).cloned()
 }
 
-/// Draws ratios with their intervals on one logarithmic axis, with a line at 1.
-fn ratios(rows: &[(String, Option<Spread>)]) -> Markup {
+/// Draws ratios with their intervals on one logarithmic axis, with a line at 1. One that is not
+/// known has the words of the card instead of a dot.
+fn ratios(rows: &[(String, Option<ComparisonLine>)]) -> Markup {
     let x = Scale::log_exact(RATIOS.0, RATIOS.1, (LEFT, SIZE.0 - 8.0));
     let at = |ratio: f64| x.at(ratio.clamp(RATIOS.0, RATIOS.1));
     let step = (AXIS - 4.0) / rows.len().max(1) as f64;
@@ -61,14 +62,17 @@ fn ratios(rows: &[(String, Option<Spread>)]) -> Markup {
             (axis(&x, &[(0.5, "× 0.5"), (1.0, "1"), (2.0, "2")]))
             (line((at(1.0), 0.0), (at(1.0), AXIS), "one"))
         }
-        @for (number, (name, spread)) in rows.iter().enumerate() {
+        @for (number, (name, line_of_row)) in rows.iter().enumerate() {
             @let y = (number as f64 + 0.5) * step;
+            @let evidence = line_of_row.as_ref().map(ComparisonLine::evidence);
+            @let spread = line_of_row.as_ref().and_then(ratio::interval);
             (text(LEFT - 6.0, y + 4.0, "end", "small", name))
-            @if let Some(spread) = spread {
+            @if let Some(spread) = spread.filter(|_| evidence.as_ref().is_some_and(Evidence::is_known)) {
                 (line((at(spread.low), y), (at(spread.high), y), "bar"))
                 circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="2.5" {}
             } @else {
-                (text(at(1.0) + 8.0, y + 4.0, "start", "small", "unclear"))
+                @let finding = evidence.map_or(Finding::NotComparable, |evidence| evidence.finding);
+                (text(at(1.0) + 8.0, y + 4.0, "start", "small", finding.name()))
             }
         }
     }

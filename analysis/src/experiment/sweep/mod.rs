@@ -2,6 +2,7 @@
 
 mod charts;
 mod csv;
+mod ranking;
 mod report;
 mod search;
 mod tables;

@@ -1,6 +1,7 @@
 //! The report of a sweep, and the parts that all saved experiments share.
 
 use super::charts::{self, mebibytes, rt_venue};
+use super::ranking::answer;
 use super::{SweepPoint, SweepRecord, search, tables};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
@@ -159,32 +160,6 @@ fn counts(sweep: &SweepRecord) -> Vec<(&'static str, u64)> {
     [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", sweep.planned_runs())]
         .map(|(name, number)| (name, number as u64))
         .to_vec()
-}
-
-/// The result of a sweep in one sentence: its lowest and its highest median of `rt_venue`.
-fn answer(sweep: &SweepRecord) -> String {
-    let medians: Vec<(&SweepPoint, f64)> = sweep
-        .points
-        .iter()
-        .filter_map(|point| Some((point, point.spread(|run| rt_venue(run, Percentile::P50))?.median)))
-        .collect();
-    let by_median = |a: &&(&SweepPoint, f64), b: &&(&SweepPoint, f64)| a.1.total_cmp(&b.1);
-    let (Some(lowest), Some(highest)) = (medians.iter().min_by(by_median), medians.iter().max_by(by_median))
-    else {
-        return "no setting has a complete run yet".into();
-    };
-    let name = |point: &SweepPoint| point.name_without(&sweep.axes, None);
-    let [low, high] = [lowest, highest].map(|(_, ns)| duration(*ns as u64));
-    if medians.len() == 1 {
-        return format!("rt_venue p50 is {low} with {}", name(lowest.0));
-    }
-    let repeats = if sweep.repeats == 1 { "; one run each: no winner".into() } else { String::new() };
-    let factor = if lowest.1 > 0.0 { format!(", {} ×", plain(highest.1 / lowest.1)) } else { String::new() };
-    format!(
-        "rt_venue p50 is lowest with {}: {low}; highest with {}: {high}{factor}{repeats}",
-        name(lowest.0),
-        name(highest.0)
-    )
 }
 
 /// Returns for the page a section with charts and table for each measured combination of settings.

@@ -120,19 +120,36 @@ pub(super) fn section(sweep: &SweepRecord, search: &SearchRecord) -> ReportSecti
         .tables(PAGE, [tried])
 }
 
+impl RateSearch {
+    /// Returns the lowest rate above the highest held one that was tried and not held.
+    fn refused_per_s(&self) -> Option<f64> {
+        let failed = self.steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
+        failed.filter(|rate| self.highest_per_s.is_none_or(|held| *rate > held)).reduce(f64::min)
+    }
+}
+
+/// The result of a search in one sentence. A setting holds the highest rate only if every other one
+/// was refused a rate that is not above it.
 pub(super) fn answer(sweep: &SweepRecord, search: &SearchRecord) -> String {
-    let found = sweep
-        .points
-        .iter()
-        .zip(&search.points)
-        .filter_map(|(point, found)| Some((point.name_without(&sweep.axes, None), found.highest_per_s?)));
-    let bound = duration(search.bound_ns);
-    match found.max_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some((name, rate)) => {
-            let rate = plain(rate);
-            format!("{name} holds the highest rate: {rate} orders/s with rt_venue from due p99.9 ≤ {bound}")
-        }
-        None => format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}"),
+    let bound = format!("orders/s with rt_venue from due p99.9 ≤ {}", duration(search.bound_ns));
+    let points = || sweep.points.iter().zip(&search.points);
+    let name = |point: &SweepPoint| point.name_without(&sweep.axes, None);
+    let held = points().filter_map(|(point, found)| Some((point, found.highest_per_s?)));
+    let Some((best, rate)) = held.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        let bound = duration(search.bound_ns);
+        return format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}");
+    };
+    let may_hold = |found: &RateSearch| found.refused_per_s().is_none_or(|refused| refused > rate);
+    let rival = points().find(|(point, found)| !std::ptr::eq(*point, best) && may_hold(found));
+    match rival {
+        _ if search.points.len() == 1 => format!("{} holds {} {bound}", name(best), plain(rate)),
+        None => format!("{} holds the highest rate: {} {bound}", name(best), plain(rate)),
+        Some((rival, _)) => format!(
+            "no setting holds the highest rate: {} holds {} {bound}, and {} was refused no rate up to it",
+            name(best),
+            plain(rate),
+            name(rival)
+        ),
     }
 }
 
@@ -159,4 +176,38 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
         ("rt_venue from due, p99.9", &axis::duration),
         &series,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::golden;
+
+    fn search(highest: f64, refused: f64) -> RateSearch {
+        let step = |rate_per_s, held| RateStep {
+            rate_per_s,
+            achieved_per_s: None,
+            p999_ns: None,
+            held,
+            runs_held: 0,
+            why: String::new(),
+            folders: Vec::new(),
+        };
+        let steps = vec![step(highest, true), step(refused, false)];
+        RateSearch { steps, highest_per_s: Some(highest), ended: String::new() }
+    }
+
+    #[test]
+    fn rates_within_one_step_are_not_ranked() {
+        let mut sweep: SweepRecord = golden();
+        let point = |name: &str| SweepPoint { name: name.into(), ..sweep.points[0].clone() };
+        (sweep.points, sweep.axes) = (vec![point("A"), point("B")], Vec::new());
+        let of = |b: RateSearch| {
+            let points = vec![search(20_000.0, 21_000.0), b];
+            answer(&sweep, &SearchRecord { bound_ns: 100_000, max_steps: 9, first_per_s: 1.0, points })
+        };
+        assert!(of(search(15_000.0, 16_000.0)).starts_with("A holds the highest rate: 20,000 orders/s"));
+        let near = of(search(19_500.0, 20_400.0));
+        assert!(near.starts_with("no setting holds the highest rate: A holds 20,000"), "{near}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The tables of a sweep in the layout of the seed benchmark: a row for each condition, a column
 //! for each compared setting, the best of a row in bold.
 
+use super::ranking::rank_points;
 use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
 use crate::experiment::time_unit::TimeUnit;
@@ -62,11 +63,12 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
             Some(spread.median)
         };
         let figures: Vec<Option<f64>> = columns.iter().map(&mut figure).collect();
-        // A single run wins by chance: a figure of one run is never emphasized.
-        let several =
-            columns.iter().filter_map(|column| points.get(column)).all(|point| point.sound().count() > 1);
-        let min = figures.iter().flatten().copied().reduce(f64::min).filter(|_| columns.len() > 1 && several);
-        let best = figures.iter().position(|ns| min.is_some() && *ns == min).map(|at| at + key.len());
+        // A lowest median alone may be chance: every other setting has to be slower.
+        let rivals: Vec<&SweepPoint> =
+            columns.iter().filter_map(|column| points.get(column).copied()).collect();
+        let winner = rank_points(&rivals, measure, percentile).filter(|(_, ranking)| ranking.is_shown());
+        let winner = winner.map(|(known, ranking)| value(known[ranking.lowest]));
+        let best = columns.iter().position(|column| Some(column) == winner.as_ref()).map(|at| at + key.len());
         let cell = |(column, ns): (&String, &Option<f64>)| {
             let out = points.get(column).filter(|_| is_free).and_then(|point| excluded_share(point));
             let on = out.map_or_else(String::new, |share| format!(" on {:.0} %", (1.0 - share) * 100.0));
@@ -85,6 +87,9 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         notes.push(
             "stall-free: of the orders that no stall of the machine touched, on N % of all orders".into(),
         );
+    }
+    if columns.len() > 1 {
+        notes.push("bold: every other setting of the row is slower, by its 95 % interval".into());
     }
     let free = if is_free { "stall-free " } else { "" };
     let name = format!("{}_{}", measure.name(), percentile.name().replace('.', ""));

@@ -5,6 +5,7 @@ use super::{golden, golden_file};
 use analysis::document::{Document, write_atomically};
 use analysis::experiment::Survey;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
+use analysis::stats::Verdict;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -40,6 +41,40 @@ fn missing_answers_name_the_reason() {
     let text = text_card(&Survey { parts: Vec::new(), ..empty.clone() });
     assert_eq!(text.matches("not measured\n").count(), 5, "{text}");
     assert!(text_card(&empty).contains("not measured: no time for one run of each of 2 settings"));
+}
+
+/// A regression: a row read "not measured" next to the dots of its picture.
+#[test]
+fn row_with_dots_has_its_figures_in_words() {
+    let mut survey = Survey { parts: Vec::new(), ..golden() };
+    let pairs = &mut survey.cores.as_mut().unwrap().pairs;
+    pairs.iter_mut().for_each(|pair| pair.unsynchronized_ns = -1.0);
+    let drawn = svg_card(&survey);
+    assert!(drawn.contains("class=\"pair\""), "{drawn}");
+    let text = text_card(&survey);
+    let row = text.lines().find(|line| line.starts_with("cores")).unwrap();
+    assert!(!row.contains("not measured") && row.contains("a cache line takes"), "{text}");
+    assert!(text.contains("a time not known"), "{text}");
+}
+
+/// A regression: the card called a level unclear, and its picture had a dot for it.
+#[test]
+fn unclear_row_has_no_dot_and_the_same_word() {
+    let mut survey: Survey = golden();
+    let line = &mut survey.queue.as_mut().unwrap().comparisons[0].lines[0];
+    let found = line.difference.as_mut().unwrap();
+    (found.ratio.low, found.ratio.value, found.ratio.high) = (0.4, 0.986, 1.8);
+    (line.verdict, line.why) = (Verdict::NoDifferenceSeen, Vec::new());
+    let text = text_card(&survey).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("100k/s p50 unclear, p99"), "{text}");
+    let dots = |survey: &Survey| svg_card(survey).matches("class=\"dot\"").count();
+    let drawn = svg_card(&survey);
+    assert!(drawn.contains(">unclear<"), "{drawn}");
+    let all = dots(&survey);
+    let line = &mut survey.queue.as_mut().unwrap().comparisons[0].lines[0];
+    line.difference.as_mut().unwrap().ratio.high = 1.01;
+    line.difference.as_mut().unwrap().ratio.low = 0.98;
+    assert_eq!(dots(&survey), all + 1);
 }
 
 fn results() -> PathBuf {

@@ -42,14 +42,30 @@ pub fn check_here() -> Vec<Check> {
     check(&crate::host::machine(), &system, &ActiveRun::all())
 }
 
+/// Returns why the machine is unfit for latency figures just now: what lab and board save with
+/// their figures. What it is by nature they judge themselves.
+pub fn unfit_here() -> Vec<String> {
+    unfit(&crate::host::machine(), &System::read(), &ActiveRun::all())
+}
+
+fn unfit(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<String> {
+    passing(machine, system, living).iter().filter_map(Check::reason).collect()
+}
+
+/// Checks what may be different in a minute: the quota, the load, and other runs.
+fn passing(machine: &Machine, system: &System, living: &[ActiveRun]) -> [Check; 3] {
+    [quota(system), shared::load(machine, system), shared::runs(machine, living)]
+}
+
 /// Runs the checks; `living` are the active runs.
 fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
+    let [quota, load, runs] = passing(machine, system, living);
     vec![
         cores(machine),
-        quota(system),
-        shared::load(machine, system),
-        shared::runs(machine, living),
+        quota,
+        load,
+        runs,
         clock(machine),
         governor(machine),
         siblings(machine),
@@ -359,6 +375,14 @@ mod tests {
 
         Not fit for latency figures until the BAD checks are fixed.
         ");
+    }
+
+    #[test]
+    fn benchmarks_get_what_makes_machine_unfit_now() {
+        let machine = fake::two_core_vm().machine();
+        let of = |load| unfit(&machine, &System { load: Some(load), ..System::default() }, &[]);
+        assert_eq!(of(14.0), ["doctor: load: 14.0 in the last minute, on 2 CPUs"]);
+        assert_eq!(of(0.6), [""; 0], "a note is no reason");
     }
 
     #[test]

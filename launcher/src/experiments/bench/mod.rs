@@ -20,6 +20,7 @@ pub use plan::{BenchClock, BenchPlan, SharedSegment};
 
 use crate::config::{CoreList, UsageError};
 use crate::host::Machine;
+use crate::output::complain;
 use analysis::cpu_list;
 use anyhow::{Result, bail};
 use protocol::plan::Isolation;
@@ -33,6 +34,11 @@ use shm::ring::SegmentSpec;
 use std::time::Duration;
 use system::clock::{ClockSource, Timebase};
 use system::sandbox;
+
+/// Warns that the machine is unfit for latency figures just now, before time is spent on them.
+pub fn warn_unfit(unfit: &[String]) {
+    unfit.iter().for_each(|reason| complain(&format!("warning: not fit for latency claims: {reason}")));
+}
 
 /// The work of a benchmark: its agents (threads), shared segments and measured loops. Every process
 /// of the run gets it with the plan.

@@ -6,21 +6,20 @@
 
 mod rows;
 
+use super::dry_run::dry_run;
 use super::flags::SweptSettings;
-use super::launch::measure_missing;
+use super::forecast::too_few_repeats;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
 use super::presets::SweepPreset;
 use super::publish::{PublishableReport, publish};
 use super::record::{self, new_record};
-use super::{Experiment, report_of, usage};
+use super::{Experiment, measure_experiment, report_of, usage};
 use crate::config::Common;
 use crate::host::Machine;
-use crate::output::complain;
 use analysis::document::Document;
 use analysis::experiment::{Bill, Containments, SweepRecord, bill, sweep};
-use analysis::numbers::counted;
-use analysis::stats::MIN_PAIRS;
+use analysis::stats::{ComparisonLine, MIN_PAIRS};
 use anyhow::Result;
 use clap::Args;
 use std::path::PathBuf;
@@ -42,12 +41,18 @@ pub struct BillFlags {
     /// Keep every run's stamp logs (large)
     #[arg(long, help_heading = "Run")]
     keep_logs: bool,
+    /// Print the runs that would be made, in their order, and stop
+    #[arg(long, conflicts_with = "folder", help_heading = "Run")]
+    dry_run: bool,
 }
 
 /// Measures the cost of each isolation level, or computes it from an earlier measurement.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
+    if flags.dry_run {
+        return dry_run(&flags.plan(crate::host::machine())?);
+    }
     let (mut record, folder) = match &flags.folder {
         Some(folder) => {
             if let Some((key, _)) = flags.swept.0.first() {
@@ -61,7 +66,8 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
         }
         None => flags.begin()?,
     };
-    let ended = measure_missing(&mut record, &folder, flags.common.json)?;
+    let ended = measure_experiment(&mut record, &folder, flags.common.json)?;
+    record.save(&folder)?;
     let shown = match ended {
         MeasureEnd::Complete => report(&record, containments.as_ref())?,
         MeasureEnd::Interrupted => report_of(&record, &folder, ended)?,
@@ -82,17 +88,18 @@ impl Experiment for BillFlags {
         let mut record = new_record("bill", &asked, 5, machine, &self.common);
         record.keep_logs = self.keep_logs;
         lay_out(&mut record, &asked)?;
-        if record.repeats < MIN_PAIRS as u32 {
-            let why = too_few_repeats_note(&record);
-            complain(&format!("note: {why}: too few runs to compare; showing raw figures"));
-        }
         Ok(record)
     }
 }
 
-fn too_few_repeats_note(record: &SweepRecord) -> String {
-    let repeats = counted(record.repeats.into(), "repeat");
-    format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
+/// The comparisons at the median of `rt_venue`, by which lost pairs are counted: of each row with
+/// its reference, and with threads.
+pub(super) fn headlines(record: &SweepRecord) -> Result<Vec<ComparisonLine>> {
+    let lines = rows::rows(record)?.into_iter().flat_map(|row| {
+        let against = row.differences.into_iter().next();
+        against.into_iter().chain(row.adds.into_iter().next().map(|cost| cost.line))
+    });
+    Ok(lines.collect())
 }
 
 pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
@@ -108,7 +115,7 @@ pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) 
         bill.notes.extend(containments.cost.map(|cost| cost.note()));
     }
     if record.repeats < MIN_PAIRS as u32 {
-        bill.notes.push(too_few_repeats_note(record));
+        bill.notes.push(too_few_repeats(record));
     }
     let method = bill.rows.iter().flat_map(|row| &row.differences).find_map(|line| line.difference);
     bill.notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.describe())));

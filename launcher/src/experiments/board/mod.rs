@@ -37,8 +37,8 @@ const NOTES: [&str; 5] = [
 ];
 
 /// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
-/// draws.
-pub fn run(flags: &BoardFlags) -> Result<ExitCode> {
+/// draws. `unfit` returns why the machine is unfit for latency figures just now.
+pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cells = flags.cells()?;
@@ -54,8 +54,10 @@ pub fn run(flags: &BoardFlags) -> Result<ExitCode> {
         interrupted: false,
         warn: flags.warnings(),
         cases: Vec::new(),
+        unfit: unfit(),
         notes: NOTES.map(String::from).into(),
     };
+    bench::warn_unfit(&boards.unfit);
     let mut bar = SweepProgress::new(!flags.json, cells.len());
     for (number, cell) in cells.iter().enumerate() {
         bar.begin(&cell.mode.to_string(), number, cells.len() - number);

@@ -50,6 +50,8 @@ mod tests {
             percentile,
             a_ns: None,
             b_ns: None,
+            pairs: 5,
+            made: 5,
             excluded_share: None,
             difference: Some(difference),
             hosts: Vec::new(),

@@ -8,20 +8,19 @@ mod gate;
 mod load;
 mod selector;
 
+use super::dry_run::dry_run;
 use super::flags::SweepRequest;
-use super::launch::measure_more;
 use super::measure::MeasureEnd;
 use super::points::{Candidate, lay_out_sides};
-use super::progress::Pace;
 use super::publish::{PublishableReport, publish};
 use super::record::{new_record, read};
-use super::{Experiment, usage};
+use super::{Experiment, measure_experiment, usage};
 use crate::config::{RunFlags, Slower};
 use crate::host::Machine;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep};
-use analysis::numbers::counted;
+use analysis::stats::ComparisonLine;
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
@@ -54,6 +53,9 @@ pub struct CompareFlags {
     /// Keep every run's stamp logs (large)
     #[arg(long, help_heading = "Run")]
     keep_logs: bool,
+    /// Print the runs that would be made, in their order, and stop
+    #[arg(long, conflicts_with = "folders", help_heading = "Run")]
+    dry_run: bool,
     #[command(flatten)]
     run: RunFlags,
 }
@@ -64,11 +66,13 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let (a, b) = sides(flags)?;
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
     let mut code = ExitCode::SUCCESS;
+    if flags.dry_run {
+        return dry_run(&flags.plan(crate::host::machine())?);
+    }
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(_), Some(_)) => {
             let (mut record, folder) = flags.begin()?;
-            let mut pace = Pace::default();
-            let ended = measure_pairs(&mut record, |record| measure_more(record, &folder, json, &mut pace))?;
+            let ended = measure_experiment(&mut record, &folder, json)?;
             record.save(&folder)?;
             let shown = super::report_of(&record, &folder, ended)?;
             code = publish(&record, &folder, &shown, &flags.run.common, ended)?;
@@ -145,29 +149,6 @@ impl Experiment for CompareFlags {
     }
 }
 
-/// Measures a comparison. Pairs that drop out, because a run is invalid or its cores moved, are
-/// replaced by further repeats: half as many as were asked for, at most.
-fn measure_pairs(
-    record: &mut SweepRecord,
-    mut measure: impl FnMut(&mut SweepRecord) -> Result<MeasureEnd>,
-) -> Result<MeasureEnd> {
-    let asked = record.repeats;
-    let most = asked.saturating_add(asked.div_ceil(2));
-    loop {
-        let ended = measure(record)?;
-        let pairs = of_record(record)?.comparisons.first().map_or(0, |comparison| comparison.pairs);
-        let lost = asked.saturating_sub(u32::try_from(pairs)?).min(most - record.repeats);
-        // Without any pair the machine cannot carry the setting: more repeats would not either.
-        if ended == MeasureEnd::Interrupted || lost == 0 || pairs == 0 {
-            let added = record.repeats - asked;
-            let note = format!("added because pairs dropped out: {}", counted(added.into(), "repeat"));
-            record.notes.extend((added > 0).then_some(note));
-            return Ok(ended);
-        }
-        record.repeats += lost;
-    }
-}
-
 /// The two sides of a record, compared.
 fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     let [a, b] = &record.points[..] else { return usage("this comparison has not two sides") };
@@ -177,6 +158,11 @@ fn of_record(record: &SweepRecord) -> Result<Comparisons> {
     });
     let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1));
     Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
+}
+
+/// The comparison at the median of `rt_venue`, by which lost pairs are counted.
+pub(super) fn headlines(record: &SweepRecord) -> Result<Vec<ComparisonLine>> {
+    Ok(of_record(record)?.comparisons.into_iter().filter_map(|one| one.lines.into_iter().next()).collect())
 }
 
 pub(super) fn report(record: &SweepRecord) -> Result<PublishableReport> {
@@ -251,45 +237,38 @@ fn why_incomparable(comparison: &Comparison) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::forecast::warnings;
     use super::*;
-    use crate::config::Common;
-    use analysis::experiment::{RunEntry, SweepPoint};
-    use analysis::stats::fixtures;
+    use crate::host::fake;
+    use clap::Parser;
 
-    /// A record of two sides of which the first `broken` repeats of B are invalid once measured.
-    fn measured(repeats: u32, broken: u32) -> (SweepRecord, MeasureEnd) {
-        let side = |name: &str| SweepPoint {
-            name: name.into(),
-            values: Default::default(),
-            settings: Default::default(),
-            runs: Vec::new(),
-        };
-        let machine = crate::host::fake::plain(2).machine();
-        let record = new_record("compare", &SweepRequest::default(), 1, machine, &Common::default());
-        let mut record = SweepRecord { repeats, points: vec![side("A: a"), side("B: b")], ..record };
-        let ended = measure_pairs(&mut record, |record| {
-            let repeats = record.repeats;
-            for (number, point) in record.points.iter_mut().enumerate() {
-                for repeat in point.runs.len() as u32..repeats {
-                    let mut outline = fixtures::run(repeat as usize, 1_000.0);
-                    outline.run += &number.to_string();
-                    outline.valid = number == 0 || repeat >= broken;
-                    let (seed, folder) = (u64::from(repeat), String::new());
-                    point.runs.push(RunEntry { repeat, seed, folder, outline });
-                }
-            }
-            Ok(MeasureEnd::Complete)
-        });
-        (record, ended.unwrap())
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        flags: CompareFlags,
+    }
+
+    fn warned(cores: u32, line: &str) -> Vec<String> {
+        let words = ["compare", "--a", "isolation=thread", "--b"].into_iter().chain(line.split(' '));
+        let flags = TestCommandLine::try_parse_from(words).unwrap().flags;
+        warnings(&flags.plan(fake::plain(cores).machine()).unwrap())
     }
 
     #[test]
-    fn lost_pairs_are_replaced_up_to_half() {
-        for (broken, made, pairs) in [(0, 6, 6), (2, 8, 6), (5, 9, 4), (9, 6, 0)] {
-            let (record, ended) = measured(6, broken);
-            assert_eq!((record.repeats, ended), (made, MeasureEnd::Complete), "{broken} broken");
-            assert_eq!(of_record(&record).unwrap().comparisons[0].pairs, pairs, "{broken} broken");
-            assert_eq!(record.notes.iter().any(|note| note.contains("were added")), made > 6);
+    fn plan_that_cannot_be_comparable_is_found() {
+        assert_eq!(warned(2, "isolation=process"), [""; 0]);
+        for (line, wanted) in [
+            // A regression: 60 runs were made before this was said.
+            (
+                "isolation=process --strategies 8 --idle park",
+                "oversubscribed: threads share a core in 2 of 2",
+            ),
+            ("isolation=thread,venues=2", "other schedule: A and B differ in venues"),
+            ("isolation=process --repeats 3", "no verdicts: 3 repeats, 5 are needed"),
+        ] {
+            let found = warned(2, line);
+            assert!(found.len() == 1 && found[0].contains(wanted), "{line}: {found:?}");
         }
+        assert_eq!(warned(16, "isolation=process --strategies 8 --idle park"), [""; 0]);
     }
 }

@@ -10,6 +10,7 @@ mod cost;
 mod matrix;
 mod rows;
 
+use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
 use super::measure::MeasureEnd;
 use super::points::new_point;
@@ -41,10 +42,16 @@ pub struct ContainFlags {
     swept: SweptSettings,
     #[command(flatten)]
     common: Common,
+    /// Print the runs that would be made, in their order, and stop
+    #[arg(long, help_heading = "Run")]
+    dry_run: bool,
 }
 
 /// Runs every combination of fault, technique and isolation level that the flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
+    if flags.dry_run {
+        return dry_run(&flags.plan(crate::host::machine())?);
+    }
     let (record, folder) = flags.begin()?;
     measure_and_publish(record, &folder, &flags.common)
 }

@@ -167,6 +167,7 @@ impl LabFlags {
             weaker_sandbox: self.allow_weaker_sandbox,
             clock_read_ns: 0.0,
             sleep: None,
+            unfit: Vec::new(),
             notes,
             cells,
         })

@@ -30,12 +30,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Runs `launcher lab`: measures each queue with each way of waiting, saves, prints and draws.
-pub fn run(flags: &LabFlags) -> Result<ExitCode> {
+/// `unfit` returns why the machine is unfit for latency figures just now.
+pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let machine = crate::host::machine();
     let mut lab = match &flags.resume {
         Some(folder) => resumed(flags, folder)?,
         None => flags.lab(machine)?,
     };
+    // A lab that goes on keeps what was found when it began.
+    for reason in unfit() {
+        if !lab.unfit.contains(&reason) {
+            lab.unfit.push(reason);
+        }
+    }
     bench::check_sandbox(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
     let folder = match (&flags.resume, flags.out.as_deref()) {
         (Some(folder), _) => folder.clone(),
@@ -46,6 +53,7 @@ pub fn run(flags: &LabFlags) -> Result<ExitCode> {
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     lab.save(&folder)?;
     announce(&lab, flags.json)?;
+    bench::warn_unfit(&lab.unfit);
     let (done, all) = lab.progress();
     let mut bar = SweepProgress::new(!flags.json && done < all, all);
     let ended = measure::measure(&mut lab, &folder, &signals, &mut bar);

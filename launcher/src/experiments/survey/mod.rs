@@ -16,7 +16,7 @@ use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
 use analysis::document::{Document, write_atomically};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
-use analysis::experiment::{CheckState, MachineCheck, PartRecord, Survey, SurveyPart};
+use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart};
 use analysis::fitness::Fitness;
 use analysis::html;
 use analysis::numbers::counted;
@@ -148,9 +148,7 @@ impl SurveyRun {
     /// Whether the latencies may be quoted: by the machine's checks and by every run whose
     /// latencies are shown.
     fn fitness(&self) -> Fitness {
-        let bad = self.survey.checks.iter().filter(|check| check.state == CheckState::Bad);
-        let mut reasons: Vec<String> =
-            bad.map(|check| format!("doctor: {}: {}", check.name, check.found)).collect();
+        let mut reasons: Vec<String> = self.survey.checks.iter().filter_map(MachineCheck::reason).collect();
         let runs = self.runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
         reasons.extend(Fitness::from_runs(runs, self.runs.len()).reasons);
         if !self.survey.complete {

@@ -4,9 +4,8 @@ mod planned;
 #[cfg(test)]
 mod tests;
 
+use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
-use super::launch::{expected_time, total_runs};
-use super::order::order;
 use super::points::{check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
@@ -15,13 +14,10 @@ use crate::config::{Arrivals, Common, Settings};
 use crate::host::Machine;
 use crate::planner::Input;
 use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
-use analysis::numbers::counted;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
-use indicatif::HumanDuration;
 use planned::{PlannedFlags, planned};
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -82,26 +78,6 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
         }
     };
     measure_and_publish(record, &folder, &flags.common)
-}
-
-/// Prints the runs that a sweep would make, in their order, and how long they would take.
-fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
-    let mut out = crate::output::stdout();
-    if let Some(search) = &record.search {
-        let runs = counted(record.repeats.into(), "run");
-        writeln!(out, "a search: up to {} rates with {runs} each, for", search.max_steps)?;
-        record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
-    } else {
-        for (number, run) in order(&record.points, record.repeats).iter().enumerate() {
-            let (point, seed) = (&record.points[run.point].name, record.seed_of(run.repeat));
-            writeln!(out, "{:>4}  repeat {}  seed {seed}  {point}", number + 1, run.repeat + 1)?;
-        }
-    }
-    record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
-    let time = expected_time(record, &record.machine);
-    let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
-    writeln!(out, "{}{time}; nothing was measured", counted(total_runs(record) as u64, "run"))?;
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Experiment for SweepFlags {

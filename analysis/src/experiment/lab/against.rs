@@ -1,0 +1,91 @@
+//! Cells of a lab against each other, run by run, by the rule of evidence.
+//!
+//! The runs of one number are made one after the other, so that they are pairs.
+
+use super::figures::Measured;
+use super::{LabCell, LabRun, Wait};
+use crate::numbers::plain;
+use crate::stats::{Evidence, Finding, Ranking, median, rank};
+use std::collections::BTreeMap;
+
+/// A figure of one run that cells are compared by.
+pub type RunFigure = fn(&LabRun) -> Option<f64>;
+
+/// CPU time of both sides.
+pub const CPU: RunFigure = |run| Some(run.producer.plus(run.consumer).cpu_ns as f64);
+/// Median latency.
+pub const P50: RunFigure = |run| run.latency?.p50_ns.map(|ns| ns as f64);
+/// 99th percentile of the latency.
+pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
+/// Time of a run.
+pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
+
+fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {
+    cell.sound().filter_map(|run| Some((run.number, figure(run)?))).collect()
+}
+
+/// Returns the figures of two cells in the runs that both have.
+fn paired(a: &LabCell, b: &LabCell, figure: RunFigure) -> Vec<(u32, f64, f64)> {
+    let (a, b) = (by_number(a, figure), by_number(b, figure));
+    a.into_iter().filter_map(|(number, a)| Some((number, a, *b.get(&number)?))).collect()
+}
+
+/// Judges a cell against another one by a figure of their runs.
+pub fn against(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
+    let pairs = paired(a, b, figure);
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(_, a, b)| (a, b)).unzip();
+    Evidence::from_repeats(&a, &b, 0.0)
+}
+
+/// Ranks cells by a figure of their runs. `None` for fewer than two that have it.
+pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&'a LabCell>, Ranking)> {
+    let middle = |cell: &LabCell| median(&by_number(cell, figure).into_values().collect::<Vec<_>>());
+    let known = cells.iter().filter_map(|cell| Some((*cell, middle(cell)?)));
+    let (cells, medians): (Vec<&LabCell>, Vec<f64>) = known.unzip();
+    let ranking = rank(&medians, |a, b| against(cells[a], cells[b], figure))?;
+    Some((cells, ranking))
+}
+
+/// Judges a way of waiting against busy waiting at the same queue and speeds: of each run number
+/// the median ratio over the selected cells. `None`: no such cell has a counterpart.
+pub fn wait_against_busy(
+    measured: &[Measured<'_>],
+    wait: Wait,
+    is_it: &dyn Fn(&LabCell) -> bool,
+    figure: RunFigure,
+) -> Option<Evidence> {
+    let mut ratios: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (cell, _) in measured.iter().filter(|(cell, _)| cell.wait == wait && is_it(cell)) {
+        let busy = measured.iter().find(|(busy, _)| {
+            busy.wait == Wait::Busy && (busy.carrier(), busy.speeds()) == (cell.carrier(), cell.speeds())
+        });
+        let pairs = busy.into_iter().flat_map(|(busy, _)| paired(busy, cell, figure));
+        pairs.for_each(|(number, busy, waiting)| ratios.entry(number).or_default().push(waiting / busy));
+    }
+    let ratios: Vec<f64> = ratios.values().filter_map(|ratios| median(ratios)).collect();
+    (!ratios.is_empty()).then(|| Evidence::from_repeats(&vec![1.0; ratios.len()], &ratios, 0.0))
+}
+
+/// Formats a ratio for a table: `4.20×`, the interval where the repeats disagree on the factor.
+pub fn multiple(evidence: &Evidence) -> String {
+    match evidence.difference.filter(|_| evidence.is_known()) {
+        Some(found) if evidence.has_factor() => format!("{}×", plain(found.ratio.value)),
+        Some(found) => format!("{}–{}×", plain(found.ratio.low), plain(found.ratio.high)),
+        None if evidence.finding == Finding::NotComparable => "–".into(),
+        None => evidence.finding.name().into(),
+    }
+}
+
+/// Formats a ratio for a sentence: `4.20 × [4.10–4.35]`, or why there is none.
+pub fn factor(evidence: &Evidence) -> String {
+    let Some(found) = evidence.difference.filter(|_| evidence.is_known()) else {
+        return evidence.describe();
+    };
+    let [value, low, high] = [found.ratio.value, found.ratio.low, found.ratio.high].map(plain);
+    // Repeats that disagree give no factor, only its bounds.
+    if evidence.has_factor() {
+        format!("{value} × [{low}–{high}]")
+    } else {
+        format!("[{low}–{high}] ×")
+    }
+}

@@ -1,0 +1,80 @@
+use super::super::fixtures::run;
+use super::super::{Percentile, RunOutline, compare_figure, pair_runs};
+use super::*;
+use crate::summary::Measure;
+
+fn side(repeats: usize, ns: f64, change: impl Fn(&mut RunOutline)) -> Vec<RunOutline> {
+    let one = |repeat| {
+        let mut run = run(repeat, ns + repeat as f64);
+        change(&mut run);
+        run
+    };
+    (0..repeats).map(one).collect()
+}
+
+fn evidence(a: &[RunOutline], b: &[RunOutline]) -> Evidence {
+    compare_figure(&pair_runs(a, b), Measure::RtVenue, Percentile::P50).evidence()
+}
+
+#[test]
+fn wide_interval_is_unclear_and_has_no_factor() {
+    let steady = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0];
+    let wild = [40.0, 300.0, 90.0, 700.0, 35.0, 120.0, 60.0, 410.0];
+    let found = Evidence::from_repeats(&steady, &wild, 0.0);
+    assert_eq!((found.finding, found.has_factor()), (Finding::Unclear, false), "{found:?}");
+    assert!(found.describe().starts_with("unclear: the repeats lie too far apart"), "{found:?}");
+    // All repeats are slower, by factors that differ widely: a direction and no figure.
+    let slower = Evidence::from_repeats(&steady, &wild.map(|ns| ns * 20.0), 0.0);
+    assert_eq!((slower.finding, slower.has_factor()), (Finding::Slower, false), "{slower:?}");
+    let twice = Evidence::from_repeats(&steady, &steady.map(|ns| ns * 2.0), 0.0);
+    assert_eq!((twice.finding, twice.has_factor()), (Finding::Slower, true));
+}
+
+#[test]
+fn repeats_are_promised_only_where_they_mend() {
+    let few = evidence(&side(3, 300.0, |_| {}), &side(3, 310.0, |_| {}));
+    assert_eq!(few.more_repeats, Some(2));
+    assert_eq!(
+        few.describe(),
+        "not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do"
+    );
+    // A regression: "about 4 more repeats would do", and 60 runs later "oversubscribed".
+    let shared = side(3, 310.0, |run| run.oversubscribed = true);
+    let shared = evidence(&shared, &shared.iter().cloned().map(renamed).collect::<Vec<_>>());
+    assert_eq!(shared.more_repeats, None, "{shared:?}");
+    assert!(shared.why.starts_with("oversubscribed: threads share a core"), "the binding one: {shared:?}");
+    let behind = side(3, 310.0, |run| run.achieved_per_s = Some(100.0));
+    let behind = evidence(&side(3, 300.0, |_| {}), &behind);
+    assert!(behind.more_repeats.is_none() && behind.why.contains("fell behind"), "{behind:?}");
+}
+
+fn renamed(run: RunOutline) -> RunOutline {
+    RunOutline { run: format!("{}-b", run.run), ..run }
+}
+
+#[test]
+fn lost_pairs_raise_the_number_of_repeats() {
+    let (a, mut b) = (side(12, 300.0, |_| {}), side(12, 310.0, |_| {}));
+    b[3..].iter_mut().for_each(|run| run.core_rtt_after_ns = Some(490.0));
+    let found = evidence(&a, &b);
+    assert_eq!(found.more_repeats, Some(8), "one in four counts, and two are missing: {found:?}");
+    b.iter_mut().for_each(|run| run.core_rtt_after_ns = Some(490.0));
+    assert_eq!(evidence(&a, &b).more_repeats, None, "none in twelve counted: nobody knows");
+}
+
+#[test]
+fn lowest_is_named_only_if_every_other_is_slower() {
+    let values = [[100.0; 8], [130.0; 8], [101.0; 8]];
+    let noisy = [100.0, 104.0, 98.0, 107.0, 99.0, 103.0, 96.0, 105.0];
+    let ranked = |sides: &[[f64; 8]]| {
+        let medians: Vec<f64> = sides.iter().map(|side| super::super::median(side).unwrap()).collect();
+        rank(&medians, |a, b| Evidence::from_repeats(&sides[a], &sides[b], 0.0))
+    };
+    let found = ranked(&values).unwrap();
+    assert_eq!((found.lowest, found.rival, found.is_shown()), (0, 2, true));
+    let found = ranked(&[[130.0; 8], noisy, [101.0; 8]]).unwrap();
+    assert_eq!((found.rival, found.is_shown()), (1, false), "101 and 101.5 are alike: {found:?}");
+    let few = rank(&[1.0, 2.0], |_, _| Evidence::from_repeats(&[1.0; 2], &[2.0; 2], 0.0)).unwrap();
+    assert!(!few.is_shown() && few.evidence.why.contains("too few repeats: 2 of at least 5"));
+    assert_eq!(ranked(&values[..1]), None);
+}

@@ -1,0 +1,61 @@
+//! Warnings before a run is made: why the result of a planned experiment cannot be comparable.
+
+use crate::config::Settings;
+use crate::planner;
+use analysis::experiment::{SettingTexts, SweepPoint, SweepRecord};
+use analysis::stats::{MIN_PAIRS, is_oversubscribed};
+
+/// The settings that decide which orders a run plays, with its seed.
+const SCHEDULE: [&str; 8] =
+    ["strategies", "venues", "orders", "window", "arrivals", "delay", "schedule", "speed"];
+
+/// Returns why the result of an experiment cannot be comparable, as far as its plan shows it.
+pub fn warnings(record: &SweepRecord) -> Vec<String> {
+    if record.search.is_some() || !["compare", "bill", "sweep"].contains(&record.kind.as_str()) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    found.extend(oversubscribed(record));
+    if record.kind == "compare" {
+        found.extend(other_schedule(&record.points));
+    }
+    // A sweep without a verdict has its tables; a comparison without one has nothing.
+    if record.kind != "sweep" && record.repeats < MIN_PAIRS as u32 {
+        found.push(too_few_repeats(record));
+    }
+    found
+}
+
+/// Says that no comparison of the record gets a verdict.
+pub(super) fn too_few_repeats(record: &SweepRecord) -> String {
+    let repeats = if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
+    format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
+}
+
+fn oversubscribed(record: &SweepRecord) -> Option<String> {
+    let is_shared = |point: &&SweepPoint| {
+        let settings = Settings::from_texts(&point.settings).ok();
+        let resolved = settings.and_then(|settings| planner::resolve(&settings, &record.machine).ok());
+        let plan = resolved.and_then(|resolved| planner::preview(&resolved, &record.machine).ok());
+        plan.is_some_and(|(plan, _)| is_oversubscribed(&plan))
+    };
+    let shared: Vec<&SweepPoint> = record.points.iter().filter(is_shared).collect();
+    let first = shared.first()?;
+    Some(format!(
+        "not comparable: oversubscribed: threads share a core in {} of {} settings ({}): use fewer --strategies or allow more cores",
+        shared.len(),
+        record.points.len(),
+        first.name
+    ))
+}
+
+fn other_schedule(points: &[SweepPoint]) -> Option<String> {
+    let [a, b] = points else { return None };
+    let text = |settings: &SettingTexts, key: &str| settings.get(key).cloned().unwrap_or_default();
+    let differs = |key: &&str| text(&a.settings, key) != text(&b.settings, key);
+    let key = SCHEDULE.into_iter().find(differs)?;
+    Some(format!(
+        "not comparable: other schedule: A and B differ in {key}, so no run of A plays the orders of a run of B: \
+         launcher sweep --{key} measures both"
+    ))
+}

@@ -1,0 +1,194 @@
+//! Replaces the pairs that drop out of a comparison or a bill, because a run is invalid or its
+//! cores moved.
+//!
+//! Lost pairs are replaced by half as many repeats as were asked for, at most. A comparison that
+//! has no answer then goes on until five pairs count, or until its budget is spent: three times the
+//! repeats that were asked for. What repeats cannot mend ends it at once.
+
+use super::measure::MeasureEnd;
+use crate::config::Settings;
+use analysis::experiment::SweepRecord;
+use analysis::stats::{ComparisonLine, Finding, MIN_PAIRS};
+use anyhow::Result;
+
+/// The budget of a comparison without an answer, as a multiple of the repeats asked for.
+const BUDGET: u32 = 3;
+/// The end of the note on added repeats.
+const ADDED: &str = " repeats were added, because pairs dropped out";
+
+/// Returns the number of repeats that replacing lost pairs may lead to, at most.
+pub fn max_repeats(record: &SweepRecord) -> u32 {
+    match record.kind.as_str() {
+        "compare" | "bill" => asked_repeats(record).saturating_mul(BUDGET),
+        _ => record.repeats,
+    }
+}
+
+fn asked_repeats(record: &SweepRecord) -> u32 {
+    let asked = Settings::from_texts(&record.base).ok().and_then(|base| base.repeats);
+    asked.and_then(|asked| u32::try_from(asked.0).ok()).unwrap_or(record.repeats)
+}
+
+/// Makes the missing runs of an experiment with `measure`, and those that replace lost pairs.
+/// `headlines` returns its comparisons at the median of `rt_venue`; without any, no pair is lost.
+pub fn measure_pairs(
+    record: &mut SweepRecord,
+    mut measure: impl FnMut(&mut SweepRecord) -> Result<MeasureEnd>,
+    headlines: impl Fn(&SweepRecord) -> Result<Vec<ComparisonLine>>,
+    say: impl Fn(&str),
+) -> Result<MeasureEnd> {
+    let asked = asked_repeats(record);
+    loop {
+        let ended = measure(record)?;
+        let lines = if ended == MeasureEnd::Complete { headlines(record)? } else { Vec::new() };
+        let tallies: Vec<PairTally> = lines.iter().map(PairTally::from_line).collect();
+        let more = repeats_to_add(asked, record.repeats, &tallies);
+        if more == 0 {
+            record.notes.retain(|note| !note.ends_with(ADDED));
+            let added = record.repeats.saturating_sub(asked);
+            record.notes.extend((added > 0).then(|| format!("{added}{ADDED}")));
+            return Ok(ended);
+        }
+        let fewest = tallies.iter().map(|tally| tally.counted).min().unwrap_or(0);
+        let most = asked.saturating_mul(BUDGET);
+        say(&format!(
+            "{fewest} of {asked} pairs count: {more} to be added to the repeats, at most {most} in all"
+        ));
+        record.repeats += more;
+    }
+}
+
+/// How many pairs of a comparison count so far, and whether more repeats would help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PairTally {
+    counted: u32,
+    is_answered: bool,
+    can_mend: bool,
+}
+
+impl PairTally {
+    fn from_line(line: &ComparisonLine) -> Self {
+        Self {
+            counted: u32::try_from(line.pairs).unwrap_or(u32::MAX),
+            is_answered: line.evidence().finding != Finding::NotComparable,
+            can_mend: line.can_repeats_mend(),
+        }
+    }
+}
+
+/// Returns the number of repeats to add to `made` ones.
+fn repeats_to_add(asked: u32, made: u32, tallies: &[PairTally]) -> u32 {
+    let open = || tallies.iter().filter(|tally| tally.can_mend);
+    let lost = open().map(|tally| asked.saturating_sub(tally.counted)).max().unwrap_or(0);
+    let replaced = lost.min(asked.saturating_add(asked.div_ceil(2)).saturating_sub(made));
+    if replaced > 0 {
+        return replaced;
+    }
+    // Without a verdict by plan, no repeat is added for one.
+    let few = asked < MIN_PAIRS as u32;
+    let unanswered = open().filter(|tally| !tally.is_answered && !few);
+    let missing = unanswered.map(|tally| (MIN_PAIRS as u32).saturating_sub(tally.counted).max(1)).max();
+    missing.unwrap_or(0).min(asked.saturating_mul(BUDGET).saturating_sub(made))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flags::SweepRequest;
+    use super::super::headlines;
+    use super::super::record::new_record;
+    use super::*;
+    use crate::config::Common;
+    use analysis::experiment::{Axis, RunEntry, SweepPoint};
+    use analysis::stats::{RunOutline, fixtures};
+    use std::cell::RefCell;
+
+    /// A record of two settings. Each run of the second one is changed by `spoil` once measured.
+    fn measured(kind: &str, repeats: u32, spoil: fn(u32, &mut RunOutline)) -> (SweepRecord, Vec<String>) {
+        let side = |name: &str, level: &str| SweepPoint {
+            name: name.into(),
+            values: [(Axis::Isolation, level.to_owned())].into(),
+            settings: [("isolation", level), ("technique", "spsc-mux")]
+                .map(|(key, text)| (key.to_owned(), text.to_owned()))
+                .into(),
+            runs: Vec::new(),
+        };
+        let machine = crate::host::fake::plain(2).machine();
+        let record = new_record(kind, &SweepRequest::default(), 1, machine, &Common::default());
+        let points = vec![side("A: a", "thread"), side("B: b", "process")];
+        let mut record = SweepRecord { repeats, points, ..record };
+        let said = RefCell::new(Vec::new());
+        let measure = |record: &mut SweepRecord| {
+            let repeats = record.repeats;
+            for (number, point) in record.points.iter_mut().enumerate() {
+                for repeat in point.runs.len() as u32..repeats {
+                    let mut outline = fixtures::run(repeat as usize, 1_000.0);
+                    outline.run += &number.to_string();
+                    if number == 1 {
+                        spoil(repeat, &mut outline);
+                    }
+                    let (seed, folder) = (u64::from(repeat), String::new());
+                    point.runs.push(RunEntry { repeat, seed, folder, outline });
+                }
+            }
+            Ok(MeasureEnd::Complete)
+        };
+        let say = |line: &str| said.borrow_mut().push(line.to_owned());
+        measure_pairs(&mut record, measure, headlines, say).unwrap();
+        (record, said.into_inner())
+    }
+
+    fn pairs(record: &SweepRecord) -> usize {
+        headlines(record).unwrap()[0].pairs
+    }
+
+    #[test]
+    fn lost_pairs_are_replaced_in_comparison_and_bill() {
+        type Spoil = fn(u32, &mut RunOutline);
+        let cases: [(Spoil, u32, usize); 4] = [
+            (|_, _| {}, 6, 6),
+            (|repeat, run| run.valid = repeat >= 2, 8, 6),
+            // Beyond half as many repeats only until five pairs count.
+            (|repeat, run| run.valid = repeat >= 5, 10, 5),
+            // More repeats mend nothing: no run is valid.
+            (|_, run| run.valid = false, 6, 0),
+        ];
+        for kind in ["compare", "bill"] {
+            for (spoil, made, counted) in cases {
+                let (record, said) = measured(kind, 6, spoil);
+                assert_eq!((record.repeats, pairs(&record)), (made, counted), "{kind}");
+                assert_eq!(record.notes.iter().any(|note| note.contains("were added")), made > 6);
+                assert_eq!(said.is_empty(), made == 6, "every addition is announced: {said:?}");
+            }
+        }
+    }
+
+    /// A regression: `bill --repeats 5` ended with "too few repeats: 3 of at least 5 pairs".
+    #[test]
+    fn bill_ends_with_answer_where_cores_move() {
+        let (record, said) = measured("bill", 5, |repeat, run| {
+            run.core_rtt_after_ns = if repeat % 3 == 0 { Some(490.0) } else { run.core_rtt_ns };
+        });
+        assert_eq!((record.repeats, pairs(&record)), (8, 5));
+        assert!(headlines(&record).unwrap()[0].evidence().is_known());
+        assert_eq!(
+            said,
+            [
+                "3 of 5 pairs count: 2 to be added to the repeats, at most 15 in all",
+                "4 of 5 pairs count: 1 to be added to the repeats, at most 15 in all"
+            ]
+        );
+    }
+
+    #[test]
+    fn repeats_end_with_budget_or_with_binding_reason() {
+        let (record, _) = measured("compare", 6, |_, run| run.core_rtt_after_ns = Some(490.0));
+        assert_eq!((record.repeats, pairs(&record)), (18, 0), "three times what was asked for");
+        // A regression: 60 runs, and then "oversubscribed".
+        let (record, said) = measured("compare", 6, |repeat, run| {
+            (run.oversubscribed, run.valid) = (true, repeat > 4);
+        });
+        assert_eq!((record.repeats, said.len()), (6, 0));
+        let (record, _) = measured("compare", 3, |repeat, run| run.valid = repeat > 1);
+        assert_eq!(record.repeats, 5, "half as many, and no verdict was asked for");
+    }
+}
