@@ -65,7 +65,7 @@ fn answer(boards: &Boards) -> String {
         Some((case, p50)) => {
             let p99 = case.all.propagation.p99_ns;
             let p99 = p99.map_or_else(String::new, |p99| format!(", {} at p99", duration(p99)));
-            let readers = counted(case.readers.into(), "reader");
+            let readers = counted(case.readers, "reader");
             format!(
                 "a reader has a written value after {} at p50{p99} ({}, {readers}); {checked}",
                 duration(p50),
@@ -95,7 +95,7 @@ fn labels(cases: &[BoardCase]) -> Vec<String> {
     let parts = |case: &BoardCase| {
         [
             case.mode.clone(),
-            counted(case.readers.into(), "reader"),
+            counted(case.readers, "reader"),
             size(case.size_bytes),
             case.isolation.to_string(),
             case.waiting.clone(),
@@ -173,9 +173,9 @@ fn title(case: &BoardCase) -> String {
     } else {
         String::new()
     };
-    let readers = plural("reader", case.readers.into());
+    let readers = plural("reader", case.readers);
     let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
-    let cells = plural("cell", case.cells.into());
+    let cells = plural("cell", case.cells);
     format!(
         "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
         case.mode,
@@ -220,7 +220,7 @@ fn notes(case: &BoardCase) -> Vec<String> {
         (Some(core), readers, true) if case.reader_cores == [core] => {
             format!(
                 "one core for the writer and {}: every time includes waiting for it",
-                counted(readers.into(), "reader")
+                counted(readers, "reader")
             )
         }
         (Some(core), readers, true) => format!(
