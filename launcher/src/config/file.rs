@@ -75,7 +75,7 @@ impl Settings {
     }
 }
 
-/// What is wrong in a config file, and where.
+/// An error in a config file with its position.
 type ConfigError = (String, Marker);
 
 /// A key of a config file with its value: a text, a list of texts, or nothing.
