@@ -128,7 +128,7 @@ pub enum Command {
     /// List, verify, dump, follow or repair a journal
     #[command(after_help = JOURNAL_EXAMPLES)]
     Journal(JournalFlags),
-    /// Watch an active run: tables or JSON, each second
+    /// Watch an active run: tables, JSON or metrics, each second
     #[command(after_help = crate::watch::EXAMPLES)]
     Watch(WatchFlags),
     /// List runs and experiments

@@ -4,9 +4,9 @@
 //! reads back what [`Settings::to_yaml`] writes.
 
 use super::input::UserFile;
-use super::yaml::{TextPosition, YamlEntry, YamlError, YamlValue, entries, written};
 use super::{Setting, Settings, UsageError, nearest};
 use analysis::document::{SaveError, write_atomically};
+use granit_parser::{Event, Marker, Parser, ScalarStyle, StrInput};
 use std::path::Path;
 
 /// Name of the file in a run's folder with its settings.
@@ -40,33 +40,27 @@ impl Settings {
 
     /// Reads settings from YAML text; `name` is the file's name in errors.
     pub fn from_yaml(text: &str, name: &str) -> Result<Settings, UsageError> {
-        let read = entries(text).map_err(|YamlError { what, at }| (what.to_owned(), at));
-        read.and_then(|entries| Settings::from_entries(&entries))
-            .map_err(|(what, at)| UsageError(shown(&what, at, text, name)))
+        let read = entries(text).and_then(|entries| Settings::from_entries(&entries));
+        read.map_err(|error| UsageError(shown(&error, text, name)))
     }
 
-    fn from_entries(entries: &[YamlEntry]) -> Result<Settings, (String, TextPosition)> {
+    fn from_entries(entries: &[ConfigEntry]) -> Result<Settings, ConfigError> {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
-        for YamlEntry { key, value, key_at, value_at } in entries {
+        for ConfigEntry { key, key_at, values, is_list: has_list, value_at } in entries {
             let found = Setting::find(&key.trim_start_matches("--").replace('-', "_"));
             let Setting { key, is_list, set, .. } = found.ok_or_else(|| (unknown(key), *key_at))?;
             if seen.contains(key) {
                 return Err((format!("duplicate key {key}: it stands here twice; leave one out"), *key_at));
             }
             seen.push(*key);
-            let text = match value {
-                YamlValue::One(text) => text.clone(),
-                YamlValue::List(texts) if *is_list => texts.join("; "),
-                YamlValue::List(_) => {
-                    return Err(("expected a single value, not a list or a map".into(), *value_at));
-                }
-                YamlValue::Nothing => {
-                    let what = format!("{key} has no value: write one, or leave the line out");
-                    return Err((what, *value_at));
-                }
-            };
-            set(&mut settings, &text).map_err(|message| (format!("{key}: {message}"), *value_at))?;
+            if *has_list && !is_list {
+                return Err((NESTED.into(), *value_at));
+            }
+            if values.is_empty() && !has_list {
+                return Err((format!("{key} has no value: write one, or leave the line out"), *key_at));
+            }
+            set(&mut settings, &values.join("; ")).map_err(|why| (format!("{key}: {why}"), *value_at))?;
         }
         Ok(settings)
     }
@@ -81,12 +75,124 @@ impl Settings {
     }
 }
 
+/// An error in a config file with its position.
+type ConfigError = (String, Marker);
+
+/// A key of a config file with its value: a text, a list of texts, or nothing.
+struct ConfigEntry {
+    key: String,
+    key_at: Marker,
+    values: Vec<String>,
+    is_list: bool,
+    value_at: Marker,
+}
+
+const NO_KEY: &str = "expected lines of `key: value`, for example `strategies: 2`";
+const SYNTAX: &str = "write lines of `key: value`, and a value with special characters in quotes";
+const QUOTE: &str = "this value needs quotes: \"…\"";
+const NESTED: &str = "expected a single value, not a list or a map";
+
+/// Parses the entries of a config file in order. A key may occur twice.
+///
+/// Nested values, tags, anchors and aliases are refused at the first of them, so that neither
+/// depth nor references make the memory that is taken more than a multiple of the text.
+fn entries(text: &str) -> Result<Vec<ConfigEntry>, ConfigError> {
+    let mut parser = Parser::new_from_str(text);
+    let mut entries: Vec<ConfigEntry> = Vec::new();
+    loop {
+        let (event, at) = next(&mut parser)?;
+        match event {
+            Event::StreamEnd => return Ok(entries),
+            Event::MappingStart(..) if entries.is_empty() => {
+                while let Some(entry) = next_entry(&mut parser)? {
+                    entries.push(entry);
+                }
+            }
+            Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
+            event if scalar(event.clone()) == Ok(None) => {}
+            _ => return Err((NO_KEY.into(), at)),
+        }
+    }
+}
+
+/// Returns the next entry of a map; `None` at its end.
+fn next_entry<'a>(parser: &mut Parser<'a, StrInput<'a>>) -> Result<Option<ConfigEntry>, ConfigError> {
+    let (event, key_at) = next(parser)?;
+    if event == Event::MappingEnd {
+        return Ok(None);
+    }
+    let key = scalar(event).ok().flatten().ok_or_else(|| (NO_KEY.into(), key_at))?;
+    let (event, value_at) = next(parser)?;
+    let mut values = Vec::new();
+    let is_list = matches!(event, Event::SequenceStart(..));
+    if !is_list {
+        values.extend(scalar(event).map_err(|what| (what.into(), value_at))?);
+        return Ok(Some(ConfigEntry { key, key_at, values, is_list, value_at }));
+    }
+    loop {
+        let (event, at) = next(parser)?;
+        if event == Event::SequenceEnd {
+            return Ok(Some(ConfigEntry { key, key_at, values, is_list, value_at }));
+        }
+        values.extend(scalar(event).map_err(|what| (what.into(), at))?);
+    }
+}
+
+/// Returns the next event with its position.
+fn next<'a>(parser: &mut Parser<'a, StrInput<'a>>) -> Result<(Event<'a>, Marker), ConfigError> {
+    match parser.next() {
+        Some(Ok((event, span))) => Ok((event, span.start)),
+        Some(Err(error)) => Err((format!("not YAML: {}; {SYNTAX}", error.info()), *error.marker())),
+        None => Ok((Event::StreamEnd, Marker::default())),
+    }
+}
+
+/// Returns the text of a single value; `None` if it is empty or `null`.
+fn scalar(event: Event<'_>) -> Result<Option<String>, &'static str> {
+    match event {
+        Event::Scalar(text, ScalarStyle::Plain, 0, None)
+            if matches!(&*text, "" | "~" | "null" | "Null" | "NULL") =>
+        {
+            Ok(None)
+        }
+        // Version 0.2 wrote long values as blocks, which end in a line break.
+        Event::Scalar(text, ScalarStyle::Literal | ScalarStyle::Folded, 0, None) => {
+            Ok(Some(text.trim_end_matches('\n').to_owned()))
+        }
+        Event::Scalar(text, _, 0, None) => Ok(Some(text.into_owned())),
+        Event::Scalar(..) | Event::Alias(_) => Err(QUOTE),
+        _ => Err(NESTED),
+    }
+}
+
+/// Formats a text as a YAML value that is parsed back to an equal text: plain if possible,
+/// otherwise in double quotes.
+fn written(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+=@%~ ".contains(c);
+    let begins_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_./+".contains(c));
+    let is_ambiguous = text.contains(": ")
+        || text.ends_with([':', ' '])
+        || matches!(text, "null" | "Null" | "NULL" | "true" | "false");
+    if begins_plain && !is_ambiguous && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    // A text of JSON is one of YAML, except for characters that YAML wants escaped.
+    let escape = |c: char| match c {
+        '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+            format!("\\u{:04x}", u32::from(c))
+        }
+        c => c.to_string(),
+    };
+    serde_json::Value::from(text).to_string().chars().map(escape).collect()
+}
+
 /// Formats an error in one line, with the line it refers to and a caret below it.
-fn shown(what: &str, at: TextPosition, text: &str, name: &str) -> String {
+fn shown((what, at): &ConfigError, text: &str, name: &str) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
-    let line: String = text.lines().nth(at.line - 1).unwrap_or("").chars().take(100).map(printable).collect();
-    let indent = (at.column - 1).min(line.chars().count());
-    format!("{name}:{}: {what}\n  {line}\n  {}^", at.line, " ".repeat(indent))
+    let number = at.line().max(1);
+    let line: String = text.lines().nth(number - 1).unwrap_or("").chars().take(100).map(printable).collect();
+    let indent = at.col().min(line.chars().count());
+    format!("{name}:{number}: {what}\n  {line}\n  {}^", " ".repeat(indent))
 }
 
 fn unknown(key: &str) -> String {
@@ -109,6 +215,85 @@ mod tests {
     use super::*;
     use analysis::units::{Count, Nanos};
     use proptest::prelude::*;
+
+    /// The keys of a text with their values; `None` without a value.
+    fn read(text: &str) -> Vec<(String, Option<Vec<String>>)> {
+        let value =
+            |entry: &ConfigEntry| (entry.is_list || !entry.values.is_empty()).then(|| entry.values.clone());
+        entries(text).unwrap().iter().map(|entry| (entry.key.clone(), value(entry))).collect()
+    }
+
+    #[test]
+    fn each_way_to_write_a_value_is_read() {
+        for (text, values) in [
+            ("a: b c  # d", Some(vec!["b c"])),
+            ("  a :\tb#c", Some(vec!["b#c"])),
+            ("---\n\"a\": 'it''s # b'", Some(vec!["it's # b"])),
+            (r#"a: "\x41\u00e9\U0001f600\n\"""#, Some(vec!["Aé😀\n\""])),
+            ("a: 10.0.0.1:7000", Some(vec!["10.0.0.1:7000"])),
+            ("a: 007", Some(vec!["007"])),
+            ("a: yes", Some(vec!["yes"])),
+            ("a: 1_000\r\n", Some(vec!["1_000"])),
+            ("a:", None),
+            ("a: ~ # nothing", None),
+            ("a: []", Some(vec![])),
+            ("a: [b, 'c, d', \"]\"] # e", Some(vec!["b", "c, d", "]"])),
+            ("a:\n- b\n- c # d", Some(vec!["b", "c"])),
+            ("a:\n  # b\n  - c:d:e\n\n  - 'f'", Some(vec!["c:d:e", "f"])),
+            ("a: >-\n  b c\n  d # e\n\n  f\n", Some(vec!["b c d # e\nf"])),
+            ("a: >\n  b\n  c\n", Some(vec!["b c"])),
+            ("a: |\n  b\n    c\n", Some(vec!["b\n  c"])),
+        ] {
+            let values = values.map(|values| values.iter().map(|value| (*value).to_owned()).collect());
+            assert_eq!(read(text), [("a".to_owned(), values)], "{text:?}");
+        }
+        assert_eq!(read("a: >-\n  b\nc: d\n").len(), 2);
+    }
+
+    #[test]
+    fn yaml_error_shows_line_and_column() {
+        for (text, what, line, column) in [
+            ("a: b\nc\n", "not YAML: ", 2, 0),
+            ("- a", NO_KEY, 1, 0),
+            ("a: 1\n---\nb: 1", NO_KEY, 3, 0),
+            ("? [a]\n: b", NO_KEY, 1, 2),
+            ("a: b: c", "not YAML: ", 1, 4),
+            ("a: &b c\nd: *b", QUOTE, 1, 6),
+            ("a: *b", "not YAML: ", 1, 3),
+            ("a: !!str b", QUOTE, 1, 9),
+            ("a: 1\n  b: 2", "not YAML: ", 2, 3),
+            ("a: 1\n- b", "not YAML: ", 2, 2),
+            ("é: [é] é", "not YAML: ", 1, 7),
+            ("a: {b: c}", NESTED, 1, 3),
+            ("a:\n  b: c", NESTED, 2, 2),
+            ("a: [b, [c]]", NESTED, 1, 7),
+            ("a:\n- b: c", NESTED, 2, 2),
+            ("a: [b, c", "not YAML: ", 1, 3),
+            ("a: 'b", "not YAML: ", 1, 3),
+        ] {
+            let (found, at) = entries(text).err().unwrap();
+            assert_eq!((at.line(), at.col()), (line, column), "{text:?}: {found}");
+            assert!(found.starts_with(what), "{text:?}: {found}");
+        }
+        assert!(entries(r#"a: "\ud800""#).is_err());
+    }
+
+    /// A reader that resolves aliases would take 10^30 values from the first text; one that
+    /// recurses would overflow its stack at the others.
+    #[test]
+    fn aliases_and_depth_are_refused_early() {
+        let mut laughs = "a0: &a0 ha\n".to_owned();
+        for level in 1..=30 {
+            let before = format!("*a{}, ", level - 1).repeat(10);
+            laughs += &format!("a{level}: &a{level} [{before}]\n");
+        }
+        let most = MAX_BYTES as usize;
+        let deep = ["[", "{", "- ", "? ", "a: [", "&a [", "!!a "].map(|part| part.repeat(most / part.len()));
+        for text in deep.iter().chain([&laughs, &format!("a: {}", deep[0])]) {
+            let (_, at) = entries(text).err().unwrap();
+            assert!(at.line() <= 2, "{at:?}");
+        }
+    }
 
     #[test]
     fn faults_may_be_a_list() {
@@ -172,6 +357,12 @@ mod tests {
         fn written_settings_are_read_back(settings in any_settings()) {
             let text = settings.to_yaml();
             prop_assert_eq!(Settings::from_yaml(&text, "x"), Ok(settings), "{}", text);
+        }
+
+        #[test]
+        fn written_text_is_read_back(text in "\\PC*|[a-z :#'\"\n\t~>|-]{0,9}|[\\x00-\\u{2100}\u{feff}\u{ffff}]{0,9}") {
+            let line = format!("a: {}\n", written(&text));
+            prop_assert_eq!(read(&line), [("a".to_owned(), Some(vec![text]))], "{}", line);
         }
 
         #[test]

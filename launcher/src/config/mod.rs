@@ -16,7 +16,6 @@ mod settings;
 mod table;
 mod units;
 pub mod value;
-mod yaml;
 
 pub use components::{KindList, StrategyKind, VenueKind, venue_info};
 pub use fault::{FaultSpec, Faults};

@@ -1,5 +1,7 @@
-//! The command `launcher watch`: polls an active run each second and prints it as tables or JSON.
+//! The command `launcher watch`: polls an active run each second, and prints it as tables or JSON
+//! or publishes metrics.
 
+use super::metrics::{MetricsTarget, metrics_text};
 use super::model::Snapshot;
 use super::sampler::Sampler;
 use super::source::ActiveRunView;
@@ -28,6 +30,9 @@ pub struct WatchFlags {
     /// Print a line of JSON each second until the run ends; with --once one line
     #[arg(long)]
     pub json: bool,
+    /// Publish OpenMetrics text each second: in a file, at a loopback address, or - for stdout
+    #[arg(long, value_name = "FILE|ADDR", conflicts_with = "json")]
+    pub metrics: Option<String>,
 }
 
 pub const EXAMPLES: &str = "\
@@ -36,6 +41,7 @@ Examples:
   launcher watch runs/RUN               a run by its folder, or by its id
   launcher watch --once                 the tables once
   launcher watch --json | jq .rate      a line each second, until the run ends
+  launcher watch --metrics 127.0.0.1:9464      for Prometheus, until the run ends
 
 It only reads. Ctrl-C ends it.";
 
@@ -46,11 +52,17 @@ const RATE_WINDOW: Duration = Duration::from_millis(250);
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
 pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
+    let metrics =
+        flags.metrics.as_deref().map(|target| MetricsTarget::open(target, flags.once)).transpose()?;
     let run = find_run(&flags.run)?;
     let view = ActiveRunView::open(&run).with_context(|| format!("cannot read run {run}"))?;
     // Keeps off the run's cores.
     AffinityGuard::move_off(&view.plan).keep();
     let mut sampler = Sampler::new(view);
+    if let Some(target) = metrics {
+        publish_metrics(&mut sampler, &target, flags.once)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_redrawn = stdout().is_terminal() && !flags.once && !flags.json;
     let is_once = flags.once || !flags.json && !is_redrawn;
     let mut snapshot = sampler.poll()?;
@@ -71,6 +83,19 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
         writeln!(output::stdout(), "\nthe run has ended: launcher report {}", snapshot.folder)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Publishes the metrics of each poll until the run ends, or of one poll.
+fn publish_metrics(sampler: &mut Sampler, target: &MetricsTarget, is_once: bool) -> Result<()> {
+    loop {
+        let snapshot = sampler.poll()?;
+        let text = metrics_text(&snapshot)?;
+        target.publish(&text)?;
+        if is_once || snapshot.state.is_over() {
+            return Ok(());
+        }
+        target.wait(&text, INTERVAL);
+    }
 }
 
 /// Prints a snapshot: as a line of JSON, or as tables, in place of the last ones if `is_redrawn`.

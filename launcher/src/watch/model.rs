@@ -1,4 +1,5 @@
-//! A snapshot of an active run as a plain value, for the tables and scripts.
+//! A snapshot of an active run as a plain value, for the tables, scripts and
+//! metrics.
 //!
 //! Numbers may be any, and texts are bounded but may hold control characters: what prints them
 //! escapes them.

@@ -8,15 +8,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::Command;
 
+/// The Python program that has the packages.
 fn python() -> String {
     std::env::var("BULKHEAD_PYTHON").unwrap_or_else(|_| "python3".into())
 }
 
 /// Runs a script that needs a package; `None`, and a loud word, where it is not there.
-fn asked(package: &str, script: &str, args: &[&Path]) -> Option<Value> {
+pub fn asked(package: &str, script: &str, args: &[&Path]) -> Option<Value> {
     if output_of(Command::new(python()).args(["-c", &format!("import {package}")])).code != Some(0) {
         let python = python();
-        skip(&format!("no {package} for {python}, its export was not opened (pip install {package})"));
+        skip(&format!("no {package} for {python}, what it reads was not opened (pip install {package})"));
         return None;
     }
     let answer = output_of(Command::new(python()).args(["-c", script]).args(args));

@@ -4,7 +4,8 @@ use crate::common::{
     LONG, Launcher, Running, command, list, number, output, signal, string, text, wait_until,
 };
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
 pub fn once(run: &str) -> Value {
@@ -112,7 +113,78 @@ fn scribbled_memory_does_not_mislead_watch() {
     running.interrupt();
 }
 
+/// The families that Prometheus' own parser finds in a text, with their types, units and samples.
+/// It must refuse a text that is cut short, one that has a sample twice, and a wrong unit.
+const METRICS: &str = r#"
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+text = open(sys.argv[1]).read()
+sample = next(line for line in text.splitlines() if line.startswith('bulkhead_role_counter_orders_total{'))
+for broken in [text.replace('# EOF\n', ''), text.replace(sample, sample + '\n' + sample),
+               text.replace('# UNIT bulkhead_role_counter_orders orders', '# UNIT bulkhead_role_counter_orders reports')]:
+    try: list(parse(broken)); sys.exit('a broken text was read')
+    except ValueError: pass
+print(json.dumps({f.name: {'type': f.type, 'unit': f.unit, 'help': f.documentation,
+    'samples': [[s.labels, s.value] for s in f.samples]} for f in parse(text)}))
+"#;
+
+#[test]
+fn metrics_are_read_by_the_parser_of_prometheus() {
+    let launcher = Launcher::new();
+    let (running, folder) = started(&launcher, "--isolation process");
+    let to = tempfile::tempdir().unwrap();
+    let file = to.path().join("bulkhead.prom");
+    let name = file.display().to_string();
+    output(&format!("watch {folder} --once --metrics {name}")).succeeds();
+    if let Some(read) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
+        let samples = |family: &str| list(&read[family]["samples"]);
+        let sent = samples("bulkhead_role_counter_orders").iter().find(|sample| {
+            let labels = &sample[0];
+            labels["role"] == "strategy" && labels["index"] == "1" && labels["counter"] == "sent"
+        });
+        assert!(sent.unwrap()[1].as_f64().unwrap() > 0.0, "{read:#}");
+        for (family, kind, unit, min) in [
+            ("bulkhead_run", "info", "", 1),
+            ("bulkhead_orders", "counter", "", 4),
+            ("bulkhead_role_counter_orders", "counter", "orders", 8),
+            ("bulkhead_role_level_orders", "gauge", "orders", 3),
+            ("bulkhead_role_open_orders", "gauge", "orders", 3),
+            ("bulkhead_role_longest_gap_seconds", "gauge", "seconds", 5),
+            ("bulkhead_role_heartbeat_age_seconds", "gauge", "seconds", 5),
+            ("bulkhead_ring_messages", "gauge", "messages", 5),
+            ("bulkhead_strategy_killed", "gauge", "", 2),
+        ] {
+            let Value::Object(found) = &read[family] else { panic!("no {family} in {read:#}") };
+            assert_eq!((&found["type"], &found["unit"]), (&kind.into(), &unit.into()), "{family}");
+            assert!(samples(family).len() >= min && found["help"] != "", "{family}: {found:#?}");
+        }
+    }
+    let printed = output(&format!("watch {folder} --once --metrics -")).succeeds();
+    assert!(printed.contains(r#"counter="dispatched"} "#) && printed.ends_with("# EOF\n"), "{printed}");
+
+    // A port that is free now.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut server = command(&format!("watch {folder} --metrics {port}")).spawn().unwrap();
+    let mut writer = command(&format!("watch {folder} --metrics {name}")).spawn().unwrap();
+    wait_until("somebody answers", || TcpStream::connect(&port).is_ok());
+    let mut stream = TcpStream::connect(&port).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("openmetrics-text") && answer.ends_with("# EOF\n"), "{answer}");
+    assert!(answer.contains("bulkhead_orders_total{"), "{answer}");
+
+    // Both notice the end, and the file shows it.
+    signal(running.pid(), "INT");
+    assert!(server.wait().unwrap().success() && writer.wait().unwrap().success());
+    assert!(std::fs::read_to_string(&file).unwrap().contains("state=\"over\""));
+    running.end().fails(130, &[]);
+}
+
 #[test]
 fn unwatchable_run_is_refused() {
     output("watch 20000101-000000000 --once").fails(2, &["no run 20000101-000000000"]);
+    output("watch latest --metrics 0.0.0.0:9464").fails(2, &["only on loopback"]);
+    output("watch latest --once --metrics 127.0.0.1:9464").fails(2, &["--once"]);
+    output("watch latest --json --metrics x").fails(2, &["--json"]);
 }
