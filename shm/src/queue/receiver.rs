@@ -77,9 +77,9 @@ impl<T: Message> Receiver<T> {
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
     /// [`TakenMessage`] is dropped, by its successor
-    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is lost.
-    /// A process that dies after it has used the message and before it has released it doubles that
-    /// one message.
+    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is
+    /// lost. A process that dies after it has used the message and before it has released it
+    /// doubles that one message.
     ///
     /// ```
     /// use shm::queue;

@@ -81,8 +81,8 @@ impl Supervisor<'_> {
     /// Waits at the end of trading until exchanges, engine and restarting roles have finished, each
     /// for a bounded time. That is until every exchange has written its last book, which it does
     /// when it finds the run draining; until the engine has drained; and until roles that died just
-    /// now have restarted, since they have final records to write. A role that waits for a core or for
-    /// the disk of its journal gets longer.
+    /// now have restarted, since they have final records to write. A role that waits for a core or
+    /// for the disk of its journal gets longer.
     pub(super) fn wait_for_orderly_end(&mut self) -> Result<Option<RunOutcome>> {
         let is_open = |(_, tape): &(u16, ReadOnlyWords)| {
             TapeView::new(tape.clone()).is_some_and(|tape| !tape.is_closed())
