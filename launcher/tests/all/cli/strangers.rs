@@ -178,7 +178,7 @@ fn rescued_logs_replace_traps_and_follow_none() {
             assert!(!outside.path().join("not-there").exists(), "{trap:?}: {result:?}");
             let left = names.iter().filter(|name| Path::new(SHM_DIR).join(name).exists()).count();
             names.iter().for_each(|name| drop(unlink(name)));
-            result.code == Some(0) && left == 0 && result.stderr.contains("are saved in")
+            result.code == Some(0) && left == 0 && result.stderr.contains("saved in ")
         });
         assert!(is_rescued, "{trap:?}");
     }
