@@ -14,6 +14,8 @@ pub struct CpuAccount {
     pub is_in_kernel: bool,
     /// CPU time since its start.
     pub ran: Duration,
+    /// Time since its start in which it was runnable and had no core.
+    pub waited: Duration,
 }
 
 impl CpuAccount {
@@ -33,6 +35,7 @@ impl CpuAccount {
             is_runnable: sum.is_runnable || one.is_runnable,
             is_in_kernel: sum.is_in_kernel || one.is_in_kernel,
             ran: sum.ran + one.ran,
+            waited: sum.waited + one.waited,
         })
     }
 
@@ -41,10 +44,18 @@ impl CpuAccount {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
+    /// Returns `true` if it waited for a core for three quarters of `time` since `first`. Unlike
+    /// [`CpuAccount::is_starved_since`] it holds for a process that sleeps in between: one that is
+    /// runnable for a moment when it is looked at is not starved.
+    pub fn has_waited_since(&self, first: &Self, time: Duration) -> bool {
+        self.waited.saturating_sub(first.waited) >= time * 3 / 4
+    }
+
     pub(super) fn parse(stat: &str, schedstat: &str) -> Option<Self> {
         let state = process::state_in(stat)?;
-        let ran = schedstat.split_whitespace().next()?.parse().ok()?;
-        Some(Self { is_runnable: state == 'R', is_in_kernel: state == 'D', ran: Duration::from_nanos(ran) })
+        let mut times = schedstat.split_whitespace().map(|ns| ns.parse().ok().map(Duration::from_nanos));
+        let (ran, waited) = (times.next()??, times.next()??);
+        Some(Self { is_runnable: state == 'R', is_in_kernel: state == 'D', ran, waited })
     }
 }
 
@@ -68,10 +79,13 @@ mod tests {
     #[test]
     fn a_name_does_not_hide_the_state() {
         let account = CpuAccount::parse("7 (a) R (b) S 1 7 7", "12345 6 7\n").unwrap();
-        assert_eq!(account, CpuAccount { ran: Duration::from_nanos(12_345), ..CpuAccount::default() });
+        let [ran, waited] = [12_345, 6].map(Duration::from_nanos);
+        assert_eq!(account, CpuAccount { ran, waited, ..CpuAccount::default() });
         assert!(CpuAccount::parse("7 (engine) D 1 7 7", "1 2 3").unwrap().is_in_kernel);
         assert!(CpuAccount::parse("7 (strategy-0) R 1 7 7", "1 2 3").unwrap().is_runnable);
-        for (stat, schedstat) in [("", "1 2 3"), ("7 (x)", "1 2 3"), ("7 (x) R", ""), ("7 (x) R", "-1 2 3")] {
+        for (stat, schedstat) in
+            [("", "1 2 3"), ("7 (x)", "1 2 3"), ("7 (x) R", ""), ("7 (x) R", "-1 2 3"), ("7 (x) R", "1")]
+        {
             assert_eq!(CpuAccount::parse(stat, schedstat), None, "{stat:?} {schedstat:?}");
         }
     }

@@ -20,7 +20,6 @@ pub struct CpuSample {
     /// Time of the sample since the machine's start.
     at: Duration,
     state: Option<char>,
-    waited: Duration,
     throttled: Option<(u64, Duration)>,
     weight: Option<u64>,
     group_waited: Option<Duration>,
@@ -48,8 +47,7 @@ impl CpuSample {
         let task = format!("proc/{pid}/task/{tid}");
         let (stat, schedstat) = (text(&format!("{task}/stat")), text(&format!("{task}/schedstat")));
         let account = CpuAccount::parse(&stat, &schedstat)?;
-        let sample =
-            Self { account, state: process::state_in(&stat), waited: waited(&schedstat), ..Self::default() };
+        let sample = Self { account, state: process::state_in(&stat), ..Self::default() };
         Some(sample.with_surroundings(root, pid, processor(&stat), &text))
     }
 
@@ -98,7 +96,7 @@ impl CpuSample {
             over_ns,
             state: self.state,
             ran_ns: ns(self.account.ran.saturating_sub(first.account.ran)),
-            waited_ns: ns(self.waited.saturating_sub(first.waited)),
+            waited_ns: ns(self.account.waited.saturating_sub(first.account.waited)),
             throttled: self.throttled.zip(first.throttled).map(|(now, then)| now.0.saturating_sub(then.0)),
             throttled_ns: since(self.throttled.map(|it| it.1), first.throttled.map(|it| it.1)),
             weight: self.weight,
@@ -114,17 +112,6 @@ impl CpuSample {
     }
 }
 
-/// Returns the time in which a thread waited for a CPU, from the text of its `schedstat`.
-fn waited(schedstat: &str) -> Duration {
-    let ns = schedstat.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
-    Duration::from_nanos(ns.unwrap_or(0))
-}
-
-fn uptime(text: &str) -> Duration {
-    let seconds = text.split_whitespace().next().and_then(|it| it.parse().ok());
-    Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
-}
-
 /// Returns how often a cgroup was throttled and for how long, from the text of its `cpu.stat`.
 fn throttled(stat: &str) -> Option<(u64, Duration)> {
     let value = |key: &str| {
@@ -135,6 +122,11 @@ fn throttled(stat: &str) -> Option<(u64, Duration)> {
     let time = value("throttled_usec").map(Duration::from_micros);
     let time = time.or_else(|| value("throttled_time").map(Duration::from_nanos))?;
     Some((value("nr_throttled")?, time))
+}
+
+fn uptime(text: &str) -> Duration {
+    let seconds = text.split_whitespace().next().and_then(|it| it.parse().ok());
+    Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default()
 }
 
 /// Returns the time in which some thread waited, from the text of a `pressure` file.
@@ -182,7 +174,6 @@ mod tests {
         assert_eq!(in_kernel, [Some(Duration::from_millis(160)), None]);
         let thread = format!("7 (a b) R{} 3 0", " 1".repeat(35));
         assert_eq!([thread.as_str(), "7 (a) R 1"].map(processor), [Some(3), None]);
-        assert_eq!(["5 17 1", "5", ""].map(waited), [17, 0, 0].map(Duration::from_nanos));
         assert_eq!(["12.25 7\n", "-1", ""].map(uptime), [12_250, 0, 0].map(Duration::from_millis));
     }
 

@@ -36,7 +36,7 @@ impl StarvedProcesses {
         };
         now.iter().any(|(pid, account)| {
             let first = before.iter().find(|(known, _)| known == pid);
-            first.is_some_and(|(_, first)| account.is_starved_since(first, since))
+            first.is_some_and(|(_, first)| account.has_waited_since(first, since))
         })
     }
 }
@@ -79,18 +79,17 @@ mod tests {
     #[test]
     fn process_without_cpu_time_excuses_stall() {
         let account = |is_runnable, ms| {
-            let ran = Duration::from_millis(ms);
-            vec![(7, CpuAccount { is_runnable, ran, ..CpuAccount::default() })]
+            let waited = Duration::from_millis(ms);
+            vec![(7, CpuAccount { is_runnable, waited, ..CpuAccount::default() })]
         };
         let second = Duration::from_secs(1);
         let mut starved = StarvedProcesses::default();
         let mut check =
             |ms: u64, accounts: Vec<_>| starved.try_find_starved(ms * 1_000_000, second, || accounts);
         assert!(!check(0, account(true, 50)), "nothing is known before");
-        assert!(!check(900, account(true, 50)), "too early");
-        assert!(check(1_000, account(true, 60)));
-        assert!(!check(2_000, account(true, 400)), "it ran");
-        assert!(!check(3_000, account(false, 400)), "it sleeps");
-        assert!(!check(4_000, vec![(8, CpuAccount::default())]), "another process");
+        assert!(!check(900, account(true, 950)), "too early");
+        assert!(check(1_000, account(false, 950)), "it waited, whatever it does now");
+        assert!(!check(2_000, account(true, 1_000)), "it is runnable now, and slept before");
+        assert!(!check(3_000, vec![(8, CpuAccount::default())]), "another process");
     }
 }
