@@ -15,11 +15,11 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use protocol::labels::CounterLabel;
 use protocol::role::RoleKind;
+use shm::sync::AtomicU64;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

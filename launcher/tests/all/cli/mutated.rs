@@ -22,11 +22,13 @@ fn sources(launcher: &Launcher) -> Vec<PathBuf> {
     let out = launcher.out.path().display();
     output(&format!("sweep --isolation thread,process --repeats 1 --out {out} {tiny}")).succeeds();
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden");
-    for name in ["lab.json", "board.json", "contain.json", "bill.json"] {
+    let documents =
+        ["lab.json", "board.json", "contain.json", "bill.json", "compare.json", "survey.json", "plan.json"];
+    for name in documents {
         let folder = launcher.out.path().join(format!("z-{}", name.replace(".json", "")));
         fs::create_dir(&folder).unwrap();
         fs::copy(golden.join(name), folder.join(name)).unwrap();
-        if name == "bill.json" || name == "contain.json" {
+        if ["bill.json", "contain.json", "compare.json"].contains(&name) {
             fs::copy(golden.join("sweep.json"), folder.join("sweep.json")).unwrap();
         }
     }
@@ -183,6 +185,7 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
 fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
     let mut commands = reading_commands(shelf, case);
     commands.push(format!("export {} --perfetto {}", case.display(), outside.join("cwd/out").display()));
+    commands.push(format!("sweep {} --join", case.display()));
     let journals = ["journal-venue-0", "journal-venue-1"].map(|name| case.join(name));
     for journal in journals.iter().filter(|journal| journal.exists()) {
         let acts = ["list", "verify", "dump", "cut"];
