@@ -10,8 +10,8 @@ type Features = BTreeSet<(String, String)>;
 
 /// Returns the features of each package in a build of these packages, without tests.
 fn features(packages: &[&str]) -> Features {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let mut tree = Command::new(cargo);
+    // The one that built this test: another user's home may choose no toolchain.
+    let mut tree = Command::new(env!("CARGO"));
     tree.current_dir(root()).args(["tree", "--offline", "--edges", "normal,build", "--prefix", "none"]);
     tree.args(["--format", "{p}|{f}"]).args(packages.iter().flat_map(|package| ["--package", package]));
     let out = tree.output().expect("cargo tree runs");
