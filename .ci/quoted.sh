@@ -88,6 +88,8 @@ shortened() {
       [[ $command == *--schedule* && $command != *--speed* ]] && command+=" --speed 50"
       # Two of the amounts of work, with every technique.
       command=$(sed -E 's/--work ([0-9a-z]+,[0-9a-z]+),[0-9a-z,]+/--work \1/' <<<"$command")
+      # A shortened run may be over before its fault is due.
+      [[ $command == *--fault* ]] && command+=" --allow-unfired"
       command+=" --out $out" ;;
     lab)
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
