@@ -211,7 +211,8 @@ fn a_bill_is_made_of_its_parts() {
         for technique in ["spsc-mux", "drain-mux"] {
             let row = rows.next().unwrap();
             assert_eq!((&row["isolation"], &row["technique"]), (&isolation.into(), &technique.into()));
-            assert_eq!(row["runs"], 2, "{row:#}");
+            // A pair that dropped out is replaced: half of the repeats more, at most.
+            assert!(row["runs"] == 2 || row["runs"] == 3, "{row:#}");
             assert!(row["p50_ns"].is_number() && row["cpu_s_per_million"].is_number(), "{row:#}");
             let reference = serde_json::json!({ "isolation": "thread", "technique": technique });
             assert_eq!(row["reference"] == reference, isolation == "process", "{row:#}");
