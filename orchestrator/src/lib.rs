@@ -104,6 +104,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
+        // The steps below read positions.
+        self.core.book();
         if J::IS_ENABLED {
             if !self.outputs.deferred.is_empty() {
                 self.release_durable_reports(cycle);
@@ -176,6 +178,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
+        self.core.book();
         let (counts, outputs) = (&self.core.counts, &self.outputs);
         let slot = slots.next_agent();
         slot.set(Counter::Dispatched, counts.dispatched);

@@ -235,6 +235,7 @@ impl State for Replica {
         }
         let Self { core, ledger, stamps, commands: desk, .. } = self;
         core.apply(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands: desk });
+        core.book();
         Ok(())
     }
 

@@ -24,12 +24,16 @@ impl Core {
         }
     }
 
-    /// Adds an order that was sent to its strategy's position.
+    /// Adds the last order sent to its strategy's position. This is deferred until its gateway,
+    /// which may share the thread, has run: booked at once, it delays that by some 40 ns. Called
+    /// before anything reads positions, and at the end of the duty cycle.
     #[inline(always)]
-    pub(super) fn book_order(&mut self, order: &Order) {
-        let (change, strategy) = (self.positions.send(order), usize::from(order.id.strategy()));
-        self.risk.book(strategy, &change, 0, &self.positions);
-        self.gateways[usize::from(order.venue)].counts.orders += 1;
+    pub(crate) fn book(&mut self) {
+        if let Some(order) = self.unbooked.take() {
+            let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
+            self.risk.book(strategy, &change, 0, &self.positions);
+            self.gateways[usize::from(order.venue)].counts.orders += 1;
+        }
     }
 
     #[inline(always)]

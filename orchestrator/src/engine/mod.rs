@@ -67,6 +67,8 @@ pub struct Core {
     #[serde(skip)]
     now: u64,
     #[serde(skip)]
+    unbooked: Option<Order>,
+    #[serde(skip)]
     pub(crate) dying: usize,
     /// Gateways whose successor resumes their session, from the plan.
     #[serde(skip)]
@@ -95,6 +97,7 @@ impl Core {
             counts: Counts::default(),
             reported: Checksum::default(),
             now: 0,
+            unbooked: None,
             dying: 0,
             resumable: setup.resumable_gateways.to_vec(),
         })
@@ -142,6 +145,7 @@ impl Core {
 
     #[cold]
     fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
+        self.book();
         match input {
             Input::Lifecycle { strategy, life } => self.apply_fence(strategy.into(), life, out),
             Input::Retired { strategy } => self.finish_retirement(strategy.into(), out),
@@ -152,6 +156,7 @@ impl Core {
             Input::Recalled { message } => self.handle_recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
+        self.book();
     }
 
     /// Returns `true` if strategy, gateway and other indices of an input exist in the run.

@@ -12,6 +12,7 @@ impl Core {
     /// owner of the memory that it came through; only in a shared ring is the id trusted.
     #[inline(always)]
     pub(super) fn handle_order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
+        self.book();
         let Ok(order) = Order::from_message(*message) else {
             self.quarantine(from, ProtocolViolation::Garbage, out);
             return;
@@ -44,8 +45,6 @@ impl Core {
         out.work();
         let digest = self.send(&order, gateway, message, out);
         self.sessions[strategy].taken.add(digest);
-        // After the hand-over, off the order's path.
-        self.book_order(&order);
     }
 
     #[inline(always)]
@@ -72,6 +71,7 @@ impl Core {
         out.to_gateway(gateway, message);
         let digest = digest(message);
         self.gateways[gateway].sent.add(digest);
+        self.unbooked = Some(*order);
         digest
     }
 

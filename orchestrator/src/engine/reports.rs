@@ -50,6 +50,8 @@ impl Core {
 
     #[inline(always)]
     fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
+        // Booked already in the live engine: reports are taken first in a duty cycle.
+        self.book();
         let strategy = usize::from(report.id.strategy());
         if let Some(session) = self.gateways.get_mut(usize::from(report.venue)) {
             session.counts.reports += 1;
