@@ -1,15 +1,18 @@
 //! Tests that a process attaches the segments of its plan even if their headers are overwritten.
 
 use super::*;
-use crate::plan::{Placement, Technique};
+use crate::plan::{Idle, Placement, Technique};
 use crate::trading::return_path;
 use proptest::prelude::*;
 use shm::ring::{Consumer, Link, Producer};
 use techniques::with_link;
 
+/// Every thread parks: only then are its doorbells among the segments.
 fn plan(technique: Technique) -> Plan {
-    Plan { technique, placement: Placement::Engine, ..Plan::for_trading(crate::workload::Trading::new(2, 2)) }
-        .arranged()
+    let trading = Plan::for_trading(crate::workload::Trading::new(2, 2));
+    let mut plan = Plan { technique, placement: Placement::Engine, ..trading }.arranged();
+    plan.threads.iter_mut().for_each(|thread| thread.idle = Idle::Park);
+    plan
 }
 
 /// Makes all segments of a plan on the heap, with overwritten headers.
