@@ -48,7 +48,7 @@ impl CpuSample {
         let (stat, schedstat) = (text(&format!("{task}/stat")), text(&format!("{task}/schedstat")));
         let account = CpuAccount::parse(&stat, &schedstat)?;
         let sample = Self { account, state: process::state_in(&stat), ..Self::default() };
-        Some(sample.with_surroundings(root, pid, processor(&stat), &text))
+        Some(sample.with_surroundings(root, pid, cpu_in_stat(&stat), &text))
     }
 
     /// Reads the counters of a process's first thread.
@@ -144,7 +144,7 @@ fn stolen(stat: &str) -> Option<Duration> {
 }
 
 /// Returns the CPU on which a thread ran last, from the text of its `stat`: its 39th field.
-fn processor(stat: &str) -> Option<u32> {
+fn cpu_in_stat(stat: &str) -> Option<u32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(36)?.parse().ok()
 }
 
@@ -173,7 +173,7 @@ mod tests {
         let in_kernel = [stat, "cpu0 1 2"].map(|stat| in_kernel(stat, 0));
         assert_eq!(in_kernel, [Some(Duration::from_millis(160)), None]);
         let thread = format!("7 (a b) R{} 3 0", " 1".repeat(35));
-        assert_eq!([thread.as_str(), "7 (a) R 1"].map(processor), [Some(3), None]);
+        assert_eq!([thread.as_str(), "7 (a) R 1"].map(cpu_in_stat), [Some(3), None]);
         assert_eq!(["12.25 7\n", "-1", ""].map(uptime), [12_250, 0, 0].map(Duration::from_millis));
     }
 
