@@ -16,10 +16,6 @@ map() {
                 line = $0
                 gsub(/\[`|`\]/, "`", line); gsub(/\[|\]/, "", line)
                 if (match(line, /[.?]( |$)/)) line = substr(line, 1, RSTART - 1)
-                # What follows a colon or a semicolon explains. A table of contents has what precedes it, unless that is a name only.
-                if (match(line, /[:;] /) && split(substr(line, 1, RSTART - 1), head, " ") >= 4) line = substr(line, 1, RSTART - 1)
-                # Nor does it need reasons.
-                if (match(line, /, (so that|because|since|which|whose|while) /) && split(substr(line, 1, RSTART - 1), head, " ") >= 4) line = substr(line, 1, RSTART - 1)
                 printf "- `%s`: %s\n", name, line
             }'
         done

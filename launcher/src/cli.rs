@@ -46,7 +46,8 @@ impl Cli {
 
     /// Parses the arguments of a command line.
     ///
-    /// # Errors The command line is not valid, or requests help.
+    /// # Errors
+    /// The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
         let matches = command.try_get_matches_from_mut(words);

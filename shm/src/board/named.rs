@@ -24,8 +24,8 @@ impl NamedWriter {
     /// Creates a board under a name in `/dev/shm`, mode 0600. Leftovers of a crashed writer are
     /// removed first.
     ///
-    /// # Errors [`BoardError::Name`]; a name that is taken; too little room. Nothing is left over
-    /// then.
+    /// # Errors
+    /// [`BoardError::Name`]; a name that is taken; too little room. Nothing is left over then.
     pub fn create(name: &str, shape: BoardShape) -> Result<Self, BoardError> {
         let name = segment(name)?;
         remove_dead(&name);

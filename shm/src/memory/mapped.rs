@@ -54,8 +54,9 @@ impl Region {
     /// Creates a named segment of zeroed words, with its memory reserved and its pages touched.
     /// Exclusively, mode 0600.
     ///
-    /// # Errors [`RegionError::NoRoom`], or what the system refused (the name exists, no
-    /// permission). Nothing is left over then.
+    /// # Errors
+    /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission).
+    /// Nothing is left over then.
     pub fn create(name: &str, words: usize) -> Result<Arc<Self>, RegionError> {
         Self::create_mapped(name, words, true)
     }

@@ -25,7 +25,8 @@ impl OwnedSegment {
     /// Creates a named segment of zeroed words, mode 0600, maps it and holds its lock. Other
     /// processes see it only once `fill` has written to it and it is locked.
     ///
-    /// # Errors As [`Region::create`]. Nothing is left over then.
+    /// # Errors
+    /// As [`Region::create`]. Nothing is left over then.
     pub fn create(
         name: &str,
         words: usize,

@@ -148,7 +148,8 @@ pub trait Consumer: Send {
     /// Skips the messages of a producer that a crashed predecessor took and journaled. `taken`
     /// counts them since the producer's memory was last reset.
     ///
-    /// # Errors The number of freed messages, if that is more.
+    /// # Errors
+    /// The number of freed messages, if that is more.
     fn pass_over(&mut self, producer: usize, taken: u64) -> Result<(), u64> {
         let _ = (producer, taken);
         Ok(())

@@ -12,7 +12,8 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
 
     /// Takes the next message as [`SharedQueue::pop`] does, with the fault as the error.
     ///
-    /// # Errors A protocol violation; the queue's own documentation lists the possible ones.
+    /// # Errors
+    /// A protocol violation; the queue's own documentation lists the possible ones.
     #[inline(always)]
     fn try_pop(&mut self) -> Result<Option<[u64; W]>, PeerFault> {
         let mut fault = None;

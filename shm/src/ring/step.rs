@@ -80,7 +80,8 @@ pub fn reach(at: &mut impl FnMut(Step) -> ControlFlow<()>, step: Step) -> Result
 
 /// Runs a push whose inner steps are invisible: calls `at` only before and after it.
 ///
-/// # Errors [`Full`] if `push` returns it or `at` broke off.
+/// # Errors
+/// [`Full`] if `push` returns it or `at` broke off.
 #[inline(always)]
 pub fn whole(
     at: &mut impl FnMut(Step) -> ControlFlow<()>,

@@ -3,9 +3,7 @@
 
 mod features;
 mod figures;
-mod language;
 mod links;
-mod messages;
 mod modules;
 mod named;
 mod snippets;
@@ -93,12 +91,42 @@ fn unsafe_code_in_another_file_is_found() {
     assert_eq!(unsafe_where_it_may_not_be("bindings", folder.path()).len(), 1);
 }
 
-#[test]
-fn no_source_file_has_more_than_500_lines() {
-    let long = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.lines().count() > 500);
-    let mut too_long = Vec::new();
-    for name in crates() {
-        too_long.extend(files(&root().join(name), "rs").into_iter().filter(long));
+/// Returns what is wrong with the form of a source file: its length, the width of its comments, and
+/// sentences that would render as headings.
+fn formal_errors(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.lines().count() > 700 {
+        wrong.push("more than 700 lines: one idea a file".to_owned());
     }
-    assert!(too_long.is_empty(), "one idea a file: {too_long:?}");
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim_start();
+        if code.starts_with("//") && line.chars().count() > 100 {
+            wrong.push(format!("line {}: a comment wider than 100 columns", number + 1));
+        }
+        let documented = code.strip_prefix("///").or_else(|| code.strip_prefix("//!")).map(str::trim);
+        let is_sentence = |text: &str| text.starts_with("# ") && (text.ends_with('.') || text.contains('`'));
+        if documented.is_some_and(is_sentence) {
+            wrong.push(format!("line {}: a sentence as a heading", number + 1));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn sources_keep_their_form() {
+    let mut wrong = Vec::new();
+    for file in crates().iter().flat_map(|name| files(&root().join(name), "rs")) {
+        let text = fs::read_to_string(&file).expect("source can be read");
+        wrong.extend(formal_errors(&text).into_iter().map(|what| format!("{}: {what}", file.display())));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn long_files_wide_comments_and_headings_are_found() {
+    let wide = format!("// {}\n", "wide ".repeat(30));
+    let text =
+        format!("{wide}    /// # Errors [`Full`] if there is no room.\n/// # Panics\n{}", "\n".repeat(698));
+    assert_eq!(formal_errors(&text).len(), 3, "{:?}", formal_errors(&text));
+    assert!(formal_errors("/// # Errors\n/// None.\n").is_empty());
 }

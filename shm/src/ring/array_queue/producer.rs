@@ -35,8 +35,9 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
 
     /// Pushes a message into the ring, or returns [`Full`].
     ///
-    /// # Errors [`Full`] if the next slot still holds the message of the lap before, or if another
-    /// process damaged the ring.
+    /// # Errors
+    /// [`Full`] if the next slot still holds the message of the lap before, or if another process
+    /// damaged the ring.
     #[inline(always)]
     pub fn try_push(&mut self, message: &[u64; W]) -> Result<(), Full> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
