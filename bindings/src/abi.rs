@@ -267,7 +267,7 @@ mod tests {
         }
         fn send(
             &mut self,
-            _: strategy::NewOrder,
+            _: strategy::OrderRequest,
             due_ns: Option<u64>,
         ) -> Result<protocol::wire::OrderId, strategy::Refused> {
             Err(if due_ns.is_some() { strategy::Refused::Busy } else { strategy::Refused::Spent })

@@ -121,7 +121,7 @@ pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
 
 /// Sends an order of a program in Rust as [`send`] does, which has no `BH_BAD_ORDER`.
 #[inline]
-pub fn send_new(order: strategy::NewOrder, due_ns: Option<u64>) -> Result<u64, i32> {
+pub fn send_new(order: strategy::OrderRequest, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| session.send(order, due_ns).map(|id| id.sequence()).map_err(codes::from_refused))
 }
 

@@ -7,8 +7,8 @@
 use crate::session::RunInfo;
 use core::ffi::CStr;
 use protocol::market::{MarketTick, Quote};
+use protocol::wire::OrderRequest;
 use protocol::wire::{self, Operation, OrderCondition, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
-use strategy::NewOrder;
 use zerocopy::{Immutable, IntoBytes};
 
 /// An operation: a new order.
@@ -240,7 +240,7 @@ impl Order {
     /// # Errors
     /// The first invalid field and its range.
     #[inline]
-    pub(crate) fn parse(&self) -> Result<NewOrder, &'static CStr> {
+    pub(crate) fn parse(&self) -> Result<OrderRequest, &'static CStr> {
         let operation =
             from_code(&OPERATIONS, self.operation, c"operation: 0 to 3 (BH_NEW to BH_MASS_CANCEL)")?;
         let side = from_code(&SIDES, self.side, c"side: 0 or 1 (BH_BUY, BH_SELL)")?;
@@ -261,8 +261,7 @@ impl Order {
             _ => {}
         }
         let Self { price, quantity, target, trigger, delay_ns, venue, instrument, .. } = *self;
-        let due = None;
-        Ok(NewOrder {
+        Ok(OrderRequest {
             venue,
             instrument,
             operation,
@@ -273,7 +272,6 @@ impl Order {
             terms,
             trigger,
             delay_ns,
-            due,
         })
     }
 

@@ -11,7 +11,7 @@ use protocol::status::{StatusField, StatusWriter};
 use protocol::wire::{OrderId, Report};
 use shm::idle::IdleStrategy;
 use shm::ring::Producer;
-use strategy::{Context, NewOrder, Orders, Refused, StrategyAgent};
+use strategy::{Context, OrderRequest, Orders, Refused, StrategyAgent};
 use system::clock::Clock;
 
 /// The error that a strategy's session has ended: its orders are answered, or the run is over.
@@ -40,7 +40,7 @@ pub(crate) trait AttachedSession {
     fn poll(&mut self, max: usize, wait_ns: u64) -> Result<&[Report], SessionOver>;
 
     /// Sends an order ([`Orders::send`]) due `due_ns` nanoseconds after the start of the run.
-    fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused>;
+    fn send(&mut self, order: OrderRequest, due_ns: Option<u64>) -> Result<OrderId, Refused>;
 
     fn next_tick(&mut self) -> Option<MarketTick>;
 
@@ -115,15 +115,14 @@ impl<P: Producer, C: Clock> AttachedSession for AttachedStrategy<P, C> {
         Ok(self.agent.strategy().take(max))
     }
 
-    fn send(&mut self, order: NewOrder, due_ns: Option<u64>) -> Result<OrderId, Refused> {
+    fn send(&mut self, order: OrderRequest, due_ns: Option<u64>) -> Result<OrderId, Refused> {
         if self.is_over {
             return Err(Refused::Ending);
         }
         let time = self.cycle.time;
         // A time in the future counts as now: no order is sent before it is due.
         let due = due_ns.map(|ns| time.at(ns).min(self.cycle.clock.peek()));
-        let order = NewOrder { due, ..order };
-        let sent = self.agent.orders(&mut self.cycle).send(order)?;
+        let sent = self.agent.orders(&mut self.cycle).send_due(order, due)?;
         self.agent.strategy().did();
         Ok(sent)
     }
@@ -239,9 +238,9 @@ mod tests {
     fn polls_return_reports_in_order_until_session_ends() {
         let mut run = Run::new(20, 64);
         for sequence in 0..20 {
-            assert_eq!(run.line().send(NewOrder::to_venue(0), None).unwrap().sequence(), sequence);
+            assert_eq!(run.line().send(OrderRequest::to_venue(0), None).unwrap().sequence(), sequence);
         }
-        assert_eq!(run.line().send(NewOrder::to_venue(0), None), Err(Refused::Spent));
+        assert_eq!(run.line().send(OrderRequest::to_venue(0), None), Err(Refused::Spent));
         assert!(run.poll(16).unwrap().is_empty());
         assert_eq!(run.answer(), 20);
         let mut taken = Vec::new();
@@ -260,8 +259,9 @@ mod tests {
     #[test]
     fn queued_order_is_sent_by_poll() {
         let mut run = Run::new(20, 4);
-        let sent = (0..20).map_while(|_| run.line().send(NewOrder::to_venue(0), None).ok()).count() as u64;
-        assert!(sent < 20 && run.line().send(NewOrder::to_venue(0), None) == Err(Refused::Busy));
+        let sent =
+            (0..20).map_while(|_| run.line().send(OrderRequest::to_venue(0), None).ok()).count() as u64;
+        assert!(sent < 20 && run.line().send(OrderRequest::to_venue(0), None) == Err(Refused::Busy));
         assert_eq!(run.answer(), sent - 1, "one waits");
         assert_eq!(run.poll(16).unwrap().len() as u64, sent - 1);
         assert_eq!(run.answer(), 1);
@@ -271,8 +271,8 @@ mod tests {
     fn polls_and_heartbeats_prove_liveness() {
         let mut run = Run::new(5, 64);
         let beat = |run: &Run| status::read(&run.segment).get(StatusField::HeartbeatTicks);
-        run.line().send(NewOrder::to_venue(0), None).unwrap();
-        run.line().send(NewOrder::to_venue(0), None).unwrap();
+        run.line().send(OrderRequest::to_venue(0), None).unwrap();
+        run.line().send(OrderRequest::to_venue(0), None).unwrap();
         run.answer();
         for ticks in [10, 20, 30] {
             run.clock.set(ticks);
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn early_finish_waits_for_open_orders() {
         let mut run = Run::new(5, 64);
-        run.line().send(NewOrder::to_venue(0), None).unwrap();
+        run.line().send(OrderRequest::to_venue(0), None).unwrap();
         run.answer();
         run.line.take().unwrap().finish();
         assert_eq!(count_point(&run.segment, Point::StrategyRecv), 1, "its report is taken and dropped");
@@ -297,11 +297,11 @@ mod tests {
     #[test]
     fn a_run_that_is_stopped_is_over() {
         let mut run = Run::new(5, 64);
-        run.line().send(NewOrder::to_venue(0), None).unwrap();
+        run.line().send(OrderRequest::to_venue(0), None).unwrap();
         // The turn that publishes it has work.
         assert!(run.poll(16).unwrap().is_empty());
         run.launching.set_state(RunState::Stop);
         assert!(run.poll(16).is_err());
-        assert_eq!(run.line().send(NewOrder::to_venue(0), None), Err(Refused::Ending));
+        assert_eq!(run.line().send(OrderRequest::to_venue(0), None), Err(Refused::Ending));
     }
 }

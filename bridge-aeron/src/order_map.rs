@@ -2,8 +2,7 @@
 
 use bridge::frame::Echo;
 use launcher::protocol::reject::Reject;
-use launcher::protocol::wire::{Operation, Order, OrderId, OrderStatus, Report};
-use launcher::strategy::NewOrder;
+use launcher::protocol::wire::{Operation, Order, OrderId, OrderRequest, OrderStatus, Report};
 use std::collections::HashMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -38,18 +37,16 @@ impl OrderMap {
     }
 
     /// Converts an order for the engine; `None`: its target is not open, and it is refused.
-    pub fn to_engine(&self, order: &Order) -> Option<NewOrder> {
-        let Order { instrument, operation, side, delay_ns, price, quantity, terms, .. } = *order;
-        let target = match operation {
+    pub fn to_engine(&self, order: &Order) -> Option<OrderRequest> {
+        let target = match order.request.operation {
             Operation::New => 0,
             Operation::Cancel | Operation::Replace => {
-                *self.sequences.get(&OrderId::from_word(order.target))?
+                *self.sequences.get(&OrderId::from_word(order.request.target))?
             }
             Operation::MassCancel => return None,
         };
-        let new = NewOrder::to_venue(self.venue);
         // Its trigger refers to market data of the other host.
-        Some(NewOrder { instrument, operation, side, delay_ns, price, quantity, target, terms, ..new })
+        Some(OrderRequest { venue: self.venue, target, trigger: 0, ..order.request })
     }
 
     /// Records an order that was sent to the engine with `sequence`.
@@ -94,15 +91,17 @@ mod tests {
     #[test]
     fn report_returns_under_original_id() {
         let mut desk = OrderMap::new(3, 8);
-        let order = Order { price: 5, quantity: 7, ..Order::new(OrderId::new(2, 1, 9), 0) };
+        let order = OrderRequest { price: 5, quantity: 7, ..OrderRequest::to_venue(0) }
+            .with_id(OrderId::new(2, 1, 9));
         let new = desk.to_engine(&order).unwrap();
         assert_eq!((new.venue, new.price, new.quantity), (3, 5, 7));
         desk.record_sent(40, &order, ECHO);
-        let cancel = Order {
+        let cancel = OrderRequest {
             operation: Operation::Cancel,
             target: order.id.word(),
-            ..Order::new(OrderId::new(2, 1, 10), 0)
-        };
+            ..OrderRequest::to_venue(0)
+        }
+        .with_id(OrderId::new(2, 1, 10));
         assert_eq!(desk.to_engine(&cancel).unwrap().target, 40, "the target is the engine's sequence");
         let there = Order { id: OrderId::new(0, 0, 40), ..order };
         let (report, about) = desk.for_far_host(&Report::full_fill(&there)).unwrap();

@@ -19,7 +19,7 @@ use bridge::link::{CloseReason, Delivery, DeliveryOutcome, Event, Link};
 use crossbeam_queue::ArrayQueue;
 use launcher::protocol::reject::Reject;
 use launcher::protocol::wire::{
-    CancelScope, MAX_EPOCH, Message, Operation, Order, OrderId, OrderStatus, Report,
+    CancelScope, MAX_EPOCH, Message, Operation, Order, OrderId, OrderRequest, OrderStatus, Report,
 };
 use std::collections::{HashMap, VecDeque};
 
@@ -155,7 +155,7 @@ impl<'a> StrategySide<'a> {
         open.next_number = open.next_number.saturating_add(1);
         open.filled = report.cumulative;
         let is_cleanup = open.is_cleanup;
-        let venue = open.order.venue;
+        let venue = open.order.request.venue;
         if report.is_last {
             self.open.remove(&report.id);
             self.orders.answered += u64::from(!is_cleanup);
@@ -214,10 +214,12 @@ impl<'a> StrategySide<'a> {
 
     fn send(&mut self, order: &Order, link: &mut Link) {
         let about = |sequence| OrderId::new(order.id.strategy(), order.id.epoch(), sequence).word();
-        let out = match order.operation {
+        let out = match order.request.operation {
             Operation::New => *order,
             // The engine's side identifies orders by their full ids.
-            Operation::Cancel | Operation::Replace => Order { target: about(order.target), ..*order },
+            Operation::Cancel | Operation::Replace => {
+                OrderRequest { target: about(order.request.target), ..order.request }.with_id(order.id)
+            }
             // At the engine it would cover all strategies of this host.
             Operation::MassCancel => return self.refuse(order, Reject::VenueRefuses),
         };
@@ -250,14 +252,15 @@ impl<'a> StrategySide<'a> {
         let Some(open) = self.open.get(&target) else { return true };
         // An epoch that no strategy reaches.
         let id = OrderId::new(target.strategy(), MAX_EPOCH, self.orders.cancels);
-        let Order { venue, instrument, side, .. } = open.order;
-        let cancel = Order {
+        let OrderRequest { venue, instrument, side, .. } = open.order.request;
+        let cancel = OrderRequest {
             operation: Operation::Cancel,
             instrument,
             side,
             target: target.word(),
-            ..Order::new(id, venue)
-        };
+            ..OrderRequest::to_venue(venue)
+        }
+        .with_id(id);
         if !link.try_send(cancel.to_message(), None) {
             return false;
         }
@@ -284,7 +287,7 @@ impl<'a> StrategySide<'a> {
                 BridgeRequest::Order(order) => self.send(&order, link),
                 BridgeRequest::Cancel(scope) => {
                     let of = |open: &&SentOrder| {
-                        !open.is_cleanup && scope.contains(open.order.id, open.order.instrument)
+                        !open.is_cleanup && scope.contains(open.order.id, open.order.request.instrument)
                     };
                     self.cancels.extend(self.open.values().filter(of).map(|open| open.order.id));
                     self.cancels.make_contiguous().sort_unstable();

@@ -7,7 +7,7 @@ use crate::pump::{BridgeSide, TurnResult};
 use crate::strategy_side::{BridgeRequest, Broken, Orders, StrategyQueues, StrategySide};
 use bridge::frame::FRAME;
 use bridge::link::{Link, SessionHistory, Timing};
-use launcher::protocol::wire::{Order, OrderId, Report};
+use launcher::protocol::wire::{Order, OrderId, OrderRequest, Report};
 use std::collections::HashMap;
 
 const RUN: u32 = 7;
@@ -83,7 +83,8 @@ struct Book {
 impl Book {
     fn turn(&mut self, lanes: &StrategyQueues, dice: &mut Dice) {
         if self.sent < ORDERS && lanes.accepts_orders.is_up() && dice.roll(4) == 0 {
-            let order = Order { quantity: 1, ..Order::new(OrderId::new(0, 0, self.sent), 0) };
+            let order = OrderRequest { quantity: 1, ..OrderRequest::to_venue(0) }
+                .with_id(OrderId::new(0, 0, self.sent));
             lanes.requests.push(BridgeRequest::Order(order)).unwrap();
             self.sent += 1;
         }

@@ -10,7 +10,7 @@ pub trait DelayModel: Send {
     /// Returns the delay of an order at the venue, in nanoseconds from its arrival. Default: the
     /// order's own delay.
     fn delay_ns(&mut self, order: &Order) -> u64 {
-        order.delay_ns
+        order.request.delay_ns
     }
 
     /// Returns the only report on an order whose delay has passed. Orders come in order of release
@@ -38,8 +38,8 @@ impl DelayModel for InFull {
 /// accepted.
 #[inline]
 pub const fn in_full(order: &Order) -> Report {
-    let (status, filled) = match order.operation {
-        Operation::New => (OrderStatus::Filled, order.quantity),
+    let (status, filled) = match order.request.operation {
+        Operation::New => (OrderStatus::Filled, order.request.quantity),
         Operation::Cancel | Operation::Replace | Operation::MassCancel => (OrderStatus::Done, 0),
     };
     Report { status, filled, cumulative: filled, ..Report::full_fill(order) }
@@ -113,7 +113,8 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
         while reports.has_capacity() {
             let key_of = |message: &Message| {
                 let order = Order::from_message(*message).ok();
-                order.map_or((OrderId::from_word(message[0]), 0), |order| (order.id, order.instrument))
+                order
+                    .map_or((OrderId::from_word(message[0]), 0), |order| (order.id, order.request.instrument))
             };
             let Some(message) = self.held.cancel(sweep, key_of) else { break };
             if let Ok(order) = Order::from_message(message) {

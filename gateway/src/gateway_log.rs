@@ -119,8 +119,13 @@ impl GatewayLog {
         if let Some(value) = stamp {
             self.append(Record { point: Point::GatewayRecv, id, detail: gateway as u8, value });
         }
-        if order.instrument != 0 {
-            self.append(Record { point: Point::Instrument, id, detail: 0, value: order.instrument.into() });
+        if order.request.instrument != 0 {
+            self.append(Record {
+                point: Point::Instrument,
+                id,
+                detail: 0,
+                value: order.request.instrument.into(),
+            });
         }
     }
 
@@ -155,7 +160,7 @@ pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> 
 mod tests {
     use super::*;
     use protocol::status::LOG_OFFSET;
-    use protocol::wire::OrderId;
+    use protocol::wire::{OrderId, OrderRequest};
     use shm::memory::Region;
 
     const GATEWAY: u16 = 3;
@@ -170,11 +175,13 @@ mod tests {
     }
 
     fn order(sequence: u64) -> Order {
-        Order { instrument: (sequence % 2) as u16, ..Order::new(OrderId::new(1, 0, sequence), 0) }
+        OrderRequest { instrument: (sequence % 2) as u16, ..OrderRequest::to_venue(0) }
+            .with_id(OrderId::new(1, 0, sequence))
     }
 
     fn report(sequence: u64) -> Report {
-        let order = Order { price: 1, quantity: 1 + sequence % 2, ..order(sequence) };
+        let order = OrderRequest { price: 1, quantity: 1 + sequence % 2, ..order(sequence).request }
+            .with_id(order(sequence).id);
         Report { filled: sequence % 2, ..crate::in_full(&order) }
     }
 

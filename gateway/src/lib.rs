@@ -200,8 +200,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         if let Some(release) = self.venue.accept(order, received, &mut sink) {
             cycle.log.append(Point::Release, order.id, release);
         }
-        if order.instrument != 0 {
-            cycle.log.append(Point::Instrument, order.id, order.instrument.into());
+        if order.request.instrument != 0 {
+            cycle.log.append(Point::Instrument, order.id, order.request.instrument.into());
         }
     }
 

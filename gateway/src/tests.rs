@@ -3,14 +3,15 @@
 use super::*;
 use protocol::stamps::Record;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{CancelScope, MESSAGE_WORDS, OrderId, OrderStatus, PLACEHOLDER, Report};
+use protocol::wire::{CancelScope, MESSAGE_WORDS, OrderId, OrderRequest, OrderStatus, PLACEHOLDER, Report};
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc_mux::SpscMuxProducer;
 use shm::sync::Ordering;
 use system::clock::{Timebase, VirtualClock};
 
 fn order(sequence: u64, delay_ns: u64) -> Order {
-    Order { delay_ns, price: 100, quantity: 5, ..Order::new(OrderId::new(0, 0, sequence), 0) }
+    OrderRequest { delay_ns, price: 100, quantity: 5, ..OrderRequest::to_venue(0) }
+        .with_id(OrderId::new(0, 0, sequence))
 }
 
 struct Bench<V> {

@@ -32,7 +32,7 @@ const MIN_STACK: u64 = 1 << 20;
 /// without a dynamic call.
 ///
 /// ```no_run
-/// use launcher::strategy::{Context, NewOrder, Orders, Strategy};
+/// use launcher::strategy::{Context, OrderRequest, Orders, Strategy};
 /// use std::process::ExitCode;
 ///
 /// /// Sends one order at a time.
@@ -41,7 +41,7 @@ const MIN_STACK: u64 = 1 << 20;
 /// impl Strategy for PingPong {
 ///     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
 ///         // All orders of the plan sent, or one still open: nothing to do.
-///         usize::from(orders.open() == 0 && orders.send(NewOrder::to_venue(0)).is_ok())
+///         usize::from(orders.open() == 0 && orders.send(OrderRequest::to_venue(0)).is_ok())
 ///     }
 ///
 ///     fn finished(&self) -> bool {

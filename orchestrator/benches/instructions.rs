@@ -12,7 +12,7 @@ use protocol::agent::{Agent, Cycle};
 use protocol::sender::Sender;
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
-use protocol::wire::{MESSAGE_WORDS, Order, OrderId, Report};
+use protocol::wire::{MESSAGE_WORDS, OrderId, OrderRequest, Report};
 use shm::memory::Region;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
@@ -55,7 +55,8 @@ fn main() {
     let log = StampLog::new(&segment);
     let mut cycle = Cycle { clock: Counted::default(), now: 1, time, draining: false, log };
     for sequence in 0..orders {
-        let order = Order { price: 100, quantity: 7, ..Order::new(OrderId::new(0, 0, sequence), 0) };
+        let order = OrderRequest { price: 100, quantity: 7, ..OrderRequest::to_venue(0) }
+            .with_id(OrderId::new(0, 0, sequence));
         submit.try_push(&order.to_message()).expect("the ring is empty");
         engine.duty_cycle(&mut cycle);
         assert!(inbox.try_pop().expect("a message is whole").is_some(), "it is dispatched");

@@ -11,7 +11,7 @@ use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
-use protocol::wire::{Order, OrderId, Report, Side};
+use protocol::wire::{Order, OrderId, OrderRequest, Report, Side};
 use recovery_table::{RecoveryCase, options, table};
 use shm::memory::Region;
 use shm::ring::spsc;
@@ -42,7 +42,7 @@ fn input(number: u64, open: u64) -> Input {
     let side = if strategy.is_multiple_of(2) { Side::Buy } else { Side::Sell };
     let order = |row| {
         let order = Order::new(OrderId::new(strategy, 0, row), 0);
-        Order { side, price: 100, quantity: 10, ..order }
+        OrderRequest { side, price: 100, quantity: 10, ..order.request }.with_id(order.id)
     };
     if let Some(row) = reported(number, open) {
         return Input::Report { gateway: Some(0), message: Report::full_fill(&order(row)).to_message() };

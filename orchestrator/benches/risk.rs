@@ -10,7 +10,7 @@ use orchestrator::risk::{Risk, RiskSetup};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
-use protocol::wire::{Order, OrderId, Report, Side};
+use protocol::wire::{Order, OrderId, OrderRequest, Report, Side};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -75,13 +75,14 @@ fn orders() -> Vec<Order> {
             state ^= state >> 7;
             state ^= state << 17;
             let strategy = (state % u64::from(STRATEGIES)) as u16;
-            Order {
+            OrderRequest {
                 instrument: (state >> 8) as u16 % INSTRUMENTS,
                 side: if state >> 20 & 1 == 0 { Side::Buy } else { Side::Sell },
                 price: 100_000 + ((state >> 24) % 512) as i64 * 5,
                 quantity: 100 * (1 + sequence),
-                ..Order::new(OrderId::new(strategy, 0, sequence), (state >> 16) as u16 % 4)
+                ..OrderRequest::to_venue((state >> 16) as u16 % 4)
             }
+            .with_id(OrderId::new(strategy, 0, sequence))
         })
         .collect()
 }

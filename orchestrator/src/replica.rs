@@ -189,7 +189,7 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                self.ledger.recall(order.venue.into(), &message)?;
+                self.ledger.recall(order.request.venue.into(), &message)?;
             }
             _ => {}
         }

@@ -1,7 +1,10 @@
 //! The orchestrator between heap rings, on a virtual clock.
 
 use super::*;
-use crate::engine::{SessionState, tests::order};
+use crate::engine::{
+    SessionState,
+    tests::{order, priced},
+};
 use crate::risk::{Reject, RiskSetup};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::sender::Sender;

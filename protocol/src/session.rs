@@ -78,7 +78,7 @@ impl SessionNumbers {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::wire::{Order, OrderId, OrderStatus, Report, Side};
+    use crate::wire::{Order, OrderId, OrderRequest, OrderStatus, Report, Side};
 
     #[test]
     fn session_number_changes_no_other_field() {
@@ -86,7 +86,10 @@ mod tests {
         let mut message = order.to_message();
         number_instruction(&mut message, u32::MAX);
         assert_eq!(instruction_number(&message), u64::from(u32::MAX));
-        assert_eq!(Order::from_message(message), Ok(Order { delay_ns: u64::from(u32::MAX), ..order }));
+        assert_eq!(
+            Order::from_message(message),
+            Ok(OrderRequest { delay_ns: u64::from(u32::MAX), ..order.request }.with_id(order.id))
+        );
         let report = Report {
             id: order.id,
             venue: 2,

@@ -1,12 +1,12 @@
 //! The agent around a strategy: delivers reports and market data to it, and sends its orders.
 
-use crate::{NewOrder, Orders, Refused, Session, Strategy};
+use crate::{Orders, Refused, Session, Strategy};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
 use protocol::labels::StrategyCounter;
 use protocol::market::{Market, MarketTick};
 use protocol::stamps::StampLog;
-use protocol::wire::OrderId;
+use protocol::wire::{OrderId, OrderRequest};
 use shm::prefetch::prefetch_lines;
 use shm::ring::Producer;
 use system::clock::{Clock, Timebase};
@@ -93,8 +93,8 @@ struct CycleOrders<'a, P, C> {
 
 impl<P: Producer, C: Clock> Orders for CycleOrders<'_, P, C> {
     #[inline]
-    fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused> {
-        self.session.send(order, self.cycle)
+    fn send_due(&mut self, order: OrderRequest, due: Option<u64>) -> Result<OrderId, Refused> {
+        self.session.send(order, due, self.cycle)
     }
     #[inline]
     fn next_tick(&mut self) -> Option<MarketTick> {
@@ -198,7 +198,7 @@ mod tests {
 
     impl Strategy for Overdue {
         fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
-            usize::from(orders.send(NewOrder::to_venue(0)).is_ok())
+            usize::from(orders.send(OrderRequest::to_venue(0)).is_ok())
         }
 
         fn next_due(&self) -> u64 {

@@ -22,7 +22,7 @@ impl BuiltIn {
         ("player", |context| Self::Player(context.player())),
         ("maker", |context| {
             let due = context.schedule().skip(context.sent_before as usize);
-            let due = due.map(|entry| (entry.venue, entry.side));
+            let due = due.map(|entry| (entry.request.venue, entry.request.side));
             Self::Maker(Maker::new(context.player(), context.venues, due))
         }),
         ("taker", |context| Self::Taker(Taker::new(context.player(), context.venues))),

@@ -32,7 +32,8 @@ pub use taker::Taker;
 pub use testing::Event;
 
 pub use protocol::market::{MarketTick, Quote, TopOfBook};
-use protocol::wire::{Operation, Order, OrderId, OrderTerms, Report, Side};
+pub use protocol::wire::OrderRequest;
+use protocol::wire::{OrderId, Report};
 use thiserror::Error;
 
 /// A trading strategy: sends orders and reacts to reports and market data. All methods run on the
@@ -96,7 +97,17 @@ pub trait Orders {
     ///
     /// # Errors
     /// [`Refused`]: nothing was sent and no id was used.
-    fn send(&mut self, order: NewOrder) -> Result<OrderId, Refused>;
+    #[inline]
+    fn send(&mut self, order: OrderRequest) -> Result<OrderId, Refused> {
+        self.send_due(order, None)
+    }
+
+    /// Sends an order as [`Orders::send`] does, with the intended send time in ticks against which
+    /// its lateness is measured; `None`: no intended time.
+    ///
+    /// # Errors
+    /// As [`Orders::send`].
+    fn send_due(&mut self, order: OrderRequest, due: Option<u64>) -> Result<OrderId, Refused>;
 
     /// Returns the next top of book that was not delivered yet; `None` if there is none in this
     /// duty cycle. Called by the agent: see [`Strategy::on_market_data`].
@@ -130,51 +141,4 @@ pub enum Refused {
     /// The strategy has sent all orders of its plan.
     #[error("all orders of the plan are sent")]
     Spent,
-}
-
-/// The fields of a new order that a strategy chooses; the session adds the id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewOrder {
-    /// The venue's index.
-    pub venue: u16,
-    /// Index of the instrument.
-    pub instrument: u16,
-    /// The operation: new order, cancel, replace or mass cancel.
-    pub operation: Operation,
-    /// Side of the order.
-    pub side: Side,
-    /// Limit price in cents.
-    pub price: i64,
-    /// Quantity in 1e-8 units.
-    pub quantity: u64,
-    /// The sequence of the order that a cancel or a replace targets.
-    pub target: u64,
-    /// Further terms of a new order.
-    pub terms: OrderTerms,
-    /// Version of the market data that triggered the order; 0 if none did.
-    pub trigger: u64,
-    /// Delay at the venue, in nanoseconds.
-    pub delay_ns: u64,
-    /// Intended send time in ticks, against which lateness is measured; `None`: no intended time.
-    pub due: Option<u64>,
-}
-
-impl NewOrder {
-    /// Returns a buy order to a venue with zero price, quantity and delay, as a base for struct
-    /// update syntax.
-    pub const fn to_venue(venue: u16) -> Self {
-        Self {
-            venue,
-            instrument: 0,
-            operation: Operation::New,
-            side: Side::Buy,
-            price: 0,
-            quantity: 0,
-            target: 0,
-            terms: Order::new(OrderId::new(0, 0, 0), 0).terms,
-            trigger: 0,
-            delay_ns: 0,
-            due: None,
-        }
-    }
 }

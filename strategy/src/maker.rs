@@ -12,9 +12,9 @@
 //! model, without adverse selection.
 
 use crate::player::{OrderShaper, Player};
-use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
+use crate::{MarketTick, Orders, Strategy, TopOfBook};
 use protocol::market::Quote as Best;
-use protocol::wire::{Operation, OrderId, OrderTerms, Report, SelfTrade, Side};
+use protocol::wire::{Operation, OrderId, OrderRequest, OrderTerms, Report, SelfTrade, Side};
 
 /// Distance of quotes from the fair price, in cents.
 const HALF_SPREAD: i64 = 10;
@@ -76,13 +76,13 @@ impl Maker {
     /// Creates a market maker at `venues` venues that sends at the times of a player. `due` has
     /// venue and side of the orders to come.
     pub fn new(player: Player, venues: u16, due: impl Iterator<Item = (u16, Side)>) -> Self {
-        let mut desk = MakerState::new(venues);
+        let mut state = MakerState::new(venues);
         for (venue, side) in due {
-            if let Some(entry) = desk.side_mut(venue, side) {
+            if let Some(entry) = state.side_mut(venue, side) {
                 entry.left += 1;
             }
         }
-        Self { player, state: desk }
+        Self { player, state }
     }
 }
 
@@ -115,23 +115,23 @@ impl MakerState {
         Some(&mut self.sides.get_mut(usize::from(venue))?[usize::from(side == Side::Sell)])
     }
 
-    fn quote_action(&self, order: NewOrder) -> Option<NewOrder> {
+    fn quote_action(&self, order: OrderRequest) -> Option<OrderRequest> {
         let entry = self.sides.get(usize::from(order.venue))?[usize::from(order.side == Side::Sell)];
         let price = self.price(self.fair?, order.venue, order.side);
-        let order = NewOrder { price, quantity: QUOTE, target: 0, terms: OrderTerms::default(), ..order };
+        let order = OrderRequest { price, quantity: QUOTE, target: 0, terms: OrderTerms::default(), ..order };
         Some(match entry.quote {
             None => {
                 // The quote never takes liquidity, nor trades with the maker's own orders.
                 let self_trade = SelfTrade::CancelNewest;
                 let terms = OrderTerms { post_only: true, self_trade, ..order.terms };
-                NewOrder { operation: Operation::New, terms, ..order }
+                OrderRequest { operation: Operation::New, terms, ..order }
             }
             Some(quote) if quote.moves < MOVES => {
-                NewOrder { operation: Operation::Replace, target: quote.id.sequence(), ..order }
+                OrderRequest { operation: Operation::Replace, target: quote.id.sequence(), ..order }
             }
             Some(quote) => {
                 let target = quote.id.sequence();
-                NewOrder { operation: Operation::Cancel, target, price: 0, quantity: 0, ..order }
+                OrderRequest { operation: Operation::Cancel, target, price: 0, quantity: 0, ..order }
             }
         })
     }
@@ -148,7 +148,7 @@ impl MakerState {
         self.touches[usize::from(tick.venue)] = Some(VenueTouch { version: tick.version, touch: tick.top });
     }
 
-    fn early_order(&self, venue: u16, side: Side, now: u64) -> Option<NewOrder> {
+    fn early_order(&self, venue: u16, side: Side) -> Option<OrderRequest> {
         let entry = self.sides.get(usize::from(venue))?[usize::from(side == Side::Sell)];
         let VenueTouch { version, touch } = self.touches.get(usize::from(venue)).copied().flatten()?;
         if entry.early >= EARLY.min(entry.left) || touch.auction {
@@ -163,14 +163,14 @@ impl MakerState {
             None => is_bare,
             Some(quote) => quote.moves < MOVES && quote.price.abs_diff(wanted) > STALE as u64,
         };
-        let order = NewOrder { side, trigger: version, due: Some(now), ..NewOrder::to_venue(venue) };
+        let order = OrderRequest { side, trigger: version, ..OrderRequest::to_venue(venue) };
         if is_needed { self.quote_action(order) } else { None }
     }
 
     fn send_early(&mut self, venue: u16, orders: &mut impl Orders) {
         for side in [Side::Buy, Side::Sell] {
-            if let Some(order) = self.early_order(venue, side, orders.now())
-                && let Ok(id) = orders.send(order)
+            if let Some(order) = self.early_order(venue, side)
+                && let Ok(id) = orders.send_due(order, Some(orders.now()))
             {
                 self.record_sent(&order, id);
                 if let Some(entry) = self.side_mut(venue, side) {
@@ -180,7 +180,7 @@ impl MakerState {
         }
     }
 
-    fn record_sent(&mut self, order: &NewOrder, id: OrderId) {
+    fn record_sent(&mut self, order: &OrderRequest, id: OrderId) {
         let Some(SideState { quote, .. }) = self.side_mut(order.venue, order.side) else { return };
         match (order.operation, &mut *quote) {
             (Operation::New, _) => *quote = Some(Quote { id, price: order.price, moves: 0 }),
@@ -209,7 +209,7 @@ impl MakerState {
 }
 
 impl OrderShaper for MakerState {
-    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+    fn shape_order(&mut self, scheduled: &OrderRequest, _: Option<u64>) -> Option<OrderRequest> {
         if self.fair.is_none() && scheduled.price > 0 {
             self.fair = Some(scheduled.price);
         }
@@ -221,7 +221,7 @@ impl OrderShaper for MakerState {
         self.quote_action(*scheduled)
     }
 
-    fn on_sent(&mut self, order: &NewOrder, id: OrderId) {
+    fn on_sent(&mut self, order: &OrderRequest, id: OrderId) {
         if let Some(entry) = self.side_mut(order.venue, order.side) {
             entry.left = entry.left.saturating_sub(1);
         }
@@ -266,139 +266,145 @@ impl Strategy for Maker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::wire::Order;
 
-    fn desk() -> MakerState {
-        let mut desk = MakerState::new(2);
-        desk.sides.as_flattened_mut().iter_mut().for_each(|entry| entry.left = 100);
-        desk
+    fn state() -> MakerState {
+        let mut state = MakerState::new(2);
+        state.sides.as_flattened_mut().iter_mut().for_each(|entry| entry.left = 100);
+        state
     }
 
-    fn due(side: Side, price: i64) -> NewOrder {
-        NewOrder { side, price, quantity: 7, due: Some(5), ..NewOrder::to_venue(1) }
+    fn scheduled(side: Side, price: i64) -> OrderRequest {
+        OrderRequest { side, price, quantity: 7, ..OrderRequest::to_venue(1) }
     }
 
     /// Returns the maker's order when one of that side is due.
-    fn act(desk: &mut MakerState, side: Side, sequence: u64) -> NewOrder {
-        let order = desk.shape_order(&due(side, 1_000)).unwrap();
-        desk.on_sent(&order, OrderId::new(0, 0, sequence));
+    fn act(state: &mut MakerState, side: Side, sequence: u64) -> OrderRequest {
+        let order = state.shape_order(&scheduled(side, 1_000), None).unwrap();
+        state.on_sent(&order, OrderId::new(0, 0, sequence));
         order
     }
 
     fn report(sequence: u64, side: Side, price: i64, filled: u64, is_last: bool) -> Report {
-        let order = Order { side, price, quantity: filled, ..Order::new(OrderId::new(0, 0, sequence), 1) };
+        let request = OrderRequest { side, price, quantity: filled, ..OrderRequest::to_venue(1) };
+        let order = request.with_id(OrderId::new(0, 0, sequence));
         Report { is_last, ..Report::full_fill(&order) }
     }
 
     #[test]
     fn maker_quotes_both_sides_and_moves_quotes() {
-        let mut desk = desk();
-        assert_eq!(desk.shape_order(&due(Side::Buy, 0)), None, "it has seen no price yet");
-        let bid = act(&mut desk, Side::Buy, 0);
-        assert_eq!((bid.operation, bid.price, bid.quantity, bid.due), (Operation::New, 990, QUOTE, Some(5)));
+        let mut state = state();
+        assert_eq!(state.shape_order(&scheduled(Side::Buy, 0), None), None, "it has seen no price yet");
+        let bid = act(&mut state, Side::Buy, 0);
+        assert_eq!((bid.operation, bid.price, bid.quantity), (Operation::New, 990, QUOTE));
         assert!(bid.terms.post_only && bid.venue == 1);
-        let offer = act(&mut desk, Side::Sell, 1);
+        let offer = act(&mut state, Side::Sell, 1);
         assert_eq!((offer.operation, offer.price), (Operation::New, 1_010));
-        let moved = act(&mut desk, Side::Buy, 2);
+        let moved = act(&mut state, Side::Buy, 2);
         let replace = (Operation::Replace, 0, OrderTerms::default());
         assert_eq!((moved.operation, moved.target, moved.terms), replace);
     }
 
     #[test]
     fn a_fill_moves_both_prices_against_its_position() {
-        let mut desk = desk();
-        act(&mut desk, Side::Buy, 0);
-        desk.record_report(&report(0, Side::Buy, 990, 10 * QUOTE, true));
-        assert_eq!(desk.position, 10 * QUOTE as i64);
+        let mut state = state();
+        act(&mut state, Side::Buy, 0);
+        state.record_report(&report(0, Side::Buy, 990, 10 * QUOTE, true));
+        assert_eq!(state.position, 10 * QUOTE as i64);
         // 1000 - 10 / 4, less 10 times the skew.
-        let bid = act(&mut desk, Side::Buy, 1);
+        let bid = act(&mut state, Side::Buy, 1);
         assert_eq!((bid.operation, bid.price), (Operation::New, 998 - 20 - 10), "the old one is gone");
-        assert_eq!(act(&mut desk, Side::Sell, 2).price, 998 - 20 + 10);
-        desk.record_report(&report(2, Side::Sell, 988, 1_000 * QUOTE, false));
-        let offer = act(&mut desk, Side::Sell, 3);
+        assert_eq!(act(&mut state, Side::Sell, 2).price, 998 - 20 + 10);
+        state.record_report(&report(2, Side::Sell, 988, 1_000 * QUOTE, false));
+        let offer = act(&mut state, Side::Sell, 3);
         assert_eq!((offer.operation, offer.price), (Operation::Replace, 996 + MAX_SKEW + 10));
     }
 
     #[test]
     fn quote_is_replaced_before_report_numbers_run_out() {
-        let mut desk = desk();
+        let mut state = state();
         let acts: Vec<Operation> =
-            (0..u64::from(MOVES) + 2).map(|n| act(&mut desk, Side::Sell, n).operation).collect();
+            (0..u64::from(MOVES) + 2).map(|n| act(&mut state, Side::Sell, n).operation).collect();
         assert_eq!(acts[0], Operation::New);
         assert!(acts[1..=MOVES as usize].iter().all(|operation| *operation == Operation::Replace));
         assert_eq!(acts[MOVES as usize + 1], Operation::Cancel);
-        desk.record_report(&report(0, Side::Sell, 1_010, 0, true));
-        assert_eq!(act(&mut desk, Side::Sell, 99).operation, Operation::New);
+        state.record_report(&report(0, Side::Sell, 1_010, 0, true));
+        assert_eq!(act(&mut state, Side::Sell, 99).operation, Operation::New);
     }
 
     #[test]
     fn foreign_reports_and_unknown_venues_are_ignored() {
-        let mut desk = desk();
-        act(&mut desk, Side::Buy, 0);
-        desk.record_report(&report(9, Side::Buy, 990, 0, true));
-        desk.record_report(&Report { venue: 77, ..report(0, Side::Buy, 990, 0, true) });
-        assert_eq!(act(&mut desk, Side::Buy, 1).operation, Operation::Replace);
-        assert_eq!(desk.shape_order(&NewOrder { venue: 77, ..due(Side::Buy, 1) }), None);
+        let mut state = state();
+        act(&mut state, Side::Buy, 0);
+        state.record_report(&report(9, Side::Buy, 990, 0, true));
+        state.record_report(&Report { venue: 77, ..report(0, Side::Buy, 990, 0, true) });
+        assert_eq!(act(&mut state, Side::Buy, 1).operation, Operation::Replace);
+        assert_eq!(state.shape_order(&OrderRequest { venue: 77, ..scheduled(Side::Buy, 1) }, None), None);
     }
 
     fn best(price: i64) -> Option<Best> {
         Some(Best { price, quantity: QUOTE })
     }
 
-    fn hear(desk: &mut MakerState, version: u64, bid: Option<Best>, offer: Option<Best>) {
+    fn hear(state: &mut MakerState, version: u64, bid: Option<Best>, offer: Option<Best>) {
         let touch = TopOfBook { bid, offer, ..TopOfBook::default() };
-        desk.record_tick(&MarketTick { venue: 1, instrument: 0, version, written: 3, missed: 0, top: touch });
+        state.record_tick(&MarketTick {
+            venue: 1,
+            instrument: 0,
+            version,
+            written: 3,
+            missed: 0,
+            top: touch,
+        });
     }
 
     #[test]
     fn it_quotes_around_the_live_touch() {
-        let mut desk = desk();
-        act(&mut desk, Side::Buy, 0);
-        hear(&mut desk, 1, best(990), best(1_050));
-        assert_eq!(desk.fair, Some(1_000), "its own bid, and an offer above what it believes");
-        hear(&mut desk, 2, best(1_020), best(1_050));
-        assert_eq!(desk.fair, Some(1_020), "others pay more");
-        hear(&mut desk, 3, best(990), best(1_002));
-        assert_eq!(desk.fair, Some(1_002), "others ask less");
+        let mut state = state();
+        act(&mut state, Side::Buy, 0);
+        hear(&mut state, 1, best(990), best(1_050));
+        assert_eq!(state.fair, Some(1_000), "its own bid, and an offer above what it believes");
+        hear(&mut state, 2, best(1_020), best(1_050));
+        assert_eq!(state.fair, Some(1_020), "others pay more");
+        hear(&mut state, 3, best(990), best(1_002));
+        assert_eq!(state.fair, Some(1_002), "others ask less");
         // Long: it would sell at 1,002 + 10 - 20. The quote must not trade immediately.
-        desk.position = 10 * QUOTE as i64;
-        hear(&mut desk, 4, best(1_000), best(1_002));
-        assert_eq!(desk.price(1_002, 1, Side::Sell), 1_001);
-        desk.position = -desk.position;
-        assert_eq!(desk.price(1_002, 1, Side::Buy), 1_001);
-        assert_eq!(desk.price(1_002, 0, Side::Buy), 1_012, "it knows nothing of that venue");
+        state.position = 10 * QUOTE as i64;
+        hear(&mut state, 4, best(1_000), best(1_002));
+        assert_eq!(state.price(1_002, 1, Side::Sell), 1_001);
+        state.position = -state.position;
+        assert_eq!(state.price(1_002, 1, Side::Buy), 1_001);
+        assert_eq!(state.price(1_002, 0, Side::Buy), 1_012, "it knows nothing of that venue");
     }
 
     #[test]
     fn early_order_replaces_a_scheduled_one() {
-        let mut desk = desk();
-        act(&mut desk, Side::Buy, 0);
-        assert_eq!(desk.early_order(1, Side::Sell, 70), None, "it has heard nothing");
-        hear(&mut desk, 5, best(990), None);
-        let offer = desk.early_order(1, Side::Sell, 70).unwrap();
-        let placed = (offer.operation, offer.price, offer.trigger, offer.due);
-        assert_eq!(placed, (Operation::New, 1_010, 5, Some(70)));
-        assert_eq!(desk.early_order(1, Side::Buy, 70), None, "its bid is where it wants it");
-        hear(&mut desk, 6, best(1_016), None);
-        let moved = desk.early_order(1, Side::Buy, 70).unwrap();
+        let mut state = state();
+        act(&mut state, Side::Buy, 0);
+        assert_eq!(state.early_order(1, Side::Sell), None, "it has heard nothing");
+        hear(&mut state, 5, best(990), None);
+        let offer = state.early_order(1, Side::Sell).unwrap();
+        assert_eq!((offer.operation, offer.price, offer.trigger), (Operation::New, 1_010, 5));
+        assert_eq!(state.early_order(1, Side::Buy), None, "its bid is where it wants it");
+        hear(&mut state, 6, best(1_016), None);
+        let moved = state.early_order(1, Side::Buy).unwrap();
         let changed = (moved.operation, moved.target, moved.price, moved.trigger);
         assert_eq!(changed, (Operation::Replace, 0, 1_006, 6));
 
-        desk.record_sent(&moved, OrderId::new(0, 0, 1));
-        desk.side_mut(1, Side::Buy).unwrap().early += 1;
-        assert_eq!(desk.early_order(1, Side::Buy, 70), None);
-        assert_eq!(desk.shape_order(&due(Side::Buy, 1_000)), None, "that one was sent early");
-        let next = desk.shape_order(&due(Side::Buy, 1_000)).unwrap();
+        state.record_sent(&moved, OrderId::new(0, 0, 1));
+        state.side_mut(1, Side::Buy).unwrap().early += 1;
+        assert_eq!(state.early_order(1, Side::Buy), None);
+        assert_eq!(state.shape_order(&scheduled(Side::Buy, 1_000), None), None, "that one was sent early");
+        let next = state.shape_order(&scheduled(Side::Buy, 1_000), None).unwrap();
         assert_eq!(next.operation, Operation::Replace);
-        let entry = *desk.side_mut(1, Side::Buy).unwrap();
+        let entry = *state.side_mut(1, Side::Buy).unwrap();
         assert_eq!((entry.early, entry.left), (0, 98));
 
-        let side = desk.side_mut(1, Side::Sell).unwrap();
+        let side = state.side_mut(1, Side::Sell).unwrap();
         side.early = EARLY;
-        assert_eq!(desk.early_order(1, Side::Sell, 70), None, "not too many");
-        let side = desk.side_mut(1, Side::Sell).unwrap();
+        assert_eq!(state.early_order(1, Side::Sell), None, "not too many");
+        let side = state.side_mut(1, Side::Sell).unwrap();
         (side.early, side.left) = (2, 2);
-        assert_eq!(desk.early_order(1, Side::Sell, 70), None, "no more than its schedule has");
-        assert_eq!(desk.early_order(77, Side::Sell, 70), None, "no such venue");
+        assert_eq!(state.early_order(1, Side::Sell), None, "no more than its schedule has");
+        assert_eq!(state.early_order(77, Side::Sell), None, "no such venue");
     }
 }

@@ -2,10 +2,10 @@
 //! with orders of their own.
 
 use crate::schedule::Entry;
-use crate::{NewOrder, Orders, Strategy};
+use crate::{Orders, Strategy};
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use protocol::wire::OrderId;
+use protocol::wire::{OrderId, OrderRequest};
 use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
@@ -16,22 +16,22 @@ const BATCH: usize = 16;
 /// Converts orders of a schedule into those that a strategy sends in their place.
 pub(crate) trait OrderShaper {
     /// Returns the order to send when `scheduled` is due; `None` for nothing. Called again if the
-    /// session refused it.
-    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder>;
+    /// session refused it. `due`: its intended time in ticks, if it has one.
+    fn shape_order(&mut self, scheduled: &OrderRequest, due: Option<u64>) -> Option<OrderRequest>;
 
-    fn on_sent(&mut self, order: &NewOrder, id: OrderId);
+    fn on_sent(&mut self, order: &OrderRequest, id: OrderId);
 }
 
 struct AsScheduled;
 
 impl OrderShaper for AsScheduled {
     #[inline]
-    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+    fn shape_order(&mut self, scheduled: &OrderRequest, _: Option<u64>) -> Option<OrderRequest> {
         Some(*scheduled)
     }
 
     #[inline]
-    fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
+    fn on_sent(&mut self, _: &OrderRequest, _: OrderId) {}
 }
 
 /// A strategy that sends the orders of its schedule at their times.
@@ -41,7 +41,7 @@ pub struct Player {
     position: usize,
     pacing: Pacing,
     /// The next order; `None` at the end or before the first duty cycle.
-    next: Option<NewOrder>,
+    next: Option<OrderRequest>,
     /// When the next order is due (ticks); 0 before the first duty cycle, `u64::MAX` at the end.
     due: u64,
     /// Orders due before the first duty cycle are skipped.
@@ -83,12 +83,9 @@ impl Player {
             let words = std::array::from_fn(|i| self.schedule.load(offset + i, Ordering::Relaxed));
             self.position += 1;
             let Ok(entry) = Entry::from_words(words) else { continue };
-            let scheduled = self.pacing == Pacing::Scheduled;
-            self.due = if scheduled { orders.time().at(entry.fire_ns) } else { 0 };
-            let Entry { venue, operation, side, price, quantity, target, delay_ns, .. } = entry;
-            let due = scheduled.then_some(self.due);
-            let order = NewOrder { operation, side, price, quantity, ..NewOrder::to_venue(venue) };
-            self.next = Some(NewOrder { target, delay_ns, due, ..order });
+            let is_scheduled = self.pacing == Pacing::Scheduled;
+            self.due = if is_scheduled { orders.time().at(entry.fire_ns) } else { 0 };
+            self.next = Some(entry.request);
         }
         if self.next.is_none() {
             self.due = u64::MAX;
@@ -112,8 +109,9 @@ impl Player {
             self.advance(orders);
             match self.next {
                 Some(scheduled) if self.due <= orders.now() => {
-                    if let Some(order) = shape.shape_order(&scheduled) {
-                        let Ok(id) = orders.send(order) else { break };
+                    let due = (self.pacing == Pacing::Scheduled).then_some(self.due);
+                    if let Some(order) = shape.shape_order(&scheduled, due) {
+                        let Ok(id) = orders.send_due(order, due) else { break };
                         shape.on_sent(&order, id);
                     }
                     self.next = None;

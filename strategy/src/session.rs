@@ -1,14 +1,14 @@
 //! A strategy's session with the engine: numbers and stamps its orders, and keeps them in order
 //! when the ring is full.
 
-use crate::{NewOrder, Refused};
+use crate::Refused;
 use protocol::agent::Cycle;
 use protocol::checksum::{Checksum, digest};
 use protocol::counters::AgentSlot;
 use protocol::labels::StrategyCounter;
 use protocol::sender::{SendOutcome, Sender};
 use protocol::stamps::{HandOff, LinkEnd, Point, StampLog};
-use protocol::wire::{Message, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{Message, OrderId, OrderRequest, OrderStatus, Report};
 use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
@@ -90,9 +90,15 @@ impl<P: Producer> Session<P> {
         !self.is_spent() && self.open() < self.max_open
     }
 
-    /// Sends an order: gives it an id, stamps it and pushes it into the ring.
+    /// Sends an order: gives it an id, stamps it and pushes it into the ring. `due`: the intended
+    /// send time in ticks, if it has one.
     #[inline]
-    pub fn send<C: Clock>(&mut self, new: NewOrder, cycle: &mut Cycle<C>) -> Result<OrderId, Refused> {
+    pub fn send<C: Clock>(
+        &mut self,
+        request: OrderRequest,
+        due: Option<u64>,
+        cycle: &mut Cycle<C>,
+    ) -> Result<OrderId, Refused> {
         if cycle.draining {
             return Err(Refused::Ending);
         }
@@ -106,33 +112,7 @@ impl<P: Producer> Session<P> {
             return Err(Refused::TooManyOpen);
         }
         let id = OrderId::new(self.strategy, self.epoch, self.next_sequence);
-        let NewOrder {
-            venue,
-            instrument,
-            operation,
-            side,
-            price,
-            quantity,
-            target,
-            delay_ns,
-            terms,
-            trigger,
-            due,
-        } = new;
-        let order = Order {
-            id,
-            venue,
-            instrument,
-            operation,
-            side,
-            delay_ns,
-            price,
-            quantity,
-            target,
-            terms,
-            trigger,
-        };
-        let message = order.to_message();
+        let message = request.with_id(id).to_message();
         if let Some(due) = due {
             cycle.log.append(Point::Due, id, due);
         }

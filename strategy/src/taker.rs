@@ -8,8 +8,8 @@
 //! which it would; at the latest it is sent when the next order is due.
 
 use crate::player::{OrderShaper, Player};
-use crate::{MarketTick, NewOrder, Orders, Strategy, TopOfBook};
-use protocol::wire::{Operation, OrderId, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
+use crate::{MarketTick, Orders, Strategy, TopOfBook};
+use protocol::wire::{Operation, OrderId, OrderRequest, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
 /// In cents.
 const REACH: i64 = 100;
@@ -24,8 +24,8 @@ pub struct Taker {
 struct TakerState {
     /// The last top of book of each venue, of instrument 0, which its schedule trades.
     heard: Vec<Option<TopOfBook>>,
-    /// The order that waits for a top of book at which it trades.
-    waiting: Option<NewOrder>,
+    /// The order that waits for a top of book at which it trades, with its intended time in ticks.
+    waiting: Option<(OrderRequest, Option<u64>)>,
 }
 
 impl Taker {
@@ -35,7 +35,7 @@ impl Taker {
     }
 }
 
-fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
+fn immediate_order(scheduled: &OrderRequest) -> Option<OrderRequest> {
     if scheduled.operation != Operation::New || scheduled.quantity == 0 {
         return None;
     }
@@ -50,10 +50,10 @@ fn immediate_order(scheduled: &NewOrder) -> Option<NewOrder> {
         Side::Buy => scheduled.price.saturating_add(REACH),
         Side::Sell => scheduled.price.saturating_sub(REACH).max(1),
     };
-    Some(NewOrder { price, terms, ..*scheduled })
+    Some(OrderRequest { price, terms, ..*scheduled })
 }
 
-fn can_trade(order: &NewOrder, touch: &TopOfBook) -> bool {
+fn can_trade(order: &OrderRequest, touch: &TopOfBook) -> bool {
     let best = match order.side {
         Side::Buy => touch.offer,
         Side::Sell => touch.bid,
@@ -66,32 +66,35 @@ fn can_trade(order: &NewOrder, touch: &TopOfBook) -> bool {
 }
 
 impl OrderShaper for TakerState {
-    fn shape_order(&mut self, scheduled: &NewOrder) -> Option<NewOrder> {
+    fn shape_order(&mut self, scheduled: &OrderRequest, due: Option<u64>) -> Option<OrderRequest> {
         let order = immediate_order(scheduled)?;
         let touch = self.heard.get(usize::from(order.venue)).copied().flatten();
         // At most one order waits: orders that are due together are sent.
         if self.waiting.is_some() || touch.is_none_or(|touch| can_trade(&order, &touch)) {
             return Some(order);
         }
-        self.waiting = Some(order);
+        self.waiting = Some((order, due));
         None
     }
 
-    fn on_sent(&mut self, _: &NewOrder, _: OrderId) {}
+    fn on_sent(&mut self, _: &OrderRequest, _: OrderId) {}
 }
 
 impl TakerState {
-    /// Updates the market data. Returns the waiting order if it now would trade, with its trigger.
-    fn record_tick(&mut self, tick: &MarketTick, now: u64) -> Option<NewOrder> {
+    /// Updates the market data. Returns the waiting order if it now would trade, with its trigger
+    /// and its intended time.
+    fn record_tick(&mut self, tick: &MarketTick, now: u64) -> Option<(OrderRequest, Option<u64>)> {
         if tick.instrument != 0 {
             return None;
         }
         *self.heard.get_mut(usize::from(tick.venue))? = Some(tick.top);
-        let waiting =
-            self.waiting.filter(|order| order.venue == tick.venue && can_trade(order, &tick.top))?;
+        let (order, due) = self.waiting?;
+        if order.venue != tick.venue || !can_trade(&order, &tick.top) {
+            return None;
+        }
         // Its intended time is when it could first trade.
-        let due = waiting.due.map(|due| tick.written.min(now).max(due));
-        Some(NewOrder { trigger: tick.version, due, ..waiting })
+        let due = due.map(|due| tick.written.min(now).max(due));
+        Some((OrderRequest { trigger: tick.version, ..order }, due))
     }
 }
 
@@ -100,8 +103,8 @@ impl Strategy for Taker {
 
     #[inline(never)]
     fn on_market_data(&mut self, tick: &MarketTick, orders: &mut impl Orders) {
-        if let Some(order) = self.state.record_tick(tick, orders.now())
-            && orders.send(order).is_ok()
+        if let Some((order, due)) = self.state.record_tick(tick, orders.now())
+            && orders.send_due(order, due).is_ok()
         {
             self.state.waiting = None;
         }
@@ -113,8 +116,8 @@ impl Strategy for Taker {
             return 0;
         }
         let mut sent = 0;
-        if let Some(order) = self.state.waiting {
-            if orders.send(order).is_err() {
+        if let Some((order, due)) = self.state.waiting {
+            if orders.send_due(order, due).is_err() {
                 return 0;
             }
             self.state.waiting = None;
@@ -139,16 +142,23 @@ mod tests {
 
     #[test]
     fn taker_sends_ioc_at_worse_price() {
-        let scheduled = NewOrder { price: 1_000, quantity: 3, ..NewOrder::to_venue(0) };
+        let scheduled = OrderRequest { price: 1_000, quantity: 3, ..OrderRequest::to_venue(0) };
         let taken = immediate_order(&scheduled).unwrap();
         assert_eq!((taken.price, taken.quantity), (1_000 + REACH, 3));
         assert_eq!(taken.terms.time_in_force, TimeInForce::ImmediateOrCancel);
-        let sold = immediate_order(&NewOrder { side: Side::Sell, ..scheduled }).unwrap();
+        let sold = immediate_order(&OrderRequest { side: Side::Sell, ..scheduled }).unwrap();
         assert_eq!(sold.price, 1_000 - REACH);
-        assert_eq!(immediate_order(&NewOrder { side: Side::Sell, price: 50, ..scheduled }).unwrap().price, 1);
-        assert_eq!(immediate_order(&NewOrder { price: 0, ..scheduled }).unwrap().price, 0, "at any price");
-        assert_eq!(immediate_order(&NewOrder { price: i64::MAX, ..scheduled }).unwrap().price, i64::MAX);
-        assert_eq!(immediate_order(&NewOrder { operation: Operation::Cancel, ..scheduled }), None);
+        assert_eq!(
+            immediate_order(&OrderRequest { side: Side::Sell, price: 50, ..scheduled }).unwrap().price,
+            1
+        );
+        assert_eq!(
+            immediate_order(&OrderRequest { price: 0, ..scheduled }).unwrap().price,
+            0,
+            "at any price"
+        );
+        assert_eq!(immediate_order(&OrderRequest { price: i64::MAX, ..scheduled }).unwrap().price, i64::MAX);
+        assert_eq!(immediate_order(&OrderRequest { operation: Operation::Cancel, ..scheduled }), None);
     }
 
     fn tick(version: u64, offer: i64) -> MarketTick {
@@ -159,19 +169,20 @@ mod tests {
 
     #[test]
     fn taker_waits_for_tradable_quote_and_names_trigger() {
-        let scheduled = NewOrder { price: 1_000, quantity: 3, due: Some(50), ..NewOrder::to_venue(1) };
-        let mut desk = TakerState { heard: vec![None; 2], waiting: None };
-        assert!(desk.shape_order(&scheduled).is_some(), "it knows nothing of the market");
-        assert_eq!(desk.record_tick(&tick(1, 1_101), 60), None, "nothing waits");
-        assert_eq!(desk.shape_order(&scheduled), None);
-        assert_eq!(desk.record_tick(&tick(2, 1_101), 60), None, "beyond its limit");
+        let scheduled = OrderRequest { price: 1_000, quantity: 3, ..OrderRequest::to_venue(1) };
+        let due = Some(50);
+        let mut state = TakerState { heard: vec![None; 2], waiting: None };
+        assert!(state.shape_order(&scheduled, due).is_some(), "it knows nothing of the market");
+        assert_eq!(state.record_tick(&tick(1, 1_101), 60), None, "nothing waits");
+        assert_eq!(state.shape_order(&scheduled, due), None);
+        assert_eq!(state.record_tick(&tick(2, 1_101), 60), None, "beyond its limit");
         let elsewhere = MarketTick { venue: 0, ..tick(9, 1_000) };
-        assert_eq!(desk.record_tick(&elsewhere, 60), None, "at another venue");
-        assert_eq!(desk.record_tick(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
-        let fired = desk.record_tick(&tick(3, 1_100), 80).unwrap();
-        assert_eq!((fired.trigger, fired.due, fired.price), (3, Some(70), 1_100));
-        assert_eq!(desk.record_tick(&tick(3, 1_100), 60).unwrap().due, Some(60), "never later than now");
-        assert!(desk.shape_order(&scheduled).is_some(), "it takes what is there now");
-        assert_eq!(desk.record_tick(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
+        assert_eq!(state.record_tick(&elsewhere, 60), None, "at another venue");
+        assert_eq!(state.record_tick(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
+        let (fired, at) = state.record_tick(&tick(3, 1_100), 80).unwrap();
+        assert_eq!((fired.trigger, at, fired.price), (3, Some(70), 1_100));
+        assert_eq!(state.record_tick(&tick(3, 1_100), 60).unwrap().1, Some(60), "never later than now");
+        assert!(state.shape_order(&scheduled, due).is_some(), "it takes what is there now");
+        assert_eq!(state.record_tick(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
     }
 }

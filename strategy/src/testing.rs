@@ -41,7 +41,7 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
             let order = Order::from_message(message).expect("a session sends orders");
             events.push(Event::Sent(order));
             let report = Report {
-                filled: if order.operation == Operation::New { order.quantity } else { 0 },
+                filled: if order.request.operation == Operation::New { order.request.quantity } else { 0 },
                 ..Report::full_fill(&order)
             };
             returns.try_push(&report.to_message()).expect("as large as the submit ring");

@@ -5,13 +5,15 @@ use crate::testing::{Event, play_against_echo};
 use crate::{Context, Player, Strategy};
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use protocol::wire::OrderRequest;
 use shm::memory::Region;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
 /// Due at 1 and 3 µs.
 fn context() -> Context {
-    let entries = [(1_000, 10), (3_000, 11)].map(|(fire_ns, price)| Entry { fire_ns, price, ..entry() });
+    let entries = [(1_000, 10), (3_000, 11)]
+        .map(|(fire_ns, price)| Entry { fire_ns, request: OrderRequest { price, ..entry().request } });
     let words = Region::heap(HEADER_WORDS + entries.len() * SCHEDULE_ENTRY_WORDS).words();
     for (word, value) in words[HEADER_WORDS..].iter().zip(entries.iter().flat_map(|entry| entry.to_words())) {
         word.store(value, Ordering::Relaxed);
@@ -22,7 +24,7 @@ fn context() -> Context {
 /// The prices of the orders that a player sends in `cycles` duty cycles of a microsecond.
 fn prices(player: Player, cycles: u64) -> Vec<i64> {
     let sent = |event| match event {
-        Event::Sent(order) => Some(order.price),
+        Event::Sent(order) => Some(order.request.price),
         Event::Reported(_) => None,
     };
     play_against_echo(player, cycles).into_iter().filter_map(sent).collect()

@@ -38,15 +38,15 @@ fn is_cancel(number: u64, open: u64) -> bool {
 fn record(number: u64, open: u64) -> Vec<u8> {
     let (strategy, row, first) = ((number % 8) as u16, number / 8, open / 8);
     let mut order = Order::new(OrderId::new(strategy, 0, row), 0);
-    (order.side, order.price) = match number % 2 {
+    (order.request.side, order.request.price) = match number % 2 {
         0 => (Side::Buy, 1000 - (row % 100) as i64),
         _ => (Side::Sell, 1001 + (row % 100) as i64),
     };
-    order.quantity = 10;
+    order.request.quantity = 10;
     if is_cancel(number, open) {
-        order.operation = Operation::Cancel;
+        order.request.operation = Operation::Cancel;
         let oldest = (row - first) / 2;
-        order.target = if oldest < first { oldest } else { first + 1 + 2 * (oldest - first) };
+        order.request.target = if oldest < first { oldest } else { first + 1 + 2 * (oldest - first) };
     }
     let mut message = Instruction::Order(order).to_message();
     number_instruction(&mut message, number as u32);

@@ -207,8 +207,8 @@ impl<T> Outputs<T> {
         cycle: &mut Cycle<C>,
     ) {
         let Some(board) = &mut self.board else { return };
-        if let Some(order) = order.filter(|order| order.trigger > 0) {
-            cycle.log.append(Point::Trigger, order.id, order.trigger);
+        if let Some(order) = order.filter(|order| order.request.trigger > 0) {
+            cycle.log.append(Point::Trigger, order.id, order.request.trigger);
         }
         // Expiries after the end of trading are not published: the log has no capacity for them.
         if !board.can_have_changed() || self.is_closed {

@@ -247,7 +247,7 @@ impl Market {
         } else {
             self.apply(command(order, at.now, at.time), Cause::Request(order.id), sink)
         };
-        let is_new = order.operation == Operation::New;
+        let is_new = order.request.operation == Operation::New;
         if let Some(reason) = refused {
             self.refused += 1;
             self.open.remove(&id);
@@ -262,16 +262,20 @@ impl Market {
     /// Returns `true` if an order could take at more prices than it can have reports.
     #[inline]
     fn can_exceed_reports(&self, order: &Order) -> bool {
-        if !matches!(order.operation, Operation::New | Operation::Replace) {
+        if !matches!(order.request.operation, Operation::New | Operation::Replace) {
             return false;
         }
-        let any = order.price == 0 || order.terms.order_type == OrderType::Market;
-        let crosses = |level: &Level| match order.side {
-            wire::Side::Buy => any || level.price <= order.price,
-            wire::Side::Sell => any || level.price >= order.price,
+        let any = order.request.price == 0 || order.request.terms.order_type == OrderType::Market;
+        let crosses = |level: &Level| match order.request.side {
+            wire::Side::Buy => any || level.price <= order.request.price,
+            wire::Side::Sell => any || level.price >= order.request.price,
         };
-        let mut left = order.quantity;
-        let levels = self.setup.exchange.depth(order.instrument, side(order.side.opposite()), MAX_LEVELS);
+        let mut left = order.request.quantity;
+        let levels = self.setup.exchange.depth(
+            order.request.instrument,
+            side(order.request.side.opposite()),
+            MAX_LEVELS,
+        );
         let taken = levels.take_while(crosses).take_while(|level| {
             let is_needed = left > 0;
             left = left.saturating_sub(level.quantity);

@@ -23,11 +23,11 @@ impl OpenOrder {
     pub const fn new(order: &Order) -> Self {
         Self {
             number: 0,
-            side: order.side,
-            instrument: order.instrument,
-            price: order.price,
+            side: order.request.side,
+            instrument: order.request.instrument,
+            price: order.request.price,
             filled: 0,
-            leaves: order.quantity,
+            leaves: order.request.quantity,
         }
     }
 }

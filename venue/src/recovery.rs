@@ -105,12 +105,12 @@ impl OutputWatermarks {
         let versions = board.last_written().zip(logged);
         let touches = versions.filter(|(written, logged)| written.version > *logged);
         let mut untold: Vec<Record> = touches.map(|(written, _)| written.record()).collect();
-        let trigger = last.filter(|order| order.trigger > 0 && self.last_triggered != Some(order.id));
-        untold.extend(trigger.map(|Order { id, trigger: value, .. }| Record {
+        let trigger = last.filter(|order| order.request.trigger > 0 && self.last_triggered != Some(order.id));
+        untold.extend(trigger.map(|order| Record {
             point: Point::Trigger,
-            id,
+            id: order.id,
             detail: 0,
-            value,
+            value: order.request.trigger,
         }));
         untold
     }

@@ -14,7 +14,7 @@ pub const RESTING: u64 = 1 << 63;
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     let owner = u32::from(order.id.strategy());
-    match order.operation {
+    match order.request.operation {
         Operation::New => Command::New(new_order(order, owner, now, time)),
         Operation::Cancel => {
             let (id, owner) = target(order, owner);
@@ -22,32 +22,32 @@ pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
         }
         Operation::Replace => {
             let (id, owner) = target(order, owner);
-            Command::Replace { id, owner, price: order.price, quantity: order.quantity }
+            Command::Replace { id, owner, price: order.request.price, quantity: order.request.quantity }
         }
-        Operation::MassCancel => Command::MassCancel { owner, instrument: Some(order.instrument) },
+        Operation::MassCancel => Command::MassCancel { owner, instrument: Some(order.request.instrument) },
     }
 }
 
 /// Returns id and owner of a target: the strategy's own order, or one of the opening book.
 #[inline]
 fn target(order: &Order, owner: u32) -> (u64, u32) {
-    if order.target & RESTING != 0 {
-        return (order.target, OPENING_BOOK_OWNER);
+    if order.request.target & RESTING != 0 {
+        return (order.request.target, OPENING_BOOK_OWNER);
     }
-    (OrderId::new(order.id.strategy(), order.id.epoch(), order.target).word(), owner)
+    (OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target).word(), owner)
 }
 
 #[inline]
 fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
-    let terms = &order.terms;
+    let terms = &order.request.terms;
     let mut new = NewOrder {
         id: order.id.word(),
-        instrument: order.instrument,
+        instrument: order.request.instrument,
         owner,
-        side: side(order.side),
+        side: side(order.request.side),
         order_type: match terms.order_type {
             // A recording's market order has no price.
-            wire::OrderType::Limit if order.price == 0 => OrderType::Market,
+            wire::OrderType::Limit if order.request.price == 0 => OrderType::Market,
             wire::OrderType::Limit => OrderType::Limit,
             wire::OrderType::Market => OrderType::Market,
             wire::OrderType::Stop => OrderType::Stop,
@@ -67,8 +67,8 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
             wire::SelfTrade::CancelBoth => SelfTrade::CancelBoth,
             wire::SelfTrade::Decrement => SelfTrade::Decrement,
         },
-        price: order.price,
-        quantity: order.quantity,
+        price: order.request.price,
+        quantity: order.request.quantity,
         ..NewOrder::default()
     };
     match terms.condition {

@@ -1,10 +1,10 @@
 use super::*;
 use protocol::market::TopOfBook;
-use protocol::wire::{OrderId, OrderStatus};
+use protocol::wire::{OrderId, OrderRequest, OrderStatus};
 
 #[test]
 fn an_order_of_zeros_is_a_plain_one() {
-    assert_eq!(Order::default().parse(), Ok(NewOrder::to_venue(0)));
+    assert_eq!(Order::default().parse(), Ok(OrderRequest::to_venue(0)));
 }
 
 #[test]

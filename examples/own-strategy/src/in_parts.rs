@@ -28,7 +28,7 @@ impl InParts {
 }
 
 fn part_ns(order: &Order) -> u64 {
-    PART_NS.max(order.delay_ns / 2)
+    PART_NS.max(order.request.delay_ns / 2)
 }
 
 impl Venue for InParts {
@@ -69,7 +69,8 @@ impl Venue for InParts {
 
     fn try_cancel_all(&mut self, sweep: &mut CancelSweep, reports: &mut impl Reports) -> bool {
         while reports.has_capacity() {
-            let Some(open) = self.open.cancel(sweep, |open| (open.order.id, open.order.instrument)) else {
+            let Some(open) = self.open.cancel(sweep, |open| (open.order.id, open.order.request.instrument))
+            else {
                 break;
             };
             let PartialOrder { order, next, .. } = open;

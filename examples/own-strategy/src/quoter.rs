@@ -1,7 +1,7 @@
 //! A user-defined strategy that keeps state and reacts to reports.
 
 use launcher::protocol::wire::{Report, Side};
-use launcher::strategy::{Context, NewOrder, Orders, Strategy};
+use launcher::strategy::{Context, OrderRequest, Orders, Strategy};
 
 const LOT: u64 = 100;
 const MOST: u64 = 300;
@@ -31,7 +31,7 @@ impl Quoter {
 
     fn quote(&mut self, orders: &mut impl Orders) -> usize {
         let (side, quantity) = if self.selling { (Side::Sell, self.held) } else { (Side::Buy, LOT) };
-        let order = NewOrder { side, quantity, price: self.price, ..NewOrder::to_venue(self.venue) };
+        let order = OrderRequest { side, quantity, price: self.price, ..OrderRequest::to_venue(self.venue) };
         // Refused: too many are open, or all orders of the plan are sent. The next cycle tries
         // again.
         if orders.send(order).is_err() {
@@ -88,9 +88,13 @@ mod tests {
             .filter_map(|event| if let Event::Sent(order) = event { Some(*order) } else { None })
             .take(5)
             .collect();
-        let sides: Vec<Side> = sent.iter().map(|order| order.side).collect();
+        let sides: Vec<Side> = sent.iter().map(|order| order.request.side).collect();
         assert_eq!(sides, [Side::Buy, Side::Buy, Side::Buy, Side::Sell, Side::Buy]);
-        assert_eq!((sent[3].quantity, sent[3].price), (300, 97), "all of it, and three bids lower");
-        assert_eq!(sent.iter().map(|order| order.venue).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
+        assert_eq!(
+            (sent[3].request.quantity, sent[3].request.price),
+            (300, 97),
+            "all of it, and three bids lower"
+        );
+        assert_eq!(sent.iter().map(|order| order.request.venue).collect::<Vec<_>>(), [0, 1, 0, 1, 0]);
     }
 }

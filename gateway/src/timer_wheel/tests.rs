@@ -10,7 +10,7 @@ impl TimerWheel<Order> {
         while !self.is_swept(&sweep) {
             // In small steps.
             sweep.budget = 3;
-            cancelled.extend(self.cancel(&mut sweep, |order| (order.id, order.instrument)));
+            cancelled.extend(self.cancel(&mut sweep, |order| (order.id, order.request.instrument)));
         }
         cancelled
     }
@@ -86,8 +86,8 @@ fn play(capacity: usize, start: u64, steps: &[Step], key: Key) -> Result<(), Str
                 let scope = CancelScope::for_strategy(OrderId::new(strategy, 0, 0));
                 let mut cancelled = held.cancel_all(scope);
                 cancelled.sort_by_key(|order| order.id);
-                let concerned =
-                    expected.extract_if(.., |_, (_, order)| scope.contains(order.id, order.instrument));
+                let concerned = expected
+                    .extract_if(.., |_, (_, order)| scope.contains(order.id, order.request.instrument));
                 let mut concerned: Vec<Order> = concerned.map(|(_, (_, order))| order).collect();
                 concerned.sort_by_key(|order| order.id);
                 if cancelled != concerned {
@@ -162,7 +162,7 @@ fn a_sweep_looks_only_where_an_order_may_be() {
     (0..2).for_each(|sequence| held.push(2_000, order(sequence)));
     let scope = CancelScope::for_strategy(order(0).id);
     let mut sweep = CancelSweep { scope, cursor: 0, budget: 8, now: 0 };
-    let key_of = |order: &Order| (order.id, order.instrument);
+    let key_of = |order: &Order| (order.id, order.request.instrument);
     let cancelled = core::iter::from_fn(|| held.cancel(&mut sweep, key_of)).count();
     assert_eq!((cancelled, sweep.budget, held.is_swept(&sweep)), (2, 5, true));
 }

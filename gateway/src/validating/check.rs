@@ -28,7 +28,7 @@ impl OpenOrder {
 
     /// Returns `true` if a mass cancel of `scope`, requested at `requested`, covers the order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
-        self.sent <= requested && scope.contains(self.order.id, self.order.instrument)
+        self.sent <= requested && scope.contains(self.order.id, self.order.request.instrument)
     }
 
     /// Counts a replace of the order that is being sent.
@@ -53,7 +53,8 @@ impl OpenOrder {
     /// - the fill price is worse than the limit.
     pub fn try_apply(&mut self, report: &Report, last_number: u8) -> bool {
         let order = &self.order;
-        if (report.venue, report.instrument, report.side) != (order.venue, order.instrument, order.side)
+        if (report.venue, report.instrument, report.side)
+            != (order.request.venue, order.request.instrument, order.request.side)
             || report.number != self.next_number
             || (!report.is_last && report.number >= last_number)
             || (report.is_last && report.leaves > 0)
@@ -70,18 +71,19 @@ impl OpenOrder {
         };
         // Cancels and replaces have no fills: their status was checked. A replace can increase the
         // quantity.
-        let is_too_much = order.operation == Operation::New && !is_replaced && all > order.quantity;
-        let is_limited = order.terms.order_type == OrderType::Limit && order.price > 0;
-        let is_worse = match order.side {
-            Side::Buy => report.price > order.price,
-            Side::Sell => report.price < order.price,
+        let is_too_much =
+            order.request.operation == Operation::New && !is_replaced && all > order.request.quantity;
+        let is_limited = order.request.terms.order_type == OrderType::Limit && order.request.price > 0;
+        let is_worse = match order.request.side {
+            Side::Buy => report.price > order.request.price,
+            Side::Sell => report.price < order.request.price,
         };
         if is_too_much || report.filled > 0 && (report.price < 0 || (is_limited && is_worse)) {
             return false;
         }
         if is_replaced {
             self.replaces -= 1;
-            (self.order.price, self.order.quantity) = (report.price, all);
+            (self.order.request.price, self.order.request.quantity) = (report.price, all);
         }
         self.filled = filled;
         self.next_number += 1;
@@ -89,7 +91,7 @@ impl OpenOrder {
     }
 
     const fn can_have_status(&self, report: &Report) -> bool {
-        match (self.order.operation, report.status) {
+        match (self.order.request.operation, report.status) {
             // Only the orchestrator rejects.
             (_, OrderStatus::Rejected) | (Operation::New, OrderStatus::Done) => false,
             (Operation::New, OrderStatus::Filled) => report.is_last,

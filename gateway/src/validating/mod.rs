@@ -244,8 +244,8 @@ impl<V: Venue> Venue for ValidatingSession<V> {
             return None;
         }
         self.state.counts.sent += 1;
-        if order.operation == Operation::Replace {
-            let target = OrderId::new(order.id.strategy(), order.id.epoch(), order.target);
+        if order.request.operation == Operation::Replace {
+            let target = OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target);
             if let Some(target) = self.state.open.get_mut(&target) {
                 target.count_replace();
             }

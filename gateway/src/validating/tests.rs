@@ -1,7 +1,7 @@
 //! Sessions with venues that misbehave or stay silent.
 
 use super::*;
-use protocol::wire::Side;
+use protocol::wire::{OrderRequest, Side};
 
 #[derive(Default)]
 struct ReportList(Vec<Report>);
@@ -107,7 +107,8 @@ impl Bench {
 }
 
 fn order(sequence: u64) -> Order {
-    Order { quantity: 10, price: 100, ..Order::new(OrderId::new(0, 0, sequence), 1) }
+    OrderRequest { quantity: 10, price: 100, ..OrderRequest::to_venue(1) }
+        .with_id(OrderId::new(0, 0, sequence))
 }
 
 fn fill(sequence: u64) -> Report {
@@ -233,7 +234,9 @@ fn only_requested_replace_is_valid() {
     {
         let mut bench = Bench::with_order();
         if is_requested {
-            let replace = Order { operation: Operation::Replace, price: 105, quantity: 20, ..order(1) };
+            let replace =
+                OrderRequest { operation: Operation::Replace, price: 105, quantity: 20, ..order(1).request }
+                    .with_id(order(1).id);
             bench.accept(&replace, 5);
         }
         bench.advance(10, &[accepted, replaced, filled].map(|report| (None, report)));

@@ -4,7 +4,7 @@ use anyhow::Result;
 use protocol::agent::Agent;
 use protocol::plan::Plan;
 use protocol::segments::submit_link;
-use protocol::wire::{MAX_EPOCH, Order, OrderId};
+use protocol::wire::{MAX_EPOCH, Order, OrderId, OrderRequest};
 use roles::{BoxedEnds, BoxedProducer};
 use shm::attached::Attached;
 use shm::ring::step::whole;
@@ -92,7 +92,9 @@ impl Hostile {
             Attack::WrongEpoch => forged(OrderId::new(strategy, (epoch + 1).min(MAX_EPOCH), sequence)),
             Attack::Repeat => *message,
             Attack::Gap => forged(OrderId::new(strategy, epoch, sequence + 1)),
-            Attack::UnknownVenue => Order { venue: u16::MAX, ..order }.to_message(),
+            Attack::UnknownVenue => {
+                OrderRequest { venue: u16::MAX, ..order.request }.with_id(order.id).to_message()
+            }
         };
         self.inner.try_push(&tampered)?;
         let mut sent = 1;

@@ -32,13 +32,13 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
             self.risk.book(strategy, &change, 0, &self.positions);
-            self.gateways[usize::from(order.venue)].counts.orders += 1;
+            self.gateways[usize::from(order.request.venue)].counts.orders += 1;
         }
     }
 
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let index = usize::from(order.id.strategy()) * self.gateways.len() + usize::from(order.venue);
+        let index = usize::from(order.id.strategy()) * self.gateways.len() + usize::from(order.request.venue);
         self.venue_budgets.get_mut(index)
     }
 

@@ -15,7 +15,7 @@ use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
 use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
-use protocol::wire::{ENGINE_REPORT, Order, OrderStatus, Report, Side};
+use protocol::wire::{ENGINE_REPORT, OrderRequest, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +113,9 @@ impl Core {
         self.count_rejected(id, Reject::VenueUnknown, out);
         if is_current {
             let side = if let Kind::Order(side) = order.kind { side } else { Side::Buy };
-            let request = Order { instrument: order.instrument, side, ..Order::new(id, order.venue) };
+            let request =
+                OrderRequest { instrument: order.instrument, side, ..OrderRequest::to_venue(order.venue) }
+                    .with_id(id);
             let report = Report::rejected(&request, Reject::VenueUnknown);
             let report = Report { status: OrderStatus::Expired, number: ENGINE_REPORT, ..report };
             self.send_back(&report, &report.to_message(), out);

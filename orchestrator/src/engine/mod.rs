@@ -169,7 +169,7 @@ impl Core {
             Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
-                let is_venue = usize::from(order.venue) < self.gateways.len();
+                let is_venue = usize::from(order.request.venue) < self.gateways.len();
                 is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
@@ -189,7 +189,7 @@ impl Core {
         let Ok(order) = Order::from_message(*message) else { return false };
         let strategy = usize::from(order.id.strategy());
         self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(order.venue.into());
+            let is_down = || self.is_down(order.request.venue.into());
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
     }

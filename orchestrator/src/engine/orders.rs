@@ -50,7 +50,7 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = usize::from(order.venue);
+        let gateway = usize::from(order.request.venue);
         if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
@@ -66,7 +66,7 @@ impl Core {
     fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
         // The detail distinguishes new orders, which a kill switch stops, from requests that may
         // pass one.
-        out.stamp(Point::OrchDispatch, order.id, u8::from(order.operation != Operation::New));
+        out.stamp(Point::OrchDispatch, order.id, u8::from(order.request.operation != Operation::New));
         self.counts.dispatched += 1;
         out.to_gateway(gateway, message);
         let digest = digest(message);
@@ -78,7 +78,7 @@ impl Core {
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = usize::from(order.venue);
+        let gateway = usize::from(order.request.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         let counts = &mut self.gateways[gateway].counts;

@@ -11,7 +11,7 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
-use protocol::wire::{Instruction, Operation, Report, Side};
+use protocol::wire::{Instruction, Operation, OrderRequest, Report, Side};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -102,7 +102,12 @@ const fn limit(control: RiskControl, value: u64) -> LimitSetting {
 
 pub(crate) fn order(strategy: u16, sequence: u64, venue: u16) -> Order {
     let id = OrderId::new(strategy, 0, sequence);
-    Order { side: Side::Sell, price: 1, quantity: 7, ..Order::new(id, venue) }
+    OrderRequest { side: Side::Sell, price: 1, quantity: 7, ..OrderRequest::to_venue(venue) }.with_id(id)
+}
+
+/// Returns an order with another price.
+pub(crate) fn priced(price: i64, order: Order) -> Order {
+    OrderRequest { price, ..order.request }.with_id(order.id)
 }
 
 impl Bench {
@@ -201,7 +206,9 @@ fn order_counts_before_next_check_and_its_report() {
 #[test]
 fn recalled_order_and_its_replace_leave_nothing_open() {
     let mut bench = bench(8);
-    let replace = Order { operation: Operation::Replace, target: 0, quantity: 100, ..order(0, 1, 0) };
+    let replace =
+        OrderRequest { operation: Operation::Replace, target: 0, quantity: 100, ..order(0, 1, 0).request }
+            .with_id(order(0, 1, 0).id);
     bench.send(&order(0, 0, 0));
     bench.send(&replace);
     bench.command(0, Command::Kill(Scope::Strategy(0)));

@@ -138,15 +138,15 @@ impl Positions {
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = usize::from(order.id.strategy());
-        let (kind, leaves, change) = match order.operation {
+        let (kind, leaves, change) = match order.request.operation {
             Operation::New => {
-                let quantity = order.quantity.cast_signed();
-                let change = self.reserve(strategy, order.instrument, order.side, quantity);
-                (Kind::Order(order.side), order.quantity, change)
+                let quantity = order.request.quantity.cast_signed();
+                let change = self.reserve(strategy, order.request.instrument, order.request.side, quantity);
+                (Kind::Order(order.request.side), order.request.quantity, change)
             }
             Operation::Replace => {
                 let change = self.change(strategy, target(order), |open| {
-                    open.wanted = open.wanted.max(order.quantity);
+                    open.wanted = open.wanted.max(order.request.quantity);
                     open.replaces += 1;
                 });
                 change.map_or((Kind::Other, 0, Change::default()), |change| {
@@ -157,7 +157,13 @@ impl Positions {
         };
         let of = &mut self.strategies[strategy];
         of.count += 1;
-        of.orders.insert(OpenOrder::new(order.id, kind, leaves, order.instrument, order.venue));
+        of.orders.insert(OpenOrder::new(
+            order.id,
+            kind,
+            leaves,
+            order.request.instrument,
+            order.request.venue,
+        ));
         change
     }
 
@@ -286,7 +292,7 @@ impl Positions {
 /// Returns the id of the order that a replace or a cancel targets.
 #[inline]
 pub(crate) const fn target(order: &Order) -> OrderId {
-    OrderId::new(order.id.strategy(), order.id.epoch(), order.target)
+    OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use protocol::wire::OrderRequest;
 use std::collections::BTreeMap;
 
 /// The venue's state of an order: everything, in one map.
@@ -36,28 +37,29 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
         let side = if pick % 2 == 0 { Side::Buy } else { Side::Sell };
         let instrument = u16::from(pick % 3 == 0);
         let open = venue.keys().nth(usize::from(*pick) % venue.len().max(1)).copied();
-        let base = Order { side, instrument, price: *price, quantity: *quantity, ..Order::new(id, 0) };
+        let (price, quantity) = (*price, *quantity);
+        let base = OrderRequest { side, instrument, price, quantity, ..OrderRequest::to_venue(0) };
         let report = |sequence: u64, status, order: &AtVenue, filled, is_last| {
             let AtVenue { instrument, side, .. } = *order;
-            let sent = Order { id: OrderId::new(0, 0, sequence), instrument, side, ..base };
+            let sent = OrderRequest { instrument, side, ..base }.with_id(OrderId::new(0, 0, sequence));
             let leaves = if is_last { 0 } else { order.leaves };
             Report { status, filled, leaves, is_last, ..Report::full_fill(&sent) }
         };
         match (what % 5, open) {
             (0, _) | (_, None) => {
-                positions.send(&base);
-                venue.insert(sequence, AtVenue { side, instrument, leaves: *quantity });
+                positions.send(&base.with_id(id));
+                venue.insert(sequence, AtVenue { side, instrument, leaves: quantity });
             }
             // A fill, of a part or of all.
             (1, Some(target)) => {
                 let order = venue.get_mut(&target).unwrap();
-                let filled = (*quantity).min(order.leaves);
+                let filled = quantity.min(order.leaves);
                 order.leaves -= filled;
                 let is_last = order.leaves == 0;
                 let status = if is_last { OrderStatus::Filled } else { OrderStatus::PartiallyFilled };
                 settle(&mut positions, &report(target, status, order, filled, is_last));
                 let sign = if order.side == Side::Buy { 1 } else { -1 };
-                fills.push((order.instrument, sign * i128::from(filled), i128::from(*price)));
+                fills.push((order.instrument, sign * i128::from(filled), i128::from(price)));
                 if is_last {
                     venue.remove(&target);
                 }
@@ -72,7 +74,10 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
             (3, Some(target)) => {
                 let order = *venue.get(&target).unwrap();
                 let replace = Operation::Replace;
-                positions.send(&Order { operation: replace, target, instrument: order.instrument, ..base });
+                positions.send(
+                    &OrderRequest { operation: replace, target, instrument: order.instrument, ..base }
+                        .with_id(id),
+                );
                 let account = positions.account(0, order.instrument);
                 let open = if order.side == Side::Buy { account.open_buy } else { account.open_sell };
                 let worst =
@@ -82,7 +87,7 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
                 }
                 if price % 3 != 0 {
                     let order = venue.get_mut(&target).unwrap();
-                    order.leaves = *quantity;
+                    order.leaves = quantity;
                     settle(&mut positions, &report(target, OrderStatus::Replaced, order, 0, false));
                 }
                 settle(&mut positions, &report(sequence, OrderStatus::Done, &order, 0, true));
@@ -143,7 +148,7 @@ fn forgotten_partial_fill_or_remainder_is_detected() {
 #[test]
 fn dead_strategys_order_is_open_until_venue_reports() {
     let mut positions = Positions::new(1, 1, 4);
-    let order = Order { quantity: 10, ..Order::new(OrderId::new(0, 0, 0), 0) };
+    let order = OrderRequest { quantity: 10, ..OrderRequest::to_venue(0) }.with_id(OrderId::new(0, 0, 0));
     positions.send(&order);
     positions.reopen(0);
     assert_eq!((positions.open(0), positions.account(0, 0).long()), (0, 10));

@@ -13,7 +13,7 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
 use protocol::supervision::{Incarnation, ProtocolViolation};
-use protocol::wire::{Operation, Order, OrderId, Report, Side};
+use protocol::wire::{Operation, Order, OrderId, OrderRequest, Report, Side};
 
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
@@ -67,14 +67,20 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
         let next = session.next_sequence();
         let order = |sequence, venue| {
             let order = Order::new(OrderId::new(strategy, session.epoch, sequence), venue);
-            Order { side, price, quantity, instrument: (quantity % 2) as u16, ..order }
+            OrderRequest { side, price, quantity, instrument: (quantity % 2) as u16, ..order.request }
+                .with_id(order.id)
         };
         let input = match what {
             0..=6 => {
                 let operation =
                     [Operation::Cancel, Operation::Replace, Operation::New][usize::from(what.min(2))];
                 let target = next.saturating_sub(quantity % 4);
-                let order = Order { operation, target, ..order(next, if kind == 9 { 7 } else { venue }) };
+                let order = OrderRequest {
+                    operation,
+                    target,
+                    ..order(next, if kind == 9 { 7 } else { venue }).request
+                }
+                .with_id(order(next, if kind == 9 { 7 } else { venue }).id);
                 sent.push(order);
                 Input::Order { from: Some(strategy), message: order.to_message() }
             }

@@ -17,8 +17,12 @@ struct OrderKey {
 impl OrderKey {
     #[inline(always)]
     fn new(order: &Order) -> Self {
-        let side = u64::from(order.side == Side::Sell);
-        Self { price: order.price, quantity: order.quantity << 1 | side, instrument: order.instrument }
+        let side = u64::from(order.request.side == Side::Sell);
+        Self {
+            price: order.request.price,
+            quantity: order.request.quantity << 1 | side,
+            instrument: order.request.instrument,
+        }
     }
 
     #[inline(always)]
@@ -75,10 +79,11 @@ impl RecentOrders {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use protocol::wire::OrderId;
+    use protocol::wire::{OrderId, OrderRequest};
 
     fn order(price: i64, quantity: u64, instrument: u16, side: Side) -> Order {
-        Order { price, quantity, instrument, side, ..Order::new(OrderId::new(0, 0, 0), 0) }
+        OrderRequest { price, quantity, instrument, side, ..OrderRequest::to_venue(0) }
+            .with_id(OrderId::new(0, 0, 0))
     }
 
     proptest! {

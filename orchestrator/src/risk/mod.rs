@@ -143,16 +143,16 @@ impl Risk {
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = usize::from(order.id.strategy());
         let row = &mut self.strategies[strategy];
-        if usize::from(order.venue) >= self.plan.venues {
+        if usize::from(order.request.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);
         }
-        let Some(traded) = self.traded.get(usize::from(order.instrument)) else {
+        let Some(traded) = self.traded.get(usize::from(order.request.instrument)) else {
             return Err(Reject::UnknownInstrument);
         };
         if positions.open(strategy) >= row.max_open || !positions.has_room(strategy) {
             return Err(Reject::TooManyOpen);
         }
-        if !matches!(order.operation, Operation::New | Operation::Replace) {
+        if !matches!(order.request.operation, Operation::New | Operation::Replace) {
             // Never rejected for a missing token.
             _ = take_token(row, now);
             return Ok(());
@@ -160,7 +160,7 @@ impl Risk {
         if !self.switches.is_empty() && is_any_on(&self.switches, order) {
             return Err(Reject::Killed);
         }
-        let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.instrument)];
+        let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.request.instrument)];
         if limits.is_restricted {
             return Err(Reject::Restricted);
         }
@@ -168,24 +168,24 @@ impl Risk {
         if price != 0 {
             traded.check_price(price)?;
         }
-        traded.check_lot(order.quantity)?;
-        if order.quantity > limits.max_quantity {
+        traded.check_lot(order.request.quantity)?;
+        if order.request.quantity > limits.max_quantity {
             return Err(Reject::TooLarge);
         }
         let at = if price == 0 { traded.reference } else { price };
-        if u128::from(at.cast_unsigned()) * u128::from(order.quantity) > limits.max_value {
+        if u128::from(at.cast_unsigned()) * u128::from(order.request.quantity) > limits.max_value {
             return Err(Reject::OrderValue);
         }
         if at == 0 && limits.max_value != u128::MAX {
             return Err(Reject::NoReference);
         }
-        let account = positions.account(strategy, order.instrument);
+        let account = positions.account(strategy, order.request.instrument);
         if account.fills >= limits.max_fills {
             return Err(Reject::ExecutionThrottle);
         }
-        let is_new = order.operation == Operation::New;
+        let is_new = order.request.operation == Operation::New;
         let (side, more) = match is_new {
-            true => (order.side, order.quantity.cast_signed()),
+            true => (order.request.side, order.request.quantity.cast_signed()),
             false => opened_by_replace(order, positions)?,
         };
         let is_buy = side == Side::Buy;
@@ -198,7 +198,7 @@ impl Risk {
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
         if self.exposures.is_on() && more > 0 {
-            self.exposures.check(order.instrument, is_buy, more, traded.reference)?;
+            self.exposures.check(order.request.instrument, is_buy, more, traded.reference)?;
         }
         if row.duplicate_window != 0 && is_new && row.recent.contains(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
@@ -242,10 +242,10 @@ impl Risk {
 /// Returns the price to check: the limit, or a stop order's trigger; 0 for a market order.
 #[inline(always)]
 fn checked_price(order: &Order) -> i64 {
-    match order.terms.order_type {
-        OrderType::Limit | OrderType::StopLimit => order.price,
+    match order.request.terms.order_type {
+        OrderType::Limit | OrderType::StopLimit => order.request.price,
         OrderType::Market => 0,
-        OrderType::Stop => match order.terms.condition {
+        OrderType::Stop => match order.request.terms.condition {
             OrderCondition::StopPrice(price) => price,
             _ => 0,
         },
@@ -265,12 +265,12 @@ const fn take_token(row: &mut StrategyRow, now: u64) -> Result<(), Reject> {
 /// is gone, which the venue refuses.
 #[cold]
 fn opened_by_replace(order: &Order, positions: &Positions) -> Result<(Side, i64), Reject> {
-    let Some(open) = positions.order(target(order)) else { return Ok((order.side, 0)) };
-    let Kind::Order(side) = open.kind else { return Ok((order.side, 0)) };
-    if open.instrument != order.instrument {
+    let Some(open) = positions.order(target(order)) else { return Ok((order.request.side, 0)) };
+    let Kind::Order(side) = open.kind else { return Ok((order.request.side, 0)) };
+    if open.instrument != order.request.instrument {
         return Err(Reject::WrongInstrument);
     }
-    Ok((side, order.quantity.saturating_sub(open.reserved()).min(MAX_VALUE).cast_signed()))
+    Ok((side, order.request.quantity.saturating_sub(open.reserved()).min(MAX_VALUE).cast_signed()))
 }
 
 #[cfg(test)]

@@ -35,7 +35,8 @@ impl Risk {
     /// Returns `true` if a kill switch stops an order that other controls accept; never a cancel.
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
-        matches!(order.operation, Operation::New | Operation::Replace) && is_any_on(&self.switches, order)
+        matches!(order.request.operation, Operation::New | Operation::Replace)
+            && is_any_on(&self.switches, order)
     }
 
     pub(crate) fn is_killed(&self, strategy: usize) -> bool {
@@ -47,5 +48,5 @@ impl Risk {
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy, order.venue, order.instrument))
+    switches.iter().any(|scope| scope.contains(strategy, order.request.venue, order.request.instrument))
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::limits::{OFF, RiskControl};
-use protocol::wire::{OrderId, OrderTerms, Report};
+use protocol::wire::{OrderId, OrderRequest, OrderTerms, Report};
 
 /// One strategy or more, two instruments: any price and quantity, reference price 1,000 in both.
 struct RiskBench {
@@ -34,7 +34,7 @@ impl RiskBench {
     fn order(&mut self, strategy: u16, side: Side, quantity: u64, price: i64) -> Order {
         self.sequence += 1;
         let id = OrderId::new(strategy, 0, self.sequence);
-        Order { side, quantity, price, ..Order::new(id, 0) }
+        OrderRequest { side, quantity, price, ..OrderRequest::to_venue(0) }.with_id(id)
     }
 
     fn check(&mut self, order: &Order) -> Result<(), Reject> {
@@ -116,12 +116,27 @@ fn a_position_counts_what_is_open_at_its_worst() {
     desk.fill(&first, 60, 10);
     let after = desk.order(0, Side::Sell, 60, 10);
     assert_eq!(desk.send(&after), Ok(()), "60 are held now");
-    assert_eq!(desk.check(&Order { quantity: 1, ..after }), Err(Reject::Position));
+    assert_eq!(
+        desk.check(&OrderRequest { quantity: 1, ..after.request }.with_id(after.id)),
+        Err(Reject::Position)
+    );
     // Another instrument has a limit of its own.
-    assert_eq!(desk.check(&Order { instrument: 1, quantity: 100, ..after }), Ok(()));
-    assert_eq!(desk.check(&Order { instrument: 1, quantity: 101, ..after }), Err(Reject::Position));
-    assert_eq!(desk.check(&Order { instrument: 2, ..after }), Err(Reject::UnknownInstrument));
-    assert_eq!(desk.check(&Order { venue: 2, ..after }), Err(Reject::UnknownVenue));
+    assert_eq!(
+        desk.check(&OrderRequest { instrument: 1, quantity: 100, ..after.request }.with_id(after.id)),
+        Ok(())
+    );
+    assert_eq!(
+        desk.check(&OrderRequest { instrument: 1, quantity: 101, ..after.request }.with_id(after.id)),
+        Err(Reject::Position)
+    );
+    assert_eq!(
+        desk.check(&OrderRequest { instrument: 2, ..after.request }.with_id(after.id)),
+        Err(Reject::UnknownInstrument)
+    );
+    assert_eq!(
+        desk.check(&OrderRequest { venue: 2, ..after.request }.with_id(after.id)),
+        Err(Reject::UnknownVenue)
+    );
 }
 
 #[test]
@@ -130,19 +145,28 @@ fn replace_opens_only_its_additional_quantity() {
     let order = desk.order(0, Side::Sell, 60, 10);
     desk.send(&order).unwrap();
     // The side of a replace means nothing: it is its order's.
-    let replace = |quantity, sequence| Order {
-        operation: Operation::Replace,
-        id: OrderId::new(0, 0, sequence),
-        target: order.id.sequence(),
-        quantity,
-        side: Side::Buy,
-        ..order
+    let replace = |quantity, sequence| {
+        OrderRequest {
+            operation: Operation::Replace,
+            target: order.id.sequence(),
+            quantity,
+            side: Side::Buy,
+            ..order.request
+        }
+        .with_id(OrderId::new(0, 0, sequence))
     };
     assert_eq!(desk.check(&replace(101, 50)), Err(Reject::Position));
     assert_eq!(desk.send(&replace(100, 51)), Ok(()));
     assert_eq!(desk.check(&replace(100, 52)), Ok(()), "it is reserved already");
-    assert_eq!(desk.check(&Order { instrument: 1, ..replace(1, 53) }), Err(Reject::WrongInstrument));
-    assert_eq!(desk.check(&Order { target: 99, ..replace(1_000, 54) }), Ok(()), "its venue refuses it");
+    assert_eq!(
+        desk.check(&OrderRequest { instrument: 1, ..replace(1, 53).request }.with_id(replace(1, 53).id)),
+        Err(Reject::WrongInstrument)
+    );
+    assert_eq!(
+        desk.check(&OrderRequest { target: 99, ..replace(1_000, 54).request }.with_id(replace(1_000, 54).id)),
+        Ok(()),
+        "its venue refuses it"
+    );
 }
 
 #[test]
@@ -156,7 +180,7 @@ fn executions_stop_an_account_until_it_is_revived() {
         }
         let order = desk.order(0, Side::Buy, 1, 10);
         assert_eq!(desk.check(&order), Err(Reject::ExecutionThrottle));
-        assert_eq!(desk.check(&Order { instrument: 1, ..order }), Ok(()));
+        assert_eq!(desk.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)), Ok(()));
         desk.risk.set_switch(scope, false, &desk.positions).unwrap();
         assert_eq!(desk.check(&order), Ok(()), "{scope}");
     }
@@ -179,7 +203,7 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     let mut fast = bench(3, &rate);
     let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
-    let cancel = Order { operation: Operation::Cancel, ..order };
+    let cancel = OrderRequest { operation: Operation::Cancel, ..order.request }.with_id(order.id);
     assert_eq!(fast.check(&cancel), Ok(()), "a cancel always passes");
     assert_eq!(fast.check(&other), Ok(()));
     fast.now = 1_000_000;
@@ -196,7 +220,10 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
 fn restricted_instruments_and_stop_prices() {
     let mut desk = bench(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
     let order = desk.order(0, Side::Buy, 1, 10);
-    assert_eq!(desk.check(&Order { instrument: 1, ..order }), Err(Reject::Restricted));
+    assert_eq!(
+        desk.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)),
+        Err(Reject::Restricted)
+    );
     assert_eq!(desk.check(&order), Ok(()));
     desk.set(Scope::Strategy(0), RiskControl::Restricted, 1);
     assert_eq!(desk.check(&order), Err(Reject::Restricted));
@@ -205,9 +232,16 @@ fn restricted_instruments_and_stop_prices() {
     assert_eq!(desk.check(&order), Ok(()));
     desk.set(Scope::All, RiskControl::PriceCollar, 100);
     let terms = |order_type, condition| OrderTerms { order_type, condition, ..OrderTerms::default() };
-    let stop = Order { terms: terms(OrderType::Stop, OrderCondition::StopPrice(1_011)), price: 0, ..order };
+    let stop = OrderRequest {
+        terms: terms(OrderType::Stop, OrderCondition::StopPrice(1_011)),
+        price: 0,
+        ..order.request
+    }
+    .with_id(order.id);
     assert_eq!(desk.check(&stop), Err(Reject::PriceCollar), "1,000 and 100 basis points are 1,010");
-    let market = Order { terms: terms(OrderType::Market, OrderCondition::None), price: 5_000, ..order };
+    let market =
+        OrderRequest { terms: terms(OrderType::Market, OrderCondition::None), price: 5_000, ..order.request }
+            .with_id(order.id);
     assert_eq!(desk.check(&market), Ok(()), "a market order has no price");
 }
 
@@ -217,12 +251,9 @@ fn exposure_has_an_exact_boundary() {
     let limits =
         [(Scope::All, RiskControl::GrossExposure, 10_000), (Scope::All, RiskControl::NetExposure, 6_000)];
     let mut desk = bench(3, &limits);
-    let order = |strategy, sequence, instrument, side, units| Order {
-        instrument,
-        side,
-        quantity: units * LOT,
-        price: 10,
-        ..Order::new(OrderId::new(strategy, 0, sequence), 0)
+    let order = |strategy, sequence, instrument, side, units| {
+        OrderRequest { instrument, side, quantity: units * LOT, price: 10, ..OrderRequest::to_venue(0) }
+            .with_id(OrderId::new(strategy, 0, sequence))
     };
     assert_eq!(desk.send(&order(0, 0, 0, Side::Buy, 4)), Ok(()));
     assert_eq!(desk.send(&order(2, 0, 1, Side::Buy, 3)), Err(Reject::NetExposure));
@@ -289,12 +320,14 @@ fn trade(
         match *step {
             Step::Send { strategy, instrument, is_buy, quantity } => {
                 let side = if is_buy { Side::Buy } else { Side::Sell };
-                let order = Order { instrument, ..desk.order(strategy, side, quantity * unit, 1_000) };
+                let order =
+                    OrderRequest { instrument, ..desk.order(strategy, side, quantity * unit, 1_000).request }
+                        .with_id(desk.order(strategy, side, quantity * unit, 1_000).id);
                 open.extend(send(desk, &order)?.then_some(order));
             }
             Step::Fill { pick, part, price } if !open.is_empty() => {
                 let order = open.swap_remove(pick % open.len());
-                desk.fill(&order, (part * unit).min(order.quantity), price);
+                desk.fill(&order, (part * unit).min(order.request.quantity), price);
             }
             Step::Fill { .. } => {}
         }
@@ -325,9 +358,9 @@ proptest! {
         let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::All, RiskControl::NetExposure, 1)];
         let mut desk = bench(3, &limits);
         trade(&mut desk, &steps, 100, |desk, order| {
-            let (more, instrument) = (order.quantity.cast_signed(), order.instrument);
+            let (more, instrument) = (order.request.quantity.cast_signed(), order.request.instrument);
             let reference = desk.risk.traded[usize::from(instrument)].reference;
-            let (exposures, is_buy) = (&mut desk.risk.exposures, order.side == Side::Buy);
+            let (exposures, is_buy) = (&mut desk.risk.exposures, order.request.side == Side::Buy);
             let exact = exposures.check_exactly(instrument, is_buy, more, reference);
             prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
             prop_assert_eq!(desk.send(order), exact);

@@ -2,7 +2,7 @@
 
 use super::*;
 use protocol::supervision::GatewayRepair;
-use protocol::wire::{ENGINE_REPORT, Operation, OrderStatus};
+use protocol::wire::{ENGINE_REPORT, Operation, OrderRequest, OrderStatus};
 
 /// A supervised bench whose gateways may die, with a completion ring for each of the two gateways.
 fn mortal(capacity: usize) -> (Bench, spsc::Producer, ControlWriter, Repairs) {
@@ -30,8 +30,10 @@ const DOWN: u8 = Reject::VenueDown.code();
 #[test]
 fn open_orders_of_a_dead_gateway_are_reported() {
     let (mut bench, _other, launching, repairs) = mortal(8);
-    let cancel = Order { operation: Operation::Cancel, quantity: 0, ..order(0, 2, 0) };
-    let nowhere = Order { operation: Operation::Replace, target: 77, ..order(0, 3, 0) };
+    let cancel = OrderRequest { operation: Operation::Cancel, quantity: 0, ..order(0, 2, 0).request }
+        .with_id(order(0, 2, 0).id);
+    let nowhere = OrderRequest { operation: Operation::Replace, target: 77, ..order(0, 3, 0).request }
+        .with_id(order(0, 3, 0).id);
     [order(0, 0, 0), order(0, 1, 1), cancel, nowhere, order(1, 0, 0)]
         .iter()
         .for_each(|sent| bench.send(sent));

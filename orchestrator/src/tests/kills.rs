@@ -63,12 +63,12 @@ fn cycles_until_cancel<J: InputLog>(
         }
         Trigger::Order => {
             set_limit(&mut bench, RiskControl::MaxRejections, 1);
-            (1..3).for_each(|n| bench.send(&Order { price: -1, ..order(1, n, 0) }));
+            (1..3).for_each(|n| bench.send(&priced(-1, order(1, n, 0))));
         }
         Trigger::Report => {
             set_limit(&mut bench, RiskControl::MaxLoss, 0);
-            bench.fill(&Order { price: 10, ..order(1, 0, 0) });
-            bench.fill(&Order { price: 100_000_000, ..order(0, 0, 0) });
+            bench.fill(&priced(10, order(1, 0, 0)));
+            bench.fill(&priced(100_000_000, order(0, 0, 0)));
         }
         Trigger::Death => {
             set_limit(&mut bench, RiskControl::KillOnDeath, 1);

@@ -247,7 +247,7 @@ impl PeerHandles {
             return;
         }
         let mut order = Order::new(OrderId::new(trader.index, trader.epoch, trader.next), venue);
-        (order.price, order.quantity) = (100, 1 + trader.next % 3);
+        (order.request.price, order.request.quantity) = (100, 1 + trader.next % 3);
         ring.try_push(&order.to_message()).unwrap();
         trader.next += 1;
     }

@@ -37,7 +37,7 @@ mod terms;
 pub(crate) use id::ID_WIDTH;
 pub use id::{MAX_EPOCH, MAX_SEQUENCE, OrderId};
 pub use instruction::{CancelScope, Instruction};
-pub use order::{Operation, Order, Side};
+pub use order::{Operation, Order, OrderRequest, Side};
 pub use report::{ENGINE_REPORT, MAX_REPORTS, OrderStatus, PLACEHOLDER, Report};
 pub use shm::ring::{MESSAGE_WORDS, Message};
 pub use terms::{OrderCondition, OrderTerms, OrderType, SelfTrade, TimeInForce};

@@ -41,11 +41,9 @@ impl Side {
     }
 }
 
-/// An order on its way from a strategy to a venue.
+/// The fields of an order that a strategy chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
-    /// The order's id, whose strategy the engine checks against the ring it came through.
-    pub id: OrderId,
+pub struct OrderRequest {
     /// The index of the venue, below the plan's number of venues (checked by the orchestrator).
     pub venue: u16,
     /// The index of the instrument, below the plan's number (checked by the orchestrator).
@@ -66,6 +64,15 @@ pub struct Order {
     pub terms: OrderTerms,
     /// The version of the market data that triggered the order; 0 if none did.
     pub trigger: u64,
+}
+
+/// An order on its way from a strategy to a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The order's id, whose strategy the engine checks against the ring it came through.
+    pub id: OrderId,
+    /// The fields that the strategy chose.
+    pub request: OrderRequest,
 }
 
 /// The memory layout of an order. Words that an operation does not use are zero.
@@ -94,11 +101,10 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 
 const POST_ONLY: u8 = 1 << 3;
 
-impl Order {
-    /// Creates a buy order of nothing in instrument 0, a base for struct update syntax.
-    pub const fn new(id: OrderId, venue: u16) -> Self {
+impl OrderRequest {
+    /// Creates a buy order of nothing in instrument 0 of a venue, a base for struct update syntax.
+    pub const fn to_venue(venue: u16) -> Self {
         Self {
-            id,
             venue,
             instrument: 0,
             operation: Operation::New,
@@ -118,30 +124,44 @@ impl Order {
         }
     }
 
+    /// Returns the order of this request with an id.
+    #[inline(always)]
+    pub const fn with_id(self, id: OrderId) -> Order {
+        Order { id, request: self }
+    }
+}
+
+impl Order {
+    /// Creates a buy order of nothing in instrument 0.
+    pub const fn new(id: OrderId, venue: u16) -> Self {
+        OrderRequest::to_venue(venue).with_id(id)
+    }
+
     /// Encodes the order, without a new order's target and without other operations' terms.
     #[inline]
     pub fn to_message(&self) -> Message {
-        let OrderTerms { order_type, time_in_force, post_only, self_trade, condition } = self.terms;
+        let Self { id, request } = self;
+        let OrderTerms { order_type, time_in_force, post_only, self_trade, condition } = request.terms;
         let words = OrderWords {
-            id: self.id.word(),
-            delay_ns: self.delay_ns,
-            price: self.price,
-            quantity: self.quantity,
-            target: self.target,
-            trigger: self.trigger,
-            venue: self.venue,
-            instrument: self.instrument,
-            code: match self.operation {
+            id: id.word(),
+            delay_ns: request.delay_ns,
+            price: request.price,
+            quantity: request.quantity,
+            target: request.target,
+            trigger: request.trigger,
+            venue: request.venue,
+            instrument: request.instrument,
+            code: match request.operation {
                 Operation::New => 1,
                 Operation::Cancel => 2,
                 Operation::Replace => 4,
                 Operation::MassCancel => 5,
             },
-            side: self.side.code(),
+            side: request.side.code(),
             kind: 0,
             rules: 0,
         };
-        transmute!(match self.operation {
+        transmute!(match request.operation {
             Operation::New => OrderWords {
                 target: condition.word(),
                 kind: order_type.code() | time_in_force.code() << 4,
@@ -168,8 +188,7 @@ impl Order {
             _ if words.kind | words.rules != 0 => return Err(WireError::BadTerms),
             _ => (words.target, OrderTerms::default()),
         };
-        Ok(Self {
-            id: OrderId::from_word(words.id),
+        let request = OrderRequest {
             venue: words.venue,
             instrument: words.instrument,
             operation,
@@ -180,7 +199,8 @@ impl Order {
             target,
             terms,
             trigger: words.trigger,
-        })
+        };
+        Ok(request.with_id(OrderId::from_word(words.id)))
     }
 }
 

@@ -101,15 +101,15 @@ impl Report {
     pub const fn full_fill(order: &Order) -> Self {
         Self {
             id: order.id,
-            venue: order.venue,
-            instrument: order.instrument,
+            venue: order.request.venue,
+            instrument: order.request.instrument,
             status: OrderStatus::Filled,
             reason: 0,
-            side: order.side,
-            price: order.price,
-            filled: order.quantity,
+            side: order.request.side,
+            price: order.request.price,
+            filled: order.request.quantity,
             leaves: 0,
-            cumulative: order.quantity,
+            cumulative: order.request.quantity,
             number: 0,
             is_last: true,
         }

@@ -31,12 +31,13 @@ proptest! {
     ) {
         let operation = OPERATIONS[operation];
         let is_new = operation == Operation::New;
-        let order = Order {
-            id: OrderId::new(strategy, epoch, sequence), venue, instrument, delay_ns, price, quantity, operation, trigger,
+        let request = OrderRequest {
+            venue, instrument, delay_ns, price, quantity, operation, trigger,
             target: if is_new { 0 } else { target },
             terms: if is_new { terms } else { OrderTerms::default() },
             side: if sell { Side::Sell } else { Side::Buy },
         };
+        let order = request.with_id(OrderId::new(strategy, epoch, sequence));
         prop_assert_eq!(Order::from_message(order.to_message()), Ok(order));
         prop_assert_eq!(order.id.to_string().parse::<OrderId>(), Ok(order.id));
         prop_assert_eq!(Instruction::from_message(order.to_message()), Ok(Instruction::Order(order)));

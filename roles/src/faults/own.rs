@@ -21,7 +21,7 @@ use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use protocol::topology::{self, RunSegment};
-use protocol::wire::{Message, Order, OrderId};
+use protocol::wire::{Message, Order, OrderId, OrderRequest};
 use shm::attached::{Access, Attached};
 use shm::memory::SHM_DIR;
 use shm::ring::{Full, Producer, Step};
@@ -185,7 +185,13 @@ impl FaultyState {
         for pushed in 0..FLOOD_BATCH {
             let id = OrderId::new(self.faults.strategy, 0, self.next_sequence);
             let venue = (self.next_sequence % u64::from(self.faults.venues)) as u16;
-            let order = Order { delay_ns: FLOOD_DELAY_NS, price: 1, quantity: 1, ..Order::new(id, venue) };
+            let order = OrderRequest {
+                delay_ns: FLOOD_DELAY_NS,
+                price: 1,
+                quantity: 1,
+                ..OrderRequest::to_venue(venue)
+            }
+            .with_id(id);
             if self.producer.try_push(&order.to_message()).is_err() {
                 return pushed;
             }

@@ -4,7 +4,7 @@ use gateway::{CancelSweep, DelayVenue, Reports, ReportsFull, Venue, VenueContext
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
-use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, Order, OrderId, OrderRequest, OrderStatus, Report};
 use roles::faults::venue::{FaultyVenue, SLOW_BY_NS};
 use system::clock::Timebase;
 
@@ -39,7 +39,7 @@ fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
 }
 
 fn order(sequence: u64, delay_ns: u64) -> Order {
-    Order { delay_ns, ..Order::new(OrderId::new(0, 0, sequence), 0) }
+    OrderRequest { delay_ns, ..OrderRequest::to_venue(0) }.with_id(OrderId::new(0, 0, sequence))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One order of a schedule, and its encoding in four words.
 
 use super::EntryWords;
-use protocol::wire::{Operation, Side, WireError};
+use protocol::wire::{Operation, OrderRequest, Side, WireError};
 
 /// The longest venue delay that a scheduled order can have, in nanoseconds (48 bits: about 78
 /// hours).
@@ -28,21 +28,11 @@ pub const RESTING: u64 = 1 << 63;
 pub struct Entry {
     /// Due time in nanoseconds from the start of the run; 0 in a closed loop.
     pub fire_ns: u64,
-    /// Delay at the venue in nanoseconds, at most [`MAX_DELAY_NS`].
-    pub delay_ns: u64,
-    /// Index of the venue, below the schedule's number of venues and below 256.
-    pub venue: u16,
-    /// The operation: new order or cancel.
-    pub operation: Operation,
-    /// Side of the order, or of the order that a cancel targets.
-    pub side: Side,
-    /// Limit price in cents; 0 for a market order or a cancel.
-    pub price: i64,
-    /// Quantity in 1e-8 units; 0 for a cancel.
-    pub quantity: u64,
-    /// The sequence of the order that a cancel targets (same strategy, same venue), or [`RESTING`]
-    /// and that order's recorded id. Else 0.
-    pub target: u64,
+    /// A limit order, a market order (price 0) or a cancel of instrument 0, with default terms and
+    /// no trigger. Its venue is below the schedule's number of venues and below 256, its delay at
+    /// most [`MAX_DELAY_NS`]. A cancel's target is a sequence of the same strategy and venue, or
+    /// [`RESTING`] and that order's recorded id.
+    pub request: OrderRequest,
 }
 
 const CODE_SHIFT: u32 = 56;
@@ -50,22 +40,24 @@ const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
     /// Encodes the scheduled order as words. Bits of delay and venue that do not fit are cut off; a
-    /// cancel's price and a new order's target are not encoded.
+    /// cancel's price and a new order's target are not encoded, nor are instrument, terms and
+    /// trigger.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
-        let (operation, detail) = match self.operation {
-            Operation::New => (0x10, self.price.cast_unsigned()),
+        let OrderRequest { venue, operation, side, delay_ns, price, quantity, target, .. } = self.request;
+        let (operation, detail) = match operation {
+            Operation::New => (0x10, price.cast_unsigned()),
             // A schedule has no replaces and no mass cancels.
-            Operation::Cancel | Operation::Replace | Operation::MassCancel => (0x20, self.target),
+            Operation::Cancel | Operation::Replace | Operation::MassCancel => (0x20, target),
         };
-        let side = match self.side {
+        let side = match side {
             Side::Buy => 0,
             Side::Sell => 1,
         };
         let code: u64 = operation | side;
-        let venue = u64::from(self.venue) & 0xFF;
-        let service = (code << CODE_SHIFT) | (venue << VENUE_SHIFT) | (self.delay_ns & MAX_DELAY_NS);
-        [self.fire_ns, service, detail, self.quantity]
+        let venue = u64::from(venue) & 0xFF;
+        let service = (code << CODE_SHIFT) | (venue << VENUE_SHIFT) | (delay_ns & MAX_DELAY_NS);
+        [self.fire_ns, service, detail, quantity]
     }
 
     /// Decodes and validates a scheduled order from words copied from its segment. The venue is not
@@ -84,8 +76,10 @@ impl Entry {
             _ => return Err(WireError::BadSide),
         };
         let (fire_ns, quantity) = (words[0], words[3]);
-        let (delay_ns, venue) = (delay_of(&words), venue_of(&words));
-        Ok(Self { fire_ns, delay_ns, venue, operation, side, price, quantity, target })
+        let base = OrderRequest::to_venue(venue_of(&words));
+        let request =
+            OrderRequest { operation, side, delay_ns: delay_of(&words), price, quantity, target, ..base };
+        Ok(Self { fire_ns, request })
     }
 }
 
@@ -112,7 +106,9 @@ mod tests {
             let operation = if cancel { Operation::Cancel } else { Operation::New };
             let (price, target) = if cancel { (0, value) } else { (value.cast_signed(), 0) };
             let side = if sell { Side::Sell } else { Side::Buy };
-            let entry = Entry { fire_ns, delay_ns, venue, operation, side, price, quantity, target };
+            let base = OrderRequest::to_venue(venue);
+            let request = OrderRequest { operation, side, delay_ns, price, quantity, target, ..base };
+            let entry = Entry { fire_ns, request };
             prop_assert_eq!(Entry::from_words(entry.to_words()), Ok(entry));
         }
 
@@ -126,19 +122,20 @@ mod tests {
 
     #[test]
     fn the_bytes_are_as_drawn() {
-        let entry = Entry {
-            fire_ns: 9,
+        let request = OrderRequest {
             delay_ns: 0x1234,
-            venue: 0xAB,
-            operation: Operation::New,
             side: Side::Sell,
             price: -1,
             quantity: 8,
-            target: 0,
+            ..OrderRequest::to_venue(0xAB)
         };
+        let entry = Entry { fire_ns: 9, request };
         assert_eq!(entry.to_words(), [9, 0x11AB_0000_0000_1234, u64::MAX, 8]);
-        let cancel = Entry { operation: Operation::Cancel, price: 0, target: RESTING | 7, ..entry };
-        assert_eq!(cancel.to_words(), [9, 0x21AB_0000_0000_1234, RESTING | 7, 8]);
+        let cancel = OrderRequest { operation: Operation::Cancel, price: 0, target: RESTING | 7, ..request };
+        assert_eq!(
+            Entry { fire_ns: 9, request: cancel }.to_words(),
+            [9, 0x21AB_0000_0000_1234, RESTING | 7, 8]
+        );
         assert_eq!(Entry::from_words([0; 4]), Err(WireError::BadOperation), "a missing entry is found");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::replay::HEADER;
 use super::{Entry, RESTING, Schedule};
-use protocol::wire::{Operation, Side};
+use protocol::wire::{Operation, OrderRequest, Side};
 use std::io::{self, Write};
 
 /// An order of a schedule that a run has really sent.
@@ -33,9 +33,10 @@ impl<'a> FlowWriter<'a> {
     pub fn new(schedule: &'a Schedule, out: &mut impl Write) -> io::Result<Self> {
         writeln!(out, "{HEADER},venue")?;
         let entries = (0..schedule.strategies()).flat_map(|strategy| schedule.entries(strategy));
-        let resting = entries.filter(|entry| entry.operation == Operation::Cancel);
-        let resting =
-            resting.filter_map(|entry| (entry.target & RESTING != 0).then_some(entry.target ^ RESTING));
+        let resting = entries.filter(|entry| entry.request.operation == Operation::Cancel);
+        let resting = resting.filter_map(|entry| {
+            (entry.request.target & RESTING != 0).then_some(entry.request.target ^ RESTING)
+        });
         let first_position = resting.max().map_or(0, |id| id / u64::from(schedule.strategies()) + 1);
         Ok(Self { schedule, first_position, first_time_ns: None, rows: 0 })
     }
@@ -52,12 +53,12 @@ impl<'a> FlowWriter<'a> {
         self.rows += 1;
         write!(out, "{micros}.{nanos:03},{},", self.rows)?;
         let id = |position| self.id(strategy, position);
-        let Entry { venue, quantity, price, target, .. } = entry;
-        let side = match entry.side {
+        let OrderRequest { venue, operation, side, quantity, price, target, .. } = entry.request;
+        let side = match side {
             Side::Buy => "B",
             Side::Sell => "S",
         };
-        match entry.operation {
+        match operation {
             Operation::New if price == 0 => {
                 writeln!(out, "new,{},{side},market,ioc,,{quantity},{venue}", id(position))
             }
@@ -125,7 +126,9 @@ mod tests {
         for strategy in 0..3 {
             // The delays follow the rows: those of equal times may have changed places.
             let plain = |schedule: &Schedule| {
-                let entries = schedule.entries(strategy).map(|entry| Entry { delay_ns: 0, ..entry });
+                let undelayed = |entry: Entry| OrderRequest { delay_ns: 0, ..entry.request };
+                let entries =
+                    schedule.entries(strategy).map(|entry| Entry { request: undelayed(entry), ..entry });
                 entries.collect::<Vec<_>>()
             };
             assert_eq!(plain(&recorded), plain(&replayed), "strategy {strategy}");

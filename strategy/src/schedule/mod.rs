@@ -163,24 +163,20 @@ impl core::fmt::Debug for Schedule {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use protocol::wire::{Operation, Side};
+    use protocol::wire::OrderRequest;
 
     /// An order of 3 at 100, due at 5 ns.
     pub(crate) fn entry() -> Entry {
         Entry {
             fire_ns: 5,
-            delay_ns: 7,
-            venue: 1,
-            operation: Operation::New,
-            side: Side::Buy,
-            price: 100,
-            quantity: 3,
-            target: 0,
+            request: OrderRequest { delay_ns: 7, price: 100, quantity: 3, ..OrderRequest::to_venue(1) },
         }
     }
 
     fn schedule() -> Schedule {
-        let entries = vec![entry().to_words(), Entry { delay_ns: 9, venue: 0, ..entry() }.to_words()];
+        let Entry { fire_ns, request } = entry();
+        let other = Entry { fire_ns, request: OrderRequest { delay_ns: 9, venue: 0, ..request } };
+        let entries = vec![entry().to_words(), other.to_words()];
         Schedule {
             words: vec![entries, vec![]],
             venues: 2,

@@ -4,7 +4,7 @@ use super::arrivals::due_times;
 use super::draws::{Concern, Draws};
 use super::{Arrivals, Entry, EntryWords, Schedule, Spec, SpecError};
 use protocol::plan::Pacing;
-use protocol::wire::{Operation, Side};
+use protocol::wire::{OrderRequest, Side};
 
 /// The price around which orders are drawn, in cents: about that of the recorded flow.
 const MID_PRICE: i64 = 41_300;
@@ -40,20 +40,17 @@ pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
         let strategy = strategies.below(spec.strategies.into()) as usize;
         let side = if sides.below(2) == 0 { Side::Buy } else { Side::Sell };
         let distance = prices.below(200) as i64 - 20;
-        let entry = Entry {
-            fire_ns,
+        let request = OrderRequest {
             delay_ns: spec.delay.min_ns + delays.below(spec.delay.max_ns - spec.delay.min_ns + 1),
-            venue: venues.below(spec.venues.into()) as u16,
-            operation: Operation::New,
             side,
             price: match side {
                 Side::Buy => MID_PRICE - distance,
                 Side::Sell => MID_PRICE + distance,
             },
             quantity: LOT * (1 + quantities.below(200)),
-            target: 0,
+            ..OrderRequest::to_venue(venues.below(spec.venues.into()) as u16)
         };
-        words[strategy].push(entry.to_words());
+        words[strategy].push(Entry { fire_ns, request }.to_words());
     }
     Ok(Schedule { words, venues: spec.venues, window_ns, pacing, strategy_order: Vec::new() })
 }
@@ -122,14 +119,14 @@ mod tests {
         assert!(schedule.orders_per_strategy_and_venue().iter().all(|n| (700..970).contains(n)));
         let all = all(&schedule);
         let count = |test: fn(&Entry) -> bool| all.iter().filter(|(_, entry)| test(entry)).count();
-        assert!((4600..5400).contains(&count(|e| e.side == Side::Buy)));
-        assert!((4600..5400).contains(&count(|e| e.delay_ns < 252_500_000)));
-        assert!((700..1300).contains(&count(|e| match e.side {
-            Side::Buy => e.price > MID_PRICE,
-            Side::Sell => e.price < MID_PRICE,
+        assert!((4600..5400).contains(&count(|e| e.request.side == Side::Buy)));
+        assert!((4600..5400).contains(&count(|e| e.request.delay_ns < 252_500_000)));
+        assert!((700..1300).contains(&count(|e| match e.request.side {
+            Side::Buy => e.request.price > MID_PRICE,
+            Side::Sell => e.request.price < MID_PRICE,
         })));
-        assert_eq!(count(|e| (5_000_000..=500_000_000).contains(&e.delay_ns)), 10_000);
-        assert_eq!(count(|e| e.price > 0 && e.quantity > 0 && e.target == 0), 10_000);
+        assert_eq!(count(|e| (5_000_000..=500_000_000).contains(&e.request.delay_ns)), 10_000);
+        assert_eq!(count(|e| e.request.price > 0 && e.request.quantity > 0 && e.request.target == 0), 10_000);
     }
 
     #[test]
@@ -138,8 +135,9 @@ mod tests {
         let fixed = DelayRange { min_ns: 7, max_ns: 7 };
         let other = all(&sample(&Spec { delay: fixed, ..small() }).unwrap());
         for ((strategy, entry), (other_strategy, other)) in base.iter().zip(&other) {
-            assert_eq!(other.delay_ns, 7);
-            assert_eq!((strategy, *entry), (other_strategy, Entry { delay_ns: entry.delay_ns, ..*other }));
+            assert_eq!(other.request.delay_ns, 7);
+            let request = OrderRequest { delay_ns: entry.request.delay_ns, ..other.request };
+            assert_eq!((strategy, *entry), (other_strategy, Entry { request, ..*other }));
         }
         let closed = sample(&Spec { arrivals: Arrivals::Stress, ..small() }).unwrap();
         let (pacing, offered, window_ns) = (closed.pacing(), closed.offered_per_s(), closed.window_ns());
@@ -172,7 +170,7 @@ mod tests {
             for strategy in 0..strategies {
                 prop_assert!(schedule.entries(strategy).is_sorted_by_key(|entry| entry.fire_ns));
                 for entry in schedule.entries(strategy) {
-                    prop_assert!(entry.venue < venues && entry.delay_ns >= min_ns);
+                    prop_assert!(entry.request.venue < venues && entry.request.delay_ns >= min_ns);
                     prop_assert!(entry.fire_ns <= schedule.window_ns());
                 }
             }

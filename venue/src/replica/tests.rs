@@ -38,11 +38,12 @@ fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
         let sequence = next[owner];
         next[owner] += 1;
         let mut order = Order::new(OrderId::new(*strategy, 0, sequence), 0);
-        (order.price, order.quantity, order.instrument) = (*price, *quantity, (quantity % 2) as u16);
-        order.side = if *buys { Side::Buy } else { Side::Sell };
-        order.target = sequence.saturating_sub(quantity % 4);
-        order.trigger = quantity % 3;
-        order.operation = match what {
+        (order.request.price, order.request.quantity, order.request.instrument) =
+            (*price, *quantity, (quantity % 2) as u16);
+        order.request.side = if *buys { Side::Buy } else { Side::Sell };
+        order.request.target = sequence.saturating_sub(quantity % 4);
+        order.request.trigger = quantity % 3;
+        order.request.operation = match what {
             1 => Operation::Cancel,
             2 => Operation::Replace,
             3 if *kind == 0 => Operation::MassCancel,
@@ -57,9 +58,9 @@ fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
             _ => (OrderType::Limit, TimeInForce::GoodTillCancel, OrderCondition::None),
         };
         let self_trade = if quantity % 5 == 0 { SelfTrade::CancelOldest } else { SelfTrade::Allow };
-        if order.operation == Operation::New {
+        if order.request.operation == Operation::New {
             let post_only = *kind == 6 && condition == OrderCondition::None;
-            order.terms = OrderTerms { order_type, time_in_force, condition, self_trade, post_only };
+            order.request.terms = OrderTerms { order_type, time_in_force, condition, self_trade, post_only };
         }
         let instruction = match kind {
             9 => Instruction::CancelAll(CancelScope { strategy: Some(order.id), instrument: None }),

@@ -316,15 +316,15 @@ fn drawn() -> impl Strategy<Value = Vec<Order>> {
             let sequence = next[usize::from(strategy)];
             next[usize::from(strategy)] += 1;
             let mut order = Order::new(OrderId::new(strategy, 0, sequence), 0);
-            (order.price, order.quantity) = (price, quantity);
-            order.side = if buys { Side::Buy } else { Side::Sell };
-            order.operation = match what {
+            (order.request.price, order.request.quantity) = (price, quantity);
+            order.request.side = if buys { Side::Buy } else { Side::Sell };
+            order.request.operation = match what {
                 0 => Operation::Cancel,
                 1 => Operation::Replace,
                 _ => Operation::New,
             };
-            order.trigger = if quantity % 3 == 0 { 1 + sequence } else { 0 };
-            order.target = sequence.saturating_sub(u64::from(what) + quantity % 3);
+            order.request.trigger = if quantity % 3 == 0 { 1 + sequence } else { 0 };
+            order.request.target = sequence.saturating_sub(u64::from(what) + quantity % 3);
             order
         };
         drawn.into_iter().map(order).collect()
@@ -352,8 +352,9 @@ fn is_wrong(orders: &[Order], heard: &Heard, told: &Heard) -> Option<String> {
     if stamped != sent {
         return Some("not every order has its stamp once".into());
     }
-    let triggered = orders.iter().filter(|order| order.trigger > 0);
-    let mut triggers: Vec<(OrderId, u64)> = triggered.map(|order| (order.id, order.trigger)).collect();
+    let triggered = orders.iter().filter(|order| order.request.trigger > 0);
+    let mut triggers: Vec<(OrderId, u64)> =
+        triggered.map(|order| (order.id, order.request.trigger)).collect();
     triggers.sort();
     if heard.triggers != triggers {
         return Some("not every trigger is in the log once".into());
@@ -393,8 +394,9 @@ proptest! {
 pub fn load() -> (Vec<Order>, Vec<u64>) {
     let order = |n: u64| {
         let mut order = Order::new(OrderId::new((n % 4) as u16, 0, n / 4), 0);
-        (order.price, order.quantity, order.trigger) = (100 + (n % 5) as i64, 1 + n % 7, n % 3);
-        order.side = if n.is_multiple_of(2) { Side::Buy } else { Side::Sell };
+        (order.request.price, order.request.quantity, order.request.trigger) =
+            (100 + (n % 5) as i64, 1 + n % 7, n % 3);
+        order.request.side = if n.is_multiple_of(2) { Side::Buy } else { Side::Sell };
         order
     };
     ((0..200).map(order).collect(), (0..40).map(|n| 1 + n % 17).collect())

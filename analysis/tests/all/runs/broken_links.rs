@@ -21,7 +21,7 @@ use shm::ring::spsc_mux::{Mux, SpscMuxProducer};
 use shm::ring::{Consumer, PeerFault, spsc};
 use shm::sync::Ordering;
 use std::collections::VecDeque;
-use strategy::{NewOrder, Orders, Session, Strategy, StrategyAgent};
+use strategy::{OrderRequest, Orders, Session, Strategy, StrategyAgent};
 use system::clock::{Timebase, VirtualClock};
 use system::work::TimedWork;
 
@@ -114,8 +114,11 @@ impl Strategy for Metronome {
             return 0;
         }
         let venue = (self.sent % u64::from(SHAPE.venues)) as u16;
-        let order =
-            NewOrder { quantity: 1_000 + self.sent, delay_ns: self.sent % 50, ..NewOrder::to_venue(venue) };
+        let order = OrderRequest {
+            quantity: 1_000 + self.sent,
+            delay_ns: self.sent % 50,
+            ..OrderRequest::to_venue(venue)
+        };
         let is_sent = orders.send(order).is_ok();
         self.sent += u64::from(is_sent);
         usize::from(is_sent)

@@ -33,7 +33,8 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         next[usize::from(strategy)] += 1;
         bench.send(&order);
     };
-    let concerns = |order: &Order| scope.contains(order.id.strategy(), order.venue, order.instrument);
+    let concerns =
+        |order: &Order| scope.contains(order.id.strategy(), order.request.venue, order.request.instrument);
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
     let effects = kill(&mut bench, scope);
@@ -165,12 +166,12 @@ fn command_without_scope_or_limit_is_refused() {
 fn limits_kill_by_themselves() {
     type Trade = fn(&mut Bench, u64);
     let cases: [(RiskControl, u64, Trade); 3] = [
-        (RiskControl::MaxRejections, 1, |bench, n| _ = bench.send(&Order { price: -1, ..order(1, n, 0) })),
+        (RiskControl::MaxRejections, 1, |bench, n| _ = bench.send(&priced(-1, order(1, n, 0)))),
         (RiskControl::KillMessageRate, 10, |bench, n| _ = bench.send(&order(1, n, 0))),
         // What strategy 1 sold costs more after the trade of strategy 0.
         (RiskControl::MaxLoss, 0, |bench, n| {
             let (strategy, price) = [(1, 10), (0, 100_000_000)][n as usize];
-            bench.fill(&Order { price, ..order(strategy, 0, 0) });
+            bench.fill(&priced(price, order(strategy, 0, 0)));
         }),
     ];
     for (control, value, trade) in cases {

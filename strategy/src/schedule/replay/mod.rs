@@ -13,7 +13,7 @@ use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
 use error::LinePosition;
 use lines::BoundedLines;
 use protocol::plan::Pacing;
-use protocol::wire::Operation;
+use protocol::wire::{Operation, OrderRequest};
 use row::{Column, Columns, ReplayRow};
 use std::collections::HashMap;
 use std::fs::File;
@@ -190,16 +190,16 @@ impl<'a> ScheduleDealer<'a> {
             }
         };
         let DelayRange { min_ns, max_ns } = self.how.delay;
-        let entry = Entry {
-            fire_ns: self.last_fire_ns,
+        let request = OrderRequest {
             delay_ns: min_ns + self.delays.below(max_ns - min_ns + 1),
-            venue,
             operation: row.operation,
             side: row.side,
             price: row.price,
             quantity: row.quantity,
             target,
+            ..OrderRequest::to_venue(venue)
         };
+        let entry = Entry { fire_ns: self.last_fire_ns, request };
         self.words[strategy].push(entry.to_words());
         self.turns.push(strategy as u16);
         self.rows += 1;

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::wire::Side;
+use protocol::wire::{OrderRequest, Side};
 
 const FLOW: &str = include_str!("../../../../data/coinbase-2016-03-12/flow.csv");
 
@@ -47,18 +47,18 @@ fn the_recorded_flow_is_whole() {
     assert_eq!(schedule.pacing(), Pacing::Scheduled);
     let entries: Vec<Entry> = schedule.entries(0).collect();
     let count = |test: fn(&Entry) -> bool| entries.iter().filter(|entry| test(entry)).count();
-    assert_eq!(count(|e| e.operation == Operation::New), 1912);
-    assert_eq!(count(|e| e.operation == Operation::New && e.price == 0), 2);
-    assert_eq!(count(|e| e.operation == Operation::Cancel), 1888);
+    assert_eq!(count(|e| e.request.operation == Operation::New), 1912);
+    assert_eq!(count(|e| e.request.operation == Operation::New && e.request.price == 0), 2);
+    assert_eq!(count(|e| e.request.operation == Operation::Cancel), 1888);
     // Ids up to 7109 were resting when the recording began.
-    let resting = |e: &Entry| e.operation == Operation::Cancel && e.target & RESTING != 0;
-    assert!(entries.iter().filter(|e| resting(e)).all(|e| e.target & !RESTING <= 7109));
+    let resting = |e: &Entry| e.request.operation == Operation::Cancel && e.request.target & RESTING != 0;
+    assert!(entries.iter().filter(|e| resting(e)).all(|e| e.request.target & !RESTING <= 7109));
     for (sequence, cancel) in entries.iter().enumerate() {
-        if cancel.operation == Operation::Cancel && !resting(cancel) {
-            assert!(cancel.target < sequence as u64);
-            let order = entries[cancel.target as usize];
-            let of_order = (order.operation, order.side, order.venue);
-            assert_eq!(of_order, (Operation::New, cancel.side, cancel.venue));
+        if cancel.request.operation == Operation::Cancel && !resting(cancel) {
+            assert!(cancel.request.target < sequence as u64);
+            let order = entries[cancel.request.target as usize];
+            let of_order = (order.request.operation, order.request.side, order.request.venue);
+            assert_eq!(of_order, (Operation::New, cancel.request.side, cancel.request.venue));
         }
     }
     assert_eq!(format!("{:016x}", schedule.hash()), PINNED);
@@ -83,12 +83,12 @@ fn orders_and_their_cancels_are_dealt_together() {
     for strategy in 0..3 {
         let entries: Vec<Entry> = schedule.entries(strategy).collect();
         assert!(entries.is_sorted_by_key(|entry| entry.fire_ns));
-        for cancel in entries.iter().filter(|entry| entry.operation == Operation::Cancel) {
-            if cancel.target & RESTING == 0 {
-                assert_eq!(entries[cancel.target as usize].venue, cancel.venue);
+        for cancel in entries.iter().filter(|entry| entry.request.operation == Operation::Cancel) {
+            if cancel.request.target & RESTING == 0 {
+                assert_eq!(entries[cancel.request.target as usize].request.venue, cancel.request.venue);
             } else {
-                let id = cancel.target & !RESTING;
-                assert_eq!((id % 3, id / 3 % 4), (strategy.into(), cancel.venue.into()));
+                let id = cancel.request.target & !RESTING;
+                assert_eq!((id % 3, id / 3 % 4), (strategy.into(), cancel.request.venue.into()));
             }
         }
     }
@@ -101,9 +101,9 @@ fn speed_origin_and_limit() {
     let entries = entries(&rows, &fast);
     let fire: Vec<u64> = entries.iter().map(|entry| entry.fire_ns).collect();
     assert_eq!(fire, [0, 1500]);
-    let Entry { price, quantity, side, target, .. } = entries[0];
+    let OrderRequest { price, quantity, side, target, .. } = entries[0].request;
     assert_eq!((price, quantity, side, target), (100, 7, Side::Buy, 0));
-    let Entry { operation, price, quantity, target, .. } = entries[1];
+    let OrderRequest { operation, price, quantity, target, .. } = entries[1].request;
     assert_eq!((operation, price, quantity, target), (Operation::Cancel, 0, 0, 0));
     // The limit stops the reading: nothing behind it matters.
     assert_eq!(read(&flow(&[rows[0], "rubbish"]), &Replay { orders: Some(1), ..how() }).unwrap().total(), 1);
@@ -112,7 +112,7 @@ fn speed_origin_and_limit() {
 #[test]
 fn delays_go_by_the_row() {
     let delays = |how: &Replay| -> Vec<u64> {
-        read(FLOW, how).unwrap().entries(0).map(|entry| entry.delay_ns).collect()
+        read(FLOW, how).unwrap().entries(0).map(|entry| entry.request.delay_ns).collect()
     };
     let delays_at_speed_1 = delays(&how());
     assert!(delays_at_speed_1.iter().all(|delay| (1000..=2000).contains(delay)));
@@ -127,7 +127,7 @@ fn a_venue_column_names_the_venue() {
         HEADER
     );
     let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..how() }).unwrap().entries(0).collect();
-    let seen: Vec<_> = entries.iter().map(|entry| (entry.venue, entry.target)).collect();
+    let seen: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
     // At venue 0, order 4 is another one, which was resting.
     assert_eq!(seen, [(1, 0), (0, RESTING | 4), (1, 0)]);
     let error = read(&text, &how()).unwrap_err().to_string();
