@@ -9,12 +9,16 @@ use crate::numbers::count;
 use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The saved record of a run: everything about it except its logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Version of bulkhead.
     pub version: String,
+    /// Build of bulkhead; of older records nothing is known.
+    #[serde(default)]
+    pub build: Build,
     /// Start of the run, UTC: `2026-11-20T06:15:02Z`.
     pub started: String,
     /// Plan of the run, from which every process derives its part.
@@ -64,6 +68,30 @@ pub struct RunRecord {
     pub strikes: Vec<Option<u64>>,
 }
 
+/// The build of bulkhead that made a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The commit of the sources, abbreviated; `None` if they had no history.
+    pub commit: Option<String>,
+    /// Whether tracked sources differed from the commit.
+    pub modified: Option<bool>,
+    /// The compiler with its version: `rustc 1.95.0 (…)`; empty if unknown.
+    pub compiler: String,
+    /// The profile: `release` or `debug`; empty if unknown.
+    pub profile: String,
+}
+
+impl fmt::Display for Build {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.commit.as_deref().unwrap_or("unknown commit"))?;
+        if self.modified == Some(true) {
+            f.write_str(", modified")?;
+        }
+        let rest = [&self.profile, &self.compiler];
+        rest.into_iter().filter(|text| !text.is_empty()).try_for_each(|text| write!(f, ", {text}"))
+    }
+}
+
 /// A command that an operator gave during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperatorCommand {
@@ -75,6 +103,34 @@ pub struct OperatorCommand {
     pub pid: u32,
     /// Command as text: `kill strategy-0`, `revive all`, `limit all max-position=100`.
     pub what: String,
+}
+
+impl RunRecord {
+    /// Creates the record of a run with an outcome, of which nothing else is recorded yet.
+    pub fn new(plan: Plan, outcome: RunOutcome) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            build: Build::default(),
+            started: String::new(),
+            plan,
+            machine: Machine::default(),
+            input: InputRecord::default(),
+            clock: ClockCalibration::default(),
+            core_to_core_rtt: CoreToCoreRtt::default(),
+            outcome,
+            exits: Vec::new(),
+            startup_ns: 0,
+            open_orders: None,
+            warnings: Vec::new(),
+            pss_bytes: None,
+            kernel: None,
+            incidents: Vec::new(),
+            role_restarts: Vec::new(),
+            outages: Vec::new(),
+            commands: Vec::new(),
+            strikes: Vec::new(),
+        }
+    }
 }
 
 impl Document for RunRecord {

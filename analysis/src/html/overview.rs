@@ -87,7 +87,9 @@ pub fn facts(summary: &Summary) -> Markup {
     // Host and CPU are already among the machine's facts.
     let clock = format!("{}, drift {drift:.1} ppm", on[2..].join(", "));
     let arrivals = format!("{}, seed {}, schedule {}", input.arrivals, input.seed, input.hash);
-    let own = [("clock", clock), ("arrivals", arrivals), ("venue delay", delay)].into_iter();
+    let build = summary.build.to_string();
+    let own =
+        [("build", build), ("clock", clock), ("arrivals", arrivals), ("venue delay", delay)].into_iter();
     let own = own.chain(result_fields(summary).into_iter().map(|(name, parts)| (name, parts.join(", "))));
     let own = own.map(|(name, text)| (name.to_owned(), text));
     html! {

@@ -30,7 +30,7 @@ use crate::document::Document;
 use crate::fitness;
 use crate::machine::Machine;
 use crate::merge::{MergedRun, OrderCounts, Violation};
-use crate::record::{CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
+use crate::record::{Build, CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -47,6 +47,9 @@ pub struct Summary {
     pub run: String,
     /// Version of bulkhead.
     pub version: String,
+    /// Build of bulkhead.
+    #[serde(default)]
+    pub build: Build,
     /// Start of the run, UTC.
     pub started: String,
     /// Outcome of the run.
@@ -315,6 +318,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
+        build: record.build.clone(),
         started: record.started.clone(),
         outcome: record.outcome.clone(),
         // Orders lost with a process outside of any incident leave figures of a random selection.

@@ -10,7 +10,7 @@ use crate::runtime::container::{self, cgroups};
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
-use analysis::record::{ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
+use analysis::record::{Build, ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
@@ -111,33 +111,30 @@ pub fn prepare(
     let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
     plan.validate()?;
     let what = "died before the run had ended".into();
+    let outcome = RunOutcome::Failed { process: "launcher".into(), pid: plan.launcher_pid, what };
+    let ns_per_tick = plan.ns_per_tick;
     let record = RunRecord {
-        version: env!("CARGO_PKG_VERSION").into(),
+        build: build(),
         started: humantime::format_rfc3339_seconds(began).to_string(),
         machine: machine.clone(),
         input: describe_input(resolved, &schedule),
-        clock: ClockCalibration {
-            ns_per_tick: plan.ns_per_tick,
-            read_ns,
-            step_ns,
-            ..ClockCalibration::default()
-        },
+        clock: ClockCalibration { ns_per_tick, read_ns, step_ns, ..ClockCalibration::default() },
         core_to_core_rtt: CoreToCoreRtt { cores, before_ns, ..CoreToCoreRtt::default() },
-        outcome: RunOutcome::Failed { process: "launcher".into(), pid: plan.launcher_pid, what },
-        exits: Vec::new(),
-        startup_ns: 0,
-        open_orders: None,
         warnings,
-        pss_bytes: None,
-        kernel: None,
-        incidents: Vec::new(),
-        role_restarts: Vec::new(),
-        outages: Vec::new(),
-        commands: Vec::new(),
-        strikes: Vec::new(),
-        plan,
+        ..RunRecord::new(plan, outcome)
     };
     Ok(Prepared { schedule, start_pair, record })
+}
+
+/// Returns the build of this program, as its build script recorded it.
+fn build() -> Build {
+    let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    Build {
+        commit: known(env!("BULKHEAD_COMMIT")),
+        modified: env!("BULKHEAD_MODIFIED").parse().ok(),
+        compiler: env!("BULKHEAD_COMPILER").into(),
+        profile: env!("BULKHEAD_PROFILE").into(),
+    }
 }
 
 /// Checks that strategies that are programs can be started, before anything of the run exists.

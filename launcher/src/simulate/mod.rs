@@ -339,11 +339,8 @@ fn record(
     incidents: Vec<Incident>,
     exits: Vec<record::ProcessExit>,
 ) -> RunRecord {
-    let plan = scenario.plan.clone();
     RunRecord {
-        version: env!("CARGO_PKG_VERSION").into(),
         started: "1970-01-01T00:00:00Z".into(),
-        machine: analysis::machine::Machine::default(),
         input: record::InputRecord {
             arrivals: "simulated".into(),
             seed: scenario.seed,
@@ -357,20 +354,9 @@ fn record(
             start_ticks: START_TICKS,
             ..record::ClockCalibration::default()
         },
-        core_to_core_rtt: record::CoreToCoreRtt::default(),
-        outcome,
         exits,
-        startup_ns: 0,
-        open_orders: None,
-        warnings: Vec::new(),
-        pss_bytes: None,
-        kernel: None,
         incidents,
-        role_restarts: Vec::new(),
-        outages: Vec::new(),
-        commands: Vec::new(),
-        strikes: Vec::new(),
-        plan,
+        ..RunRecord::new(scenario.plan.clone(), outcome)
     }
 }
 
