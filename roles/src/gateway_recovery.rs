@@ -11,7 +11,7 @@
 //!
 //! The log gets the records that the crashed gateway had no time to write.
 
-use super::recovered::{self, open_log, thread_of};
+use super::recovered::{open_log, thread_of};
 use anyhow::Result;
 use gateway::GatewayResumePoint;
 use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
@@ -25,6 +25,7 @@ use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::attached::Attached;
 use shm::ring::{spsc, spsc_mux};
+use std::collections::BTreeMap;
 use system::clock::Clock;
 
 /// Recovers the gateways of a process that replaces a crashed one. Called before its threads are
@@ -34,6 +35,7 @@ pub(super) fn recover(
     process: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
+    resume_points: &mut BTreeMap<u16, GatewayResumePoint>,
 ) -> Result<()> {
     if !plan.should_restart_gateways(process) {
         return Ok(());
@@ -53,7 +55,7 @@ pub(super) fn recover(
                 ..GatewayResumePoint::default()
             },
         };
-        recovered::gateway(attached, index).store(resume_point);
+        resume_points.insert(index, resume_point);
     }
     Ok(())
 }

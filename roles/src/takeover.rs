@@ -1,12 +1,13 @@
 //! Settings of a takeover from a crashed process: its clock, disk, and the defect that a simulation
 //! injects to prove that it would be found. Real processes use the run's clock and no defect.
 
+use super::recovered::{FollowedJournal, StandbyState};
 use anyhow::Result;
 use gateway::GatewayResumePoint;
-use journal::{Disk, Durability, JournalFollower, Options, Reader, State, Watermark};
+use journal::{Disk, Durability, Options, Reader, State, Watermark};
 use orchestrator::{OutputWatermarks, Recovered};
 use protocol::plan::Plan;
-use shm::attached::Attached;
+use protocol::wire::MAX_STRATEGIES;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,19 +65,6 @@ impl Default for Takeover {
 }
 
 impl Takeover {
-    pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
-        Self::shared(attached, Self::default)
-    }
-
-    /// Stores the takeover settings of a process, before its roles are built.
-    pub fn install(self, attached: &mut Attached<'_>) {
-        drop(Self::shared(attached, || self));
-    }
-
-    fn shared(attached: &mut Attached<'_>, make: impl FnOnce() -> Self) -> Arc<Self> {
-        attached.shared("takeover", make)
-    }
-
     /// Returns the options with which a journal is opened under these settings.
     pub(super) fn journal_options(&self, options: Options) -> Options {
         let Some(disk) = &self.disk else { return options };
@@ -115,9 +103,24 @@ impl Takeover {
     }
 
     #[cold]
-    pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
-        if self.mistake == Some(Mistake::BelievesSpare) {
-            believe();
+    pub(super) fn alter_standby(&self, standby: &mut StandbyState) {
+        if self.mistake != Some(Mistake::BelievesSpare) {
+            return;
+        }
+        match standby {
+            StandbyState::Engine(FollowedJournal { replica: Some((replica, _)), .. }) => {
+                let all = vec![u64::MAX; MAX_STRATEGIES];
+                replica.confirm(&OutputWatermarks {
+                    returns_stamped: u64::MAX,
+                    others_logged: u64::MAX,
+                    sent: all.clone(),
+                    returned: all,
+                });
+            }
+            StandbyState::Exchange(FollowedJournal { replica: Some((replica, _)), .. }) => {
+                replica.confirm_sent(u64::MAX);
+            }
+            _ => {}
         }
     }
 
@@ -125,10 +128,10 @@ impl Takeover {
     /// replica.
     pub(super) fn replica<S: State>(
         &self,
-        followed: Option<JournalFollower<S>>,
+        followed: Option<(S, Reader)>,
         new: impl FnOnce() -> Result<S>,
     ) -> Result<(S, Option<Reader>)> {
-        let Some((replica, mut reader)) = followed.map(JournalFollower::into_parts) else {
+        let Some((replica, mut reader)) = followed else {
             return Ok((new()?, None));
         };
         if self.mistake == Some(Mistake::SkipsRecord) {

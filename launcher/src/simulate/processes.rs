@@ -175,11 +175,7 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Returns a process's segments, before anything is built on them.
     fn attached(&self, process: usize) -> Attached<'a> {
-        let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
-        let waits = self.segments.plan.trading().journal != Journaling::Process;
-        let disk = waits.then(|| self.machine.disk());
-        Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.install(&mut attached);
-        attached
+        self.segments.attached(&self.segments.plan.processes[process])
     }
 
     /// Builds the threads of a process as the process would: newly started, or from a promoted
@@ -188,11 +184,14 @@ impl<'a> SimulatedProcesses<'a> {
         let segments = self.segments;
         let plan = &segments.plan;
         let me = &plan.processes[process];
-        let mut attached = match spare {
-            Some(spare) => spare.promote(),
-            None => self.attached(process),
+        let (mut attached, standby) = match spare.map(StandbyProcess::promote) {
+            Some((attached, standby)) => (attached, Some(standby)),
+            None => (self.attached(process), None),
         };
-        roles::recover(plan, me, &mut attached)?;
+        let waits = plan.trading().journal != Journaling::Process;
+        let disk = waits.then(|| self.machine.disk());
+        let takeover = Takeover { now: fuse::now, mistake: self.scenario.mistake, disk };
+        let mut recovered = roles::recover(plan, me, &self.control, standby, &mut attached, &takeover)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.
@@ -208,15 +207,21 @@ impl<'a> SimulatedProcesses<'a> {
                 }
                 (_, kind) => {
                     let composed = match kind {
-                        ScenarioKind::Recovery => {
-                            roles::compose_stepped(plan, thread, &self.control, &mut attached, act)
-                        }
+                        ScenarioKind::Recovery => roles::compose_stepped(
+                            plan,
+                            thread,
+                            &self.control,
+                            &mut attached,
+                            &mut recovered,
+                            act,
+                        ),
                         _ => roles::compose_stepped_on(
                             self.ends,
                             plan,
                             thread,
                             &self.control,
                             &mut attached,
+                            &mut recovered,
                             act,
                         ),
                     }?;
