@@ -97,7 +97,7 @@ pub(super) fn recover(
     followed: Option<FollowedJournal<ExchangeReplica>>,
     control: &Control,
     attached: &mut Attached<'_>,
-    takeover: &Takeover,
+    takeover: &dyn Takeover,
 ) -> Result<ExchangeAgent<RunTape>> {
     let role = Role::Exchange(venue);
     let thread = thread_of(plan, role)?;
@@ -105,17 +105,18 @@ pub(super) fn recover(
     let FollowedJournal { replica, mut totals } =
         followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: log_totals(plan) });
     totals.scan(&segments::log(attached, &thread.name)?);
-    let mut watermarks = log_watermarks(&totals, ends.1.0.total_trades());
+    let watermarks = takeover.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
-    takeover.alter_exchange(&mut watermarks, &folder);
-    let (replica, reader) =
-        takeover.replica(replica, || Ok(ExchangeReplica::new(market(plan, venue, attached)?, time)))?;
+    let (replica, reader) = match replica {
+        Some((replica, reader)) => (replica, Some(reader)),
+        None => (ExchangeReplica::new(market(plan, venue, attached)?, time), None),
+    };
     let options = with_inherited_lock(options, attached, role)?;
     let journal = (folder.as_path(), &takeover.journal_options(options));
     let agent = replica.promote(reader, journal, &watermarks, ends);
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
-    takeover.on_journal_open(&folder, agent.watermark());
+    agent.watermark().into_iter().for_each(|journal| takeover.on_journal_open(&folder, journal));
     Ok(agent)
 }
 

@@ -37,12 +37,11 @@ pub fn recover(
     plan: &Plan,
     process: &ProcessPlan,
     control: &Control,
-    mut standby: Option<StandbyState>,
+    standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
-    takeover: &Takeover,
+    takeover: &dyn Takeover,
 ) -> Result<RecoveredRoles> {
     let mut recovered = RecoveredRoles::default();
-    standby.iter_mut().for_each(|standby| takeover.alter_standby(standby));
     let (engine, mut exchange) = match standby {
         Some(StandbyState::Engine(followed)) => (Some(followed), None),
         Some(StandbyState::Exchange(followed)) => (None, Some(followed)),
@@ -59,7 +58,7 @@ pub fn recover(
             recovered.exchanges.insert(venue, agent);
         }
     }
-    gateway_recovery::recover(plan, process, control, attached, &mut recovered.gateways)?;
+    recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, takeover)?);
     Ok(recovered)
 }
 
@@ -68,13 +67,13 @@ fn recover_engine(
     options: Options,
     followed: Option<FollowedJournal<Replica>>,
     attached: &mut Attached<'_>,
-    takeover: &Takeover,
+    takeover: &dyn Takeover,
     recovered: &mut RecoveredRoles,
 ) -> Result<()> {
     let is_restartable = plan.engine_is_restartable();
     let options = takeover.journal_options(options);
     let options = book::with_inherited_lock(options, attached, Role::Orchestrator)?;
-    let now = (takeover.now)(plan);
+    let now = takeover.now(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
     let FollowedJournal { replica, mut totals } =
@@ -88,23 +87,25 @@ fn recover_engine(
         attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
-    takeover.alter_engine(&mut watermarks, &folder);
+    let watermarks = takeover.engine_outputs(watermarks);
     let outputs =
         outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
-    let (replica, reader) = takeover.replica(replica, || Ok(Replica::new(new_core(plan)?, plan.stamps)))?;
+    let (replica, reader) = match replica {
+        Some((replica, reader)) => (replica, Some(reader)),
+        None => (Replica::new(new_core(plan)?, plan.stamps), None),
+    };
     let promoted = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
-    let (successor, mut found) =
+    let (successor, found) =
         promoted.with_context(|| format!("the engine's journal in {}", folder.display()))?;
-    takeover.on_journal_open(&folder, Some(successor.watermark()));
-    takeover.alter_recovered(&mut found);
+    takeover.on_journal_open(&folder, successor.watermark());
     let mut writer = open_log(plan, thread, attached)?;
     found.unlogged.iter().for_each(|record| writer.append_record(*record));
     for (index, past) in (0..).zip(&found.gateways).filter(|_| is_restartable) {
         let resume_point =
-            gateway_recovery::from_engine_journal(plan, index, past, (takeover.now)(plan), attached)?;
-        recovered.gateways.insert(index, takeover.alter_gateway(resume_point));
+            gateway_recovery::from_engine_journal(plan, index, past, takeover.now(plan), attached)?;
+        recovered.gateways.insert(index, resume_point);
     }
-    recovered.engine = Some(RecoveredEngine { successor, found, now: (takeover.now)(plan) });
+    recovered.engine = Some(RecoveredEngine { successor, found, now: takeover.now(plan) });
     Ok(())
 }
 

@@ -31,5 +31,5 @@ pub use compose::{ComposedAgent, SteppedAgent, compose_stepped, compose_stepped_
 pub use engine::recover;
 pub use recovered::{FollowedJournal, RecoveredEngine, RecoveredRoles, StandbyState};
 pub use standby::{STANDBY_PREFIX, StandbyRole, standby};
-pub use takeover::{Mistake, SimulatedDisk, Takeover};
+pub use takeover::{SystemTakeover, Takeover};
 pub use technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds};

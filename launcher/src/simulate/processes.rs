@@ -9,20 +9,21 @@ use super::machine::SimulatedMachine;
 use super::no_agent::NoAgent;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
+use super::takeover::MachineTakeover;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::ProcessExit;
 use anyhow::{Context, Result};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
-use protocol::plan::{FaultKind, Journaling, Role};
+use protocol::plan::{FaultKind, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
+use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::faults::own::{self, FaultContext};
-use roles::{BoxedEnds, Takeover};
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
@@ -185,13 +186,17 @@ impl<'a> SimulatedProcesses<'a> {
         let plan = &segments.plan;
         let me = &plan.processes[process];
         let (mut attached, standby) = match spare.map(StandbyProcess::promote) {
-            Some((attached, standby)) => (attached, Some(standby)),
+            Some((attached, mut standby)) => {
+                self.scenario.takeover.on_promotion(&mut standby);
+                (attached, Some(standby))
+            }
             None => (self.attached(process), None),
         };
-        let waits = plan.trading().journal != Journaling::Process;
-        let disk = waits.then(|| self.machine.disk());
-        let takeover = Takeover { now: fuse::now, mistake: self.scenario.mistake, disk };
+        let inner = self.scenario.takeover;
+        let takeover = MachineTakeover { machine: &self.machine, journal: plan.trading().journal, inner };
+        inner.on_start(plan, me);
         let mut recovered = roles::recover(plan, me, &self.control, standby, &mut attached, &takeover)?;
+        inner.on_recovery(&mut recovered);
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.
