@@ -185,18 +185,10 @@ impl<'a> SimulatedProcesses<'a> {
         let segments = self.segments;
         let plan = &segments.plan;
         let me = &plan.processes[process];
-        let (mut attached, standby) = match spare.map(StandbyProcess::promote) {
-            Some((attached, mut standby)) => {
-                self.scenario.takeover.on_promotion(&mut standby);
-                (attached, Some(standby))
-            }
-            None => (self.attached(process), None),
-        };
-        let inner = self.scenario.takeover;
-        let takeover = MachineTakeover { machine: &self.machine, journal: plan.trading().journal, inner };
-        inner.on_start(plan, me);
-        let mut recovered = roles::recover(plan, me, &self.control, standby, &mut attached, &takeover)?;
-        inner.on_recovery(&mut recovered);
+        let (mut attached, standby) =
+            spare.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
+        let takeover = MachineTakeover::new(self.scenario, &self.machine);
+        let mut recovered = takeover.recover(me, &self.control, standby, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.

@@ -18,8 +18,8 @@ pub(super) struct StandbyProcess<'a> {
 
 impl<'a> StandbyProcess<'a> {
     /// Promotes the hot standby to the role that it stands by for. Returns its segments and state.
-    pub fn promote(self) -> (Attached<'a>, StandbyState) {
-        (self.attached, self.standby.take_over())
+    pub fn promote(self) -> (Attached<'a>, Option<StandbyState>) {
+        (self.attached, Some(self.standby.take_over()))
     }
 
     /// Runs one turn. Returns `false` if it has stopped following its journal.

@@ -2,10 +2,14 @@
 
 use super::fuse;
 use super::machine::SimulatedMachine;
+use super::scenario::Scenario;
+use anyhow::Result;
 use journal::{Durability, Options, Watermark};
 use orchestrator::OutputWatermarks;
+use protocol::control::Control;
 use protocol::plan::{Journaling, Plan, ProcessPlan};
 use roles::{RecoveredRoles, StandbyState, SystemTakeover, Takeover};
+use shm::attached::Attached;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,9 +38,34 @@ impl SimulatedTakeover for SystemTakeover {}
 
 /// A takeover on the machine of a simulated run.
 pub(super) struct MachineTakeover<'a> {
-    pub machine: &'a Arc<SimulatedMachine>,
-    pub journal: Journaling,
-    pub inner: &'static dyn SimulatedTakeover,
+    plan: &'a Plan,
+    machine: &'a Arc<SimulatedMachine>,
+    inner: &'static dyn SimulatedTakeover,
+}
+
+impl<'a> MachineTakeover<'a> {
+    pub fn new(scenario: &'a Scenario, machine: &'a Arc<SimulatedMachine>) -> Self {
+        Self { plan: &scenario.plan, machine, inner: scenario.takeover }
+    }
+
+    /// Recovers the roles of a process.
+    pub fn recover(
+        &self,
+        process: &ProcessPlan,
+        control: &Control,
+        mut standby: Option<StandbyState>,
+        attached: &mut Attached<'_>,
+    ) -> Result<RecoveredRoles> {
+        self.inner.on_start(self.plan, process);
+        standby.iter_mut().for_each(|standby| self.inner.on_promotion(standby));
+        let mut recovered = roles::recover(self.plan, process, control, standby, attached, self)?;
+        self.inner.on_recovery(&mut recovered);
+        Ok(recovered)
+    }
+
+    fn has_disk(&self) -> bool {
+        self.plan.trading().journal != Journaling::Process
+    }
 }
 
 impl Takeover for MachineTakeover<'_> {
@@ -45,7 +74,7 @@ impl Takeover for MachineTakeover<'_> {
     }
 
     fn journal_options(&self, options: Options) -> Options {
-        if self.journal == Journaling::Process {
+        if !self.has_disk() {
             return options;
         }
         let durability = match options.durability {
@@ -59,7 +88,7 @@ impl Takeover for MachineTakeover<'_> {
     }
 
     fn on_journal_open(&self, folder: &Path, journal: Watermark) {
-        if self.journal != Journaling::Process {
+        if self.has_disk() {
             self.machine.on_journal_open(folder, journal);
         }
     }
