@@ -104,8 +104,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     #[inline]
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
-        // The steps below read positions.
-        self.core.book();
         if J::IS_ENABLED {
             if !self.outputs.deferred.is_empty() {
                 self.release_durable_reports(cycle);
@@ -161,7 +159,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     fn seal(&self, log: &mut StampLog) {
         self.core.checksums().for_each(|(end, sum)| log.append_checksum(end, sum));
-        self.core.positions.records().for_each(|record| log.append_record(record));
+        self.core.position_records().for_each(|record| log.append_record(record));
     }
 
     fn prefetch_hot(&self, round: usize) {
@@ -178,8 +176,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
-        self.core.book();
-        let (counts, outputs) = (&self.core.counts, &self.outputs);
+        let (counts, outputs) = (self.core.totals(), &self.outputs);
         let slot = slots.next_agent();
         slot.set(Counter::Dispatched, counts.dispatched);
         slot.set(Counter::Settled, counts.settled);

@@ -234,8 +234,7 @@ impl State for Replica {
             return Err(RecoveryError::Foreign(record.sequence));
         }
         let Self { core, ledger, stamps, commands: desk, .. } = self;
-        core.apply(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands: desk });
-        core.book();
+        core.replay(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands: desk });
         Ok(())
     }
 

@@ -163,7 +163,7 @@ mod tests {
 
     /// The sender under test, or a faulty one.
     #[derive(Clone, Copy, PartialEq)]
-    enum Mistake {
+    enum Fault {
         None,
         /// Pushes past its queue.
         Overtakes,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     /// Runs the steps. Returns the first violation as an error.
-    fn play(steps: &[Step], max_queued: usize, mistake: Mistake) -> Result<(), String> {
+    fn play(steps: &[Step], max_queued: usize, fault: Fault) -> Result<(), String> {
         let (ring, mut receiver) = spsc::heap_ring::<MESSAGE_WORDS>(SLOTS);
         let mut sender = Sender::bounded(ring, None, max_queued);
         let (mut expected, mut taken) = (Vec::new(), Vec::new());
@@ -182,7 +182,7 @@ mod tests {
         for (n, step) in (0u64..).zip(steps) {
             match *step {
                 Step::Push => {
-                    let sent = if mistake == Mistake::Overtakes && sender.ring.try_push(&message(n)).is_ok() {
+                    let sent = if fault == Fault::Overtakes && sender.ring.try_push(&message(n)).is_ok() {
                         SendOutcome::Ring
                     } else {
                         sender.push(&message(n))
@@ -201,7 +201,7 @@ mod tests {
                     taken.extend(next.take(max).map(|message| message[0]));
                 }
                 Step::Flush(max) => {
-                    if mistake == Mistake::Loses && sender.ring.try_push(&message(n)).is_err() {
+                    if fault == Fault::Loses && sender.ring.try_push(&message(n)).is_err() {
                         sender.queue.pop_front();
                     }
                     expected.extend(queued.drain(..sender.flush(max)));
@@ -209,7 +209,7 @@ mod tests {
                 Step::Recall(every) => {
                     let is_meant = |message: &Message| message[0].is_multiple_of(every);
                     while let Some(meant) = sender.find(is_meant).map(|message| message[0]) {
-                        let skip = u64::from(mistake == Mistake::RecallsNext);
+                        let skip = u64::from(fault == Fault::RecallsNext);
                         let recalled = sender.recall(|message| message[0] >= meant + skip);
                         if recalled != Some(message(meant)) {
                             return Err(format!("{recalled:?} recalled instead of {meant}"));
@@ -238,8 +238,8 @@ mod tests {
         fn messages_arrive_once_in_order_unless_recalled(
             steps in prop::collection::vec(any_step(), 0..100), max_queued in 0usize..12,
         ) {
-            play(&steps, max_queued, Mistake::None).map_err(TestCaseError::fail)?;
-            play(&steps, 128, Mistake::None).map_err(TestCaseError::fail)?;
+            play(&steps, max_queued, Fault::None).map_err(TestCaseError::fail)?;
+            play(&steps, 128, Fault::None).map_err(TestCaseError::fail)?;
         }
     }
 
@@ -249,9 +249,9 @@ mod tests {
         let pushes = vec![Push; 8];
         let steps =
             [pushes.as_slice(), &[Flush(1), Take(2), Push, Flush(4), Push, Recall(2), Take(1)]].concat();
-        assert_eq!(play(&steps, 16, Mistake::None), Ok(()));
-        for mistake in [Mistake::Overtakes, Mistake::RecallsNext, Mistake::Loses] {
-            assert!(play(&steps, 16, mistake).is_err());
+        assert_eq!(play(&steps, 16, Fault::None), Ok(()));
+        for fault in [Fault::Overtakes, Fault::RecallsNext, Fault::Loses] {
+            assert!(play(&steps, 16, fault).is_err());
         }
     }
 

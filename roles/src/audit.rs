@@ -1,12 +1,10 @@
 //! Audits the exchanges and the engine of a run by replaying their journals.
 
-use super::role_context::RoleContext;
 use super::{book, build, engine, standby};
-use crate::faults::own;
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
 use protocol::control::Control;
-use protocol::plan::{Plan, Role};
+use protocol::plan::Plan;
 use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::Audit;
@@ -14,11 +12,7 @@ use venue::Audit;
 /// Replays the journal of a venue's exchange and returns what it did, to be compared with the run.
 /// `attached` is the memory of the exchange's process.
 pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached<'_>) -> Result<Audit> {
-    let thread = plan.thread_of(Role::Exchange(venue)).context("every exchange has a thread")?;
-    let thread = &plan.threads[thread];
-    let mut parts =
-        RoleContext { plan, thread, control, attached, act: own::perform, when_attached: Vec::new() };
-    let setup = book::market(&mut parts, venue)?;
+    let setup = book::market(plan, venue, attached)?;
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = book::journal_folder(plan, venue);
     Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))

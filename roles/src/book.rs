@@ -1,19 +1,21 @@
 //! Builds exchanges and the sessions of their gateways.
 
-use super::recovered;
+use super::recovered::{FollowedJournal, thread_of};
 use super::role_context::RoleContext;
+use super::run_tape::RunTape;
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
-use exchange::{Capacity, Exchange, Instrument, Side};
+use exchange::{Capacity, Exchange, Instrument};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
+use protocol::control::Control;
 use protocol::journals;
 use protocol::log_scan::LogTotals;
-use protocol::plan::{Journaling, OrderSequence, Plan, Role, Trading};
+use protocol::plan::{Journaling, OrderSequence, Plan, Role, ThreadPlan, Trading};
 use protocol::segments::{self, bell_of};
 use protocol::stamps::Point;
-use protocol::tape::{self, TAPED_INSTRUMENTS, TAPED_LEVELS, TapeWriter, TapedLevel, TapedTrade};
+use protocol::tape::{self, TapeWriter};
 use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
 use protocol::trading::{session_in, session_out};
 use shm::attached::Attached;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use system::clock::Timebase;
 use venue::{
     ExchangeAgent, ExchangeReplica, MarketBoard, MarketSetup, OPENING_BOOK_OWNER, OutputWatermarks,
-    ReplaySequencer, SessionEnd, Trade, TradeTape, open_with,
+    ReplaySequencer, SessionEnd, open_with,
 };
 
 /// Size of a journal segment in bytes. Two are prepared ahead; mapped pages are torn down when the
@@ -43,7 +45,7 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
-    let Some(resume_point) = recovered::gateway_resume_point(parts.attached, context.venue) else {
+    let Some(resume_point) = parts.recovered.gateways.get(&context.venue) else {
         let out = parts.attached.sender(&session_out(context.venue))?;
         let reports = parts.attached.receiver(&session_in(context.venue))?;
         return Ok(SessionVenue::new(out, bell, reports));
@@ -55,41 +57,66 @@ pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
 }
 
-/// Creates the exchange of a venue; with a journal, in its recovered state.
+/// Returns the exchange of a venue: the recovered one, or a new one if it has no journal.
 pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
-    let RoleContext { plan, thread, .. } = *parts;
+    if let Some(recovered) = parts.recovered.exchanges.remove(&venue) {
+        return Ok(recovered);
+    }
+    let (session, tape, board) = ends(parts.plan, parts.thread, venue, parts.attached)?;
+    let market = market(parts.plan, venue, parts.attached)?;
+    Ok(ExchangeAgent::new(market, session, tape).with_market_board(board))
+}
+
+/// Attaches an exchange's session, tape and market data. In place of a predecessor, if there was
+/// one; else the same as a first one.
+fn ends(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    venue: u16,
+    attached: &mut Attached<'_>,
+) -> Result<(SessionEnd, RunTape, Option<MarketBoard>)> {
     let trading = plan.trading();
-    let capacity = trading.max_held as usize;
-    let takeover = Takeover::from_attached(parts.attached);
-    let kept = recovered::standby(parts.attached, Role::Exchange(venue)).take();
-    // In the place of a predecessor, if there was one; else the same as a first one.
-    let orders = parts.attached.resume_receiver(&session_out(venue))?;
-    let reports = parts.attached.resume_sender(&session_in(venue))?;
-    let bell = bell_of(parts.attached, plan, thread, Role::Gateway(venue))?;
-    let session = SessionEnd::new(orders, reports, bell, capacity);
-    let segment = parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
+    let orders = attached.resume_receiver(&session_out(venue))?;
+    let reports = attached.resume_sender(&session_in(venue))?;
+    let bell = bell_of(attached, plan, thread, Role::Gateway(venue))?;
+    let session = SessionEnd::new(orders, reports, bell, trading.max_held as usize);
+    let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
-    let trades = tape.0.total_trades();
-    let (followed, mut totals) = kept.unwrap_or_else(|| (None, log_totals(plan)));
     let board = match trading.market_data {
-        true => Some(MarketBoard::new(venue, segments::market_writer(parts.attached, parts.plan, venue)?)),
+        true => Some(MarketBoard::new(venue, segments::market_writer(attached, plan, venue)?)),
         false => None,
     };
-    let Some(options) = journal_options(trading) else {
-        return Ok(ExchangeAgent::new(market(parts, venue)?, session, tape).with_market_board(board));
-    };
-    totals.scan(&segments::log(parts.attached, &thread.name)?);
-    let mut watermarks = log_watermarks(&totals, trades);
-    let time = Timebase { start_ticks: parts.control.start_ticks(), ns_per_tick: plan.ns_per_tick };
+    Ok((session, tape, board))
+}
+
+/// Recovers the exchange of a venue from its journal, after what a standby has `followed`.
+pub(super) fn recover(
+    plan: &Plan,
+    venue: u16,
+    options: Options,
+    followed: Option<FollowedJournal<ExchangeReplica>>,
+    control: &Control,
+    attached: &mut Attached<'_>,
+    takeover: &dyn Takeover,
+) -> Result<ExchangeAgent<RunTape>> {
+    let role = Role::Exchange(venue);
+    let thread = thread_of(plan, role)?;
+    let ends = ends(plan, thread, venue, attached)?;
+    let FollowedJournal { replica, mut totals } =
+        followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: log_totals(plan) });
+    totals.scan(&segments::log(attached, &thread.name)?);
+    let watermarks = takeover.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
+    let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
-    takeover.alter_exchange(&mut watermarks, &folder);
-    let (replica, reader) =
-        takeover.replica(followed, || Ok(ExchangeReplica::new(market(parts, venue)?, time)))?;
-    let options = with_inherited_lock(options, parts.attached, Role::Exchange(venue))?;
+    let (replica, reader) = match replica {
+        Some((replica, reader)) => (replica, Some(reader)),
+        None => (ExchangeReplica::new(market(plan, venue, attached)?, time), None),
+    };
+    let options = with_inherited_lock(options, attached, role)?;
     let journal = (folder.as_path(), &takeover.journal_options(options));
-    let agent = replica.promote(reader, journal, &watermarks, (session, tape, board));
+    let agent = replica.promote(reader, journal, &watermarks, ends);
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
-    takeover.on_journal_open(&folder, agent.watermark());
+    agent.watermark().into_iter().for_each(|journal| takeover.on_journal_open(&folder, journal));
     Ok(agent)
 }
 
@@ -109,29 +136,29 @@ pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
 }
 
 /// Creates what an exchange needs from the plan: instruments, capacity and recorded flow.
-pub(super) fn market(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<MarketSetup> {
-    let trading = parts.plan.trading();
+pub(super) fn market(plan: &Plan, venue: u16, attached: &mut Attached<'_>) -> Result<MarketSetup> {
+    let trading = plan.trading();
     let capacity = trading.max_held as usize;
     let instruments = instruments(trading, capacity);
-    let exchange = open_books(parts.plan, &instruments, capacity)?;
+    let exchange = open_books(plan, &instruments, capacity)?;
     let script = match trading.sequence {
         OrderSequence::Arrival => None,
-        OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(parts, venue)?)),
+        OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(venue, attached)?)),
     };
     let instruments = instruments.len() as u16;
     Ok(MarketSetup { venue, exchange, instruments, capacity, sequencer: script })
 }
 
 /// Maps the segments that a venue's exchange will use.
-pub(super) fn map(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<()> {
+pub(super) fn map(plan: &Plan, thread: &ThreadPlan, venue: u16, attached: &mut Attached<'_>) -> Result<()> {
     // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
-    parts.attached.receiver(&session_out(venue))?;
-    parts.attached.sender(&session_in(venue))?;
-    parts.attached.region(&tape::tape_segment(venue), tape::KIND)?;
-    if parts.plan.trading().market_data {
-        segments::market_writer(parts.attached, parts.plan, venue)?;
+    attached.receiver(&session_out(venue))?;
+    attached.sender(&session_in(venue))?;
+    attached.region(&tape::tape_segment(venue), tape::KIND)?;
+    if plan.trading().market_data {
+        segments::market_writer(attached, plan, venue)?;
     }
-    segments::thread(parts.attached, &parts.thread.name)?;
+    segments::thread(attached, &thread.name)?;
     Ok(())
 }
 
@@ -182,8 +209,8 @@ fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
     }
 }
 
-fn replay_order(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Vec<u16>> {
-    let words = parts.attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
+fn replay_order(venue: u16, attached: &mut Attached<'_>) -> Result<Vec<u16>> {
+    let words = attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
     // Relaxed: written before this process started.
     let turns =
         (HEADER_WORDS..words.len()).map(|index| ReplayStep::from_word(words.load(index, Ordering::Relaxed)));
@@ -202,27 +229,4 @@ fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Resul
     open_with(&mut exchange, resting)
         .map_err(|(id, why)| anyhow!("the opening book {path}: order {id} is refused: {why}"))?;
     Ok(exchange)
-}
-
-/// Writes an exchange's trades and last books to its tape in shared memory.
-pub(super) struct RunTape(TapeWriter);
-
-impl TradeTape for RunTape {
-    #[inline]
-    fn trade(&mut self, trade: &Trade, ticks: u64) {
-        let Trade { number: _, instrument, maker, taker, price, quantity } = *trade;
-        self.0.append_trade(&TapedTrade { ticks, instrument, maker, taker, price, quantity });
-    }
-
-    fn close(&mut self, exchange: &Exchange) {
-        for instrument in 0..TAPED_INSTRUMENTS as u16 {
-            for (side, is_sell) in [(Side::Buy, false), (Side::Sell, true)] {
-                for (rank, level) in exchange.depth(instrument, side, TAPED_LEVELS).enumerate() {
-                    let (price, quantity, orders) = (level.price, level.quantity, level.orders.into());
-                    self.0.write_level(instrument, is_sell, rank, TapedLevel { price, quantity, orders });
-                }
-            }
-        }
-        self.0.close();
-    }
 }

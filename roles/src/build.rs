@@ -2,9 +2,8 @@
 
 use super::agents::{AgentGroup, AnyAgent, LoopClock, RoleAgent};
 use super::book;
-use super::recovered;
+use super::recovered::RecoveredEngine;
 use super::role_context::{RoleContext, VenueBuilder};
-use super::takeover::Takeover;
 use super::technique_ends::{BoxedProducer, TechniqueEnds};
 use crate::faults::own::OwnFaults;
 use crate::faults::venue::FaultyVenue;
@@ -199,13 +198,14 @@ fn successor<P, C: Consumer>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
 ) -> Result<Option<Orchestrator<C, Writer>>> {
+    let Some(RecoveredEngine { successor, found, now }) = parts.recovered.engine.take() else {
+        return Ok(None);
+    };
     let RoleContext { plan, ref mut attached, .. } = *parts;
-    let Some((successor, recovered)) = recovered::engine(attached).take() else { return Ok(None) };
     let attach = if plan.engine_is_restartable() { ends.resume } else { ends.consumer };
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
-    let orchestrator = successor.attach(submit, completion, &recovered)?;
-    let now = (Takeover::from_attached(attached).now)(plan);
+    let orchestrator = successor.attach(submit, completion, &found)?;
     let (supervision, repairs) = supervision(parts)?;
     Ok(Some(orchestrator.supervised(supervision, repairs, now)))
 }
@@ -273,7 +273,7 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
 
 /// Attaches a gateway's end of the completion hand-off, after a crashed one's if there was one.
 fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, index: u16) -> Result<P> {
-    let is_heir = recovered::gateway_resume_point(parts.attached, index).is_some();
+    let is_heir = parts.recovered.gateways.contains_key(&index);
     // If a gateway crashed alone its ring was reset.
     let attach = if is_heir && parts.plan.engine_is_restartable() { ends.inherit } else { ends.producer };
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
@@ -306,7 +306,7 @@ fn gateway_through<P: Producer, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    let resume_point = recovered::gateway_resume_point(attached, index);
+    let resume_point = parts.recovered.gateways.remove(&index);
     // After a predecessor, if there was one.
     let inbox = attached.resume_receiver(&inbox(index))?;
     let gateway = Gateway::new(index, inbox, completion, bell, venue);

@@ -7,6 +7,7 @@
 
 use super::agents::{AgentGroup, AnyAgent, LoopClock, RoleAgent, is_measured};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
+use super::recovered::RecoveredRoles;
 use super::registry::{BuildThread, Registry, StrategyEntry, VenueEntry};
 use super::role_context::{RoleContext, WhenAttached};
 use super::runner::Runner;
@@ -50,13 +51,14 @@ pub(super) fn compose(
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
+    recovered: &mut RecoveredRoles,
     act: FaultAction,
 ) -> Result<ComposedAgent<Loop>> {
     fn looped<K: LoopClock>(composed: ComposedAgent<Box<dyn RoleAgent<K>>>) -> ComposedAgent<Loop> {
         let ComposedAgent { agent, when_attached } = composed;
         ComposedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
     }
-    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     Ok(match is_measured(plan) {
         true => looped(compose_on(parts, |entry| &entry.measured, |entry| &entry.measured)?),
         false => looped(compose_on(parts, |entry| &entry.any, |entry| &entry.any)?),
@@ -69,9 +71,10 @@ pub fn compose_stepped(
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
+    recovered: &mut RecoveredRoles,
     act: FaultAction,
 ) -> Result<ComposedAgent<SteppedAgent>> {
-    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     let ComposedAgent { agent, when_attached } =
         compose_on::<clock::AnyClock>(parts, |entry| &entry.any, |entry| &entry.any)?;
     Ok(ComposedAgent { agent, when_attached })
@@ -116,11 +119,12 @@ pub fn compose_stepped_on(
     thread: &ThreadPlan,
     control: &Control,
     attached: &mut Attached<'_>,
+    recovered: &mut RecoveredRoles,
     act: FaultAction,
 ) -> Result<ComposedAgent<SteppedAgent>> {
     let strategy: BuildStrategy<clock::AnyClock> =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
-    let parts = RoleContext { plan, thread, control, attached, act, when_attached: Vec::new() };
+    let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     let venue = |_: &mut RoleContext<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
     let ComposedAgent { agent, when_attached } =
         agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))?;

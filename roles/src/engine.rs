@@ -1,5 +1,5 @@
-//! Recovery of an engine with a journal: its orchestrator and its gateways resume after crashed
-//! ones.
+//! Recovers the roles of a process. An engine with a journal recovers its orchestrator and its
+//! gateways after crashed ones.
 //!
 //! The orchestrator's journal determines what was sent to each gateway and taken from it. The rings
 //! around a gateway show how far it got: between its inbox and its session, and back, messages go
@@ -13,11 +13,16 @@
 use super::book;
 use super::build::{new_core, outputs};
 use super::gateway_recovery;
-use super::recovered::{self, open_log, thread_of};
+use super::recovered::{
+    FollowedJournal, RecoveredEngine, RecoveredRoles, StandbyState, open_log, thread_of, watermarks_in_log,
+};
 use super::takeover::Takeover;
 use anyhow::{Context as _, Result};
+use journal::Options;
 use orchestrator::Replica;
+use protocol::control::Control;
 use protocol::journals;
+use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link, submit_link};
 use protocol::trading::{inbox, session_in, session_out};
@@ -26,23 +31,55 @@ use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
 use std::path::PathBuf;
 
-/// Recovers the engine from its journal, if the process is the engine's and has one. Called before
-/// its threads are built.
-pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) -> Result<()> {
-    if !plan.engine_has_journal() || !plan.roles_of(process).any(|role| role == Role::Orchestrator) {
-        return Ok(());
+/// Recovers the roles of a process that have a journal or a predecessor, before they are built:
+/// from the state of a hot standby, if there was one.
+pub fn recover(
+    plan: &Plan,
+    process: &ProcessPlan,
+    control: &Control,
+    standby: Option<StandbyState>,
+    attached: &mut Attached<'_>,
+    takeover: &dyn Takeover,
+) -> Result<RecoveredRoles> {
+    let mut recovered = RecoveredRoles::default();
+    let (engine, mut exchange) = match standby {
+        Some(StandbyState::Engine(followed)) => (Some(followed), None),
+        Some(StandbyState::Exchange(followed)) => (None, Some(followed)),
+        None => (None, None),
+    };
+    if let Some(options) = book::journal_options(plan.trading()) {
+        if plan.engine_has_journal() && plan.roles_of(process).any(|role| role == Role::Orchestrator) {
+            recover_engine(plan, options.clone(), engine, attached, takeover, &mut recovered)?;
+        }
+        for role in plan.roles_of(process) {
+            let Role::Exchange(venue) = role else { continue };
+            let (options, followed) = (options.clone(), exchange.take());
+            let agent = book::recover(plan, venue, options, followed, control, attached, takeover)?;
+            recovered.exchanges.insert(venue, agent);
+        }
     }
-    let Some(options) = book::journal_options(plan.trading()) else { return Ok(()) };
+    recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, takeover)?);
+    Ok(recovered)
+}
+
+fn recover_engine(
+    plan: &Plan,
+    options: Options,
+    followed: Option<FollowedJournal<Replica>>,
+    attached: &mut Attached<'_>,
+    takeover: &dyn Takeover,
+    recovered: &mut RecoveredRoles,
+) -> Result<()> {
     let is_restartable = plan.engine_is_restartable();
-    let takeover = Takeover::from_attached(attached);
     let options = takeover.journal_options(options);
     let options = book::with_inherited_lock(options, attached, Role::Orchestrator)?;
-    let now = (takeover.now)(plan);
+    let now = takeover.now(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
-    let (followed, mut totals) = recovered::standby(attached, Role::Orchestrator).take().unwrap_or_default();
+    let FollowedJournal { replica, mut totals } =
+        followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: LogTotals::default() });
     totals.scan(&logged);
-    let mut watermarks = recovered::watermarks_in_log(&totals);
+    let mut watermarks = watermarks_in_log(&totals);
     for gateway in (0..plan.trading().venues).filter(|_| is_restartable) {
         watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
@@ -50,23 +87,25 @@ pub fn recover(plan: &Plan, process: &ProcessPlan, attached: &mut Attached<'_>) 
         attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
-    takeover.alter_engine(&mut watermarks, &folder);
+    let watermarks = takeover.engine_outputs(watermarks);
     let outputs =
         outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
-    let (replica, reader) = takeover.replica(followed, || Ok(Replica::new(new_core(plan)?, plan.stamps)))?;
-    let recovered = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
-    let (successor, mut recovered) =
-        recovered.with_context(|| format!("the engine's journal in {}", folder.display()))?;
-    takeover.on_journal_open(&folder, Some(successor.watermark()));
-    takeover.alter_recovered(&mut recovered);
+    let (replica, reader) = match replica {
+        Some((replica, reader)) => (replica, Some(reader)),
+        None => (Replica::new(new_core(plan)?, plan.stamps), None),
+    };
+    let promoted = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
+    let (successor, found) =
+        promoted.with_context(|| format!("the engine's journal in {}", folder.display()))?;
+    takeover.on_journal_open(&folder, successor.watermark());
     let mut writer = open_log(plan, thread, attached)?;
-    recovered.unlogged.iter().for_each(|record| writer.append_record(*record));
-    for (index, past) in (0..).zip(&recovered.gateways).filter(|_| is_restartable) {
+    found.unlogged.iter().for_each(|record| writer.append_record(*record));
+    for (index, past) in (0..).zip(&found.gateways).filter(|_| is_restartable) {
         let resume_point =
-            gateway_recovery::from_engine_journal(plan, index, past, (takeover.now)(plan), attached)?;
-        recovered::gateway(attached, index).store(takeover.alter_gateway(resume_point));
+            gateway_recovery::from_engine_journal(plan, index, past, takeover.now(plan), attached)?;
+        recovered.gateways.insert(index, resume_point);
     }
-    recovered::engine(attached).store((successor, recovered));
+    recovered.engine = Some(RecoveredEngine { successor, found, now: takeover.now(plan) });
     Ok(())
 }
 

@@ -11,7 +11,8 @@
 //!
 //! The log gets the records that the crashed gateway had no time to write.
 
-use super::recovered::{self, open_log, thread_of};
+use super::recovered::{open_log, thread_of};
+use super::takeover::Takeover;
 use anyhow::Result;
 use gateway::GatewayResumePoint;
 use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
@@ -25,18 +26,20 @@ use protocol::trading::{inbox, session_in, session_out};
 use protocol::wire::{Instruction, Message, Order, Report};
 use shm::attached::Attached;
 use shm::ring::{spsc, spsc_mux};
-use system::clock::Clock;
+use std::collections::BTreeMap;
 
-/// Recovers the gateways of a process that replaces a crashed one. Called before its threads are
-/// built.
+/// Recovers the gateways of a process that replaces a crashed one. Returns the positions at which
+/// they resume.
 pub(super) fn recover(
     plan: &Plan,
     process: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-) -> Result<()> {
+    takeover: &dyn Takeover,
+) -> Result<BTreeMap<u16, GatewayResumePoint>> {
+    let mut resume_points = BTreeMap::new();
     if !plan.should_restart_gateways(process) {
-        return Ok(());
+        return Ok(resume_points);
     }
     for role in plan.roles_of(process) {
         let index = role.index();
@@ -45,7 +48,7 @@ pub(super) fn recover(
         }
         let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(index);
         let resume_point = match plan.can_resume_gateway(index) {
-            true => from_session(plan, index, &repair, attached)?,
+            true => from_session(plan, index, &repair, takeover.now(plan), attached)?,
             // Its venue crashed with it and starts empty.
             false => GatewayResumePoint {
                 orders: repair.counts.orders,
@@ -53,9 +56,9 @@ pub(super) fn recover(
                 ..GatewayResumePoint::default()
             },
         };
-        recovered::gateway(attached, index).store(resume_point);
+        resume_points.insert(index, resume_point);
     }
-    Ok(())
+    Ok(resume_points)
 }
 
 /// Returns the resume point of a gateway that crashed alone: the running engine has taken all that
@@ -64,6 +67,7 @@ fn from_session(
     plan: &Plan,
     index: u16,
     repair: &GatewayRepair,
+    now: u64,
     attached: &mut Attached<'_>,
 ) -> Result<GatewayResumePoint> {
     let out = attached.resume_sender(&session_out(index))?;
@@ -80,7 +84,7 @@ fn from_session(
         last_done: (repair.counts.last_report != 0).then_some(repair.counts.last_report),
         open: &open,
     };
-    let (log, stamped) = complete_log(&last, plan, plan.clock.now(), attached)?;
+    let (log, stamped) = complete_log(&last, plan, now, attached)?;
     let waiting_orders = waiting.into_iter().filter_map(order_of).count() as u64;
     Ok(GatewayResumePoint {
         orders: repair.counts.orders.saturating_sub(waiting_orders),

@@ -1,58 +1,54 @@
-//! Slots of a process in which a recovery leaves state for the roles that are built afterwards.
+//! The recovered state of a process's roles, which are built from it, and what a hot standby
+//! contributes to it.
 
+use super::run_tape::RunTape;
 use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
-use journal::JournalFollower;
-use orchestrator::{OutputWatermarks, Recovered, Successor};
+use journal::Reader;
+use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, StampLog};
 use shm::attached::Attached;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use venue::{ExchangeAgent, ExchangeReplica};
 
-/// A slot of this process, empty until a recovery stores a value in it.
-pub(super) struct Slot<T>(Arc<Mutex<Option<T>>>);
-
-impl<T: Send + 'static> Slot<T> {
-    fn new(attached: &mut Attached<'_>, name: &str) -> Self {
-        Self(attached.shared(name, Mutex::default))
-    }
-
-    fn value(&self) -> MutexGuard<'_, Option<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn store(&self, value: T) {
-        *self.value() = Some(value);
-    }
-
-    pub(super) fn take(&self) -> Option<T> {
-        self.value().take()
-    }
+/// The recovered state of a process's roles: empty for roles without a journal or a predecessor.
+/// Each role takes its part when it is built.
+#[derive(Default)]
+pub struct RecoveredRoles {
+    /// The engine, if it has a journal.
+    pub engine: Option<RecoveredEngine>,
+    /// The positions at which gateways resume the sessions of crashed ones, by gateway.
+    pub gateways: BTreeMap<u16, GatewayResumePoint>,
+    /// The exchanges with a journal, by venue.
+    pub(super) exchanges: BTreeMap<u16, ExchangeAgent<RunTape>>,
 }
 
-/// The slot of the recovered engine, before it is attached to its rings.
-pub(super) fn engine(attached: &mut Attached<'_>) -> Slot<(Successor, Recovered)> {
-    Slot::new(attached, "engine")
+/// A recovered engine, before it is attached to its queues of orders and reports.
+pub struct RecoveredEngine {
+    pub(super) successor: Successor,
+    /// What its recovery found besides the engine.
+    pub found: Recovered,
+    /// Time of the recovery, in ticks.
+    pub(super) now: u64,
 }
 
-/// The slot of the position at which a gateway resumes the session of a crashed one.
-pub(super) fn gateway(attached: &mut Attached<'_>, index: u16) -> Slot<GatewayResumePoint> {
-    Slot::new(attached, &format!("gateway-{index}"))
+/// The state that a hot standby hands over to the roles of its process.
+pub enum StandbyState {
+    /// The state of an engine's standby.
+    Engine(FollowedJournal<Replica>),
+    /// The state of an exchange's standby.
+    Exchange(FollowedJournal<ExchangeReplica>),
 }
 
-/// Returns the position at which a gateway resumes, if it has a predecessor.
-pub(super) fn gateway_resume_point(attached: &mut Attached<'_>, index: u16) -> Option<GatewayResumePoint> {
-    gateway(attached, index).value().clone()
-}
-
-/// The state of a hot standby: the replica that follows the journal, and the totals of the log.
-pub(super) type StandbyState<S> = (Option<JournalFollower<S>>, LogTotals);
-
-/// The slot of the state of a role's hot standby.
-pub(super) fn standby<S: Send + 'static>(attached: &mut Attached<'_>, role: Role) -> Slot<StandbyState<S>> {
-    Slot::new(attached, &format!("kept-{role}"))
+/// A journal as far as a standby has followed it.
+pub struct FollowedJournal<S> {
+    /// The replica, and the reader of the next records; `None`: it followed nothing.
+    pub replica: Option<(S, Reader)>,
+    /// The totals of the stamp log.
+    pub(super) totals: LogTotals,
 }
 
 /// Returns how many outputs the orchestrator's log proves, for comparison with the journal.

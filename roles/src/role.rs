@@ -7,9 +7,10 @@
 use super::book;
 use super::compose::compose;
 use super::engine;
-use super::gateway_recovery;
+use super::recovered::StandbyState;
 use super::runner::{Confinement, Runner};
 use super::standby;
+use super::takeover::SystemTakeover;
 use crate::faults::own;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
@@ -35,6 +36,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     exit_on_panic();
     let mut attached = segments::attach_with(&plan, Some(me), &control);
     let mut watch = Some(watch);
+    let mut state = None;
     if is_spare {
         confine_to_files(&plan, me)?;
         // One thread less to start at the takeover. In a sandbox threads start after the
@@ -42,12 +44,13 @@ pub fn run(name: &str, run: &str) -> Result<()> {
         if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
         }
-        if !standby::wait(&plan, me, &control, &mut attached)? {
+        state = standby::wait(&plan, me, &control, &mut attached)?;
+        if state.is_none() {
             return Ok(());
         }
     }
     let confined = if is_spare { Ok(()) } else { confine_to_files(&plan, me) };
-    let result = confined.and_then(|()| run_process(&plan, me, &control, watch, &mut attached));
+    let result = confined.and_then(|()| run_process(&plan, me, &control, watch, state, &mut attached));
     if let Err(error) = &result {
         report_failure(&plan, me, error, &mut attached);
     } else if control.is_abandoned() {
@@ -99,10 +102,10 @@ fn run_process(
     me: &ProcessPlan,
     control: &Control,
     watch: Option<LauncherWatch>,
+    standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
-    engine::recover(plan, me, attached)?;
-    gateway_recovery::recover(plan, me, control, attached)?;
+    let mut recovered = engine::recover(plan, me, control, standby, attached, &SystemTakeover)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {
@@ -110,7 +113,7 @@ fn run_process(
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         threads.push((
             thread,
-            compose(plan, thread, control, attached, own::perform)?,
+            compose(plan, thread, control, attached, &mut recovered, own::perform)?,
             segments::thread(attached, &thread.name)?,
             idle,
         ));

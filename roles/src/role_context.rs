@@ -1,5 +1,6 @@
 //! The context in which the roles of a thread are built.
 
+use super::recovered::RecoveredRoles;
 use crate::faults::own::FaultAction;
 use anyhow::Result;
 use gateway::VenueContext;
@@ -18,6 +19,7 @@ pub(super) struct RoleContext<'a, 's> {
     pub thread: &'a ThreadPlan,
     pub control: &'a Control,
     pub attached: &'a mut Attached<'s>,
+    pub recovered: &'a mut RecoveredRoles,
     pub act: FaultAction,
     pub when_attached: Vec<WhenAttached>,
 }

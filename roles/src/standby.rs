@@ -12,11 +12,9 @@
 mod engine;
 mod exchange;
 
-use super::role_context::RoleContext;
-use super::takeover::Takeover;
-use crate::faults::own;
+use super::recovered::StandbyState;
 use anyhow::{Result, bail};
-use journal::{JournalFollower, RecoveryError, State};
+use journal::{JournalFollower, Reader, RecoveryError, State};
 use protocol::control::Control;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments;
@@ -58,14 +56,12 @@ trait StandbyBody {
     /// Drops the outputs from the state that are known to be sent.
     fn confirm(&self, state: &mut Self::State);
 
-    /// Drops all outputs from the state: a defect, for the simulation.
-    fn confirm_all(state: &mut Self::State);
-
     /// Counts the new records in the stamp log of the process that the standby would replace.
     fn poll_log(&mut self);
 
-    /// Hands the standby's state over to the roles of its process.
-    fn hand_over(self, follower: Option<JournalFollower<Self::State>>, attached: &mut Attached<'_>);
+    /// Returns the standby's state for the roles of its process, with the replica and the reader of
+    /// its journal.
+    fn hand_over(self, replica: Option<(Self::State, Reader)>) -> StandbyState;
 }
 
 /// The hot standby of an engine or an exchange, which follows its journal.
@@ -77,30 +73,29 @@ pub trait StandbyRole {
     /// Returns `true` if the standby has a state that follows the journal.
     fn has_state(&self) -> bool;
 
-    /// Takes over from the crashed process: its roles are then built from the standby's state.
-    fn take_over(self: Box<Self>, attached: &mut Attached<'_>);
+    /// Takes over from the crashed process: its roles are then recovered from the returned state.
+    fn take_over(self: Box<Self>) -> StandbyState;
 }
 
 /// Waits until the launcher requests a takeover on standard input, a socket, and confirms it.
-/// Returns `false` if the run is over.
+/// Returns the standby's state; `None` if the run is over.
 pub(super) fn wait(
     plan: &Plan,
     me: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-) -> Result<bool> {
+) -> Result<Option<StandbyState>> {
     let mut standby = standby(plan, me, control, attached)?;
     let mut stdin = io::stdin();
     loop {
         let nap = if standby.try_follow() { Duration::ZERO } else { POLL_INTERVAL };
         if is_takeover_requested(&stdin, nap)? {
             // A byte is a request; end of file means that the launcher is gone.
-            let is_requested = stdin.read(&mut [0])? > 0;
-            if is_requested {
-                acknowledge(&stdin)?;
-                standby.take_over(attached);
+            if stdin.read(&mut [0])? == 0 {
+                return Ok(None);
             }
-            return Ok(is_requested);
+            acknowledge(&stdin)?;
+            return Ok(Some(standby.take_over()));
         }
     }
 }
@@ -121,9 +116,7 @@ pub fn standby<'a>(
     }
     match (&threads[..], &roles[..]) {
         ([thread], [Role::Exchange(venue)]) => {
-            let mut parts =
-                RoleContext { plan, thread, control, attached, act: own::perform, when_attached: Vec::new() };
-            let body = exchange::ExchangeStandby::new(&mut parts, *venue)?;
+            let body = exchange::ExchangeStandby::new(plan, thread, *venue, attached)?;
             let folder = super::book::journal_folder(plan, *venue);
             Ok(FollowingStandby::boxed(plan, own, thread_segments, folder, body))
         }
@@ -174,12 +167,8 @@ impl<'a, B: StandbyBody + 'a> StandbyRole for FollowingStandby<'a, B> {
         self.follower.is_some()
     }
 
-    fn take_over(self: Box<Self>, attached: &mut Attached<'_>) {
-        let Self { body, mut follower, .. } = *self;
-        if let Some(follower) = &mut follower {
-            Takeover::from_attached(attached).alter_followed(|| B::confirm_all(&mut follower.state));
-        }
-        body.hand_over(follower, attached);
+    fn take_over(self: Box<Self>) -> StandbyState {
+        self.body.hand_over(self.follower.map(JournalFollower::into_parts))
     }
 }
 

@@ -1,169 +1,42 @@
-//! Settings of a takeover from a crashed process: its clock, disk, and the defect that a simulation
-//! injects to prove that it would be found. Real processes use the run's clock and no defect.
+//! How a process takes over from a crashed one, as far as a simulation differs from real processes.
 
-use anyhow::Result;
-use gateway::GatewayResumePoint;
-use journal::{Disk, Durability, JournalFollower, Options, Reader, State, Watermark};
-use orchestrator::{OutputWatermarks, Recovered};
+use journal::{Options, Watermark};
+use orchestrator::OutputWatermarks;
 use protocol::plan::Plan;
-use shm::attached::Attached;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 use system::clock::Clock;
-use system::named_enum;
 
-named_enum! {
-    /// A defect of a successor, injected by the simulation.
-    Mistake {
-        /// The engine assumes that the last message to each exchange was not sent.
-        SendsAgain = "sends-again",
-        /// The engine forgets an order that was in flight to a gateway.
-        ForgetsOrders = "forgets-orders",
-        /// A gateway sends twice what it had stamped and not handed over.
-        ReportsAgain = "reports-again",
-        /// A gateway loses what it had stamped and not handed over.
-        ForgetsReports = "forgets-reports",
-        /// The engine stamps again what was stamped.
-        StampsAgain = "stamps-again",
-        /// The engine ignores which strategies are retired and keeps their rings.
-        KeepsRings = "keeps-rings",
-        /// An exchange stamps reports again and records its trades again.
-        TradesAgain = "trades-again",
-        /// The journal is lost.
-        LosesJournal = "loses-journal",
-        /// Reports do not await durability.
-        TellsEarly = "tells-early",
-        /// A standby's state lacks a record that it has read.
-        SkipsRecord = "skips-record",
-        /// All outputs of a standby count as sent, although it may be ahead of its predecessor.
-        BelievesSpare = "believes-spare",
-    }
-}
-
-/// A simulated disk, which decides when journal records become durable.
-pub trait SimulatedDisk: Disk {
-    /// Handles that the journal in `folder` was opened; `journal` is its durable end.
-    fn on_open(&self, folder: &Path, journal: Watermark);
-}
-
-/// The settings with which a process takes over from a crashed one.
-pub struct Takeover {
+/// The environment in which a process recovers: its clock, its disk, and the outputs that its
+/// predecessors are found to have sent. The methods do what real processes need.
+pub trait Takeover {
     /// Returns the time in ticks.
-    pub now: fn(&Plan) -> u64,
-    /// The injected defect.
-    pub mistake: Option<Mistake>,
-    /// The simulated disk of the exchange's journals; `None`: the system's.
-    pub disk: Option<Arc<dyn SimulatedDisk>>,
-}
+    fn now(&self, plan: &Plan) -> u64 {
+        plan.clock.now()
+    }
 
-impl Default for Takeover {
-    fn default() -> Self {
-        Self { now: |plan| plan.clock.now(), mistake: None, disk: None }
+    /// Returns the options with which a journal is opened.
+    fn journal_options(&self, options: Options) -> Options {
+        options
+    }
+
+    /// Handles that the journal in `folder` was opened; `journal` is its durable end.
+    fn on_journal_open(&self, folder: &Path, journal: Watermark) {
+        let _ = (folder, journal);
+    }
+
+    /// Returns the outputs that count as sent by crashed engines, given those that are found.
+    fn engine_outputs(&self, found: OutputWatermarks) -> OutputWatermarks {
+        found
+    }
+
+    /// Returns the outputs that count as sent by crashed exchanges, given those that are found.
+    fn exchange_outputs(&self, found: venue::OutputWatermarks) -> venue::OutputWatermarks {
+        found
     }
 }
 
-impl Takeover {
-    pub(super) fn from_attached(attached: &mut Attached<'_>) -> Arc<Self> {
-        Self::shared(attached, Self::default)
-    }
+/// The takeover of real processes.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemTakeover;
 
-    /// Stores the takeover settings of a process, before its roles are built.
-    pub fn install(self, attached: &mut Attached<'_>) {
-        drop(Self::shared(attached, || self));
-    }
-
-    fn shared(attached: &mut Attached<'_>, make: impl FnOnce() -> Self) -> Arc<Self> {
-        attached.shared("takeover", make)
-    }
-
-    /// Returns the options with which a journal is opened under these settings.
-    pub(super) fn journal_options(&self, options: Options) -> Options {
-        let Some(disk) = &self.disk else { return options };
-        let durability = match options.durability {
-            Durability::GroupCommit { .. } | Durability::EveryRecord
-                if self.mistake == Some(Mistake::TellsEarly) =>
-            {
-                Durability::Process
-            }
-            Durability::GroupCommit { .. } => {
-                Durability::GroupCommit { records: u64::MAX, within: Duration::MAX }
-            }
-            as_it_is => as_it_is,
-        };
-        Options { durability, disk: Arc::<dyn SimulatedDisk>::clone(disk), ..options }
-    }
-
-    /// Passes a newly opened journal to the simulated disk.
-    pub(super) fn on_journal_open(&self, folder: &Path, journal: Option<Watermark>) {
-        if let (Some(disk), Some(journal)) = (&self.disk, journal) {
-            disk.on_open(folder, journal);
-        }
-    }
-
-    /// Injects the simulated defect into the counts of outputs that an engine has sent.
-    #[cold]
-    pub(super) fn alter_engine(&self, watermarks: &mut OutputWatermarks, folder: &Path) {
-        match self.mistake {
-            Some(Mistake::SendsAgain) => {
-                watermarks.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1));
-            }
-            Some(Mistake::StampsAgain) => (watermarks.returns_stamped, watermarks.others_logged) = (0, 0),
-            Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
-            _ => {}
-        }
-    }
-
-    #[cold]
-    pub(super) fn alter_followed(&self, believe: impl FnOnce()) {
-        if self.mistake == Some(Mistake::BelievesSpare) {
-            believe();
-        }
-    }
-
-    /// Returns the replica of a hot standby and the reader of its journal; without a standby, a new
-    /// replica.
-    pub(super) fn replica<S: State>(
-        &self,
-        followed: Option<JournalFollower<S>>,
-        new: impl FnOnce() -> Result<S>,
-    ) -> Result<(S, Option<Reader>)> {
-        let Some((replica, mut reader)) = followed.map(JournalFollower::into_parts) else {
-            return Ok((new()?, None));
-        };
-        if self.mistake == Some(Mistake::SkipsRecord) {
-            let _ = reader.next_record();
-        }
-        Ok((replica, Some(reader)))
-    }
-
-    #[cold]
-    pub(super) fn alter_recovered(&self, recovered: &mut Recovered) {
-        if self.mistake == Some(Mistake::KeepsRings) {
-            recovered.retired.clear();
-        }
-    }
-
-    #[cold]
-    pub(super) fn alter_gateway(&self, mut resume_point: GatewayResumePoint) -> GatewayResumePoint {
-        match self.mistake {
-            Some(Mistake::ForgetsOrders) => resume_point.unsent_message = None,
-            Some(Mistake::ReportsAgain) => resume_point.stamped.extend_from_within(..),
-            Some(Mistake::ForgetsReports) => {
-                // As if they were sent: taken from the session and never handed over.
-                resume_point.completed += resume_point.stamped.drain(..).count() as u64;
-            }
-            _ => {}
-        }
-        resume_point
-    }
-
-    #[cold]
-    pub(super) fn alter_exchange(&self, watermarks: &mut venue::OutputWatermarks, folder: &Path) {
-        match self.mistake {
-            Some(Mistake::TradesAgain) => (watermarks.reports_stamped, watermarks.trades) = (0, 0),
-            Some(Mistake::LosesJournal) => drop(std::fs::remove_dir_all(folder)),
-            _ => {}
-        }
-    }
-}
+impl Takeover for SystemTakeover {}

@@ -7,10 +7,9 @@
 pub use crate::memory::sealed::Access;
 use crate::memory::sealed::{self, Handle};
 use crate::memory::{AtomicWords, Header, HeaderError, ReadOnlyWords, Region, RegionError, SegmentKind};
-use std::any::Any;
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The process ids at the two ends of a link, according to the process that started them.
 pub trait Peers: Send {
@@ -73,8 +72,50 @@ pub struct Attached<'a> {
     lent_views: HashMap<String, Arc<Region>>,
     /// What is mapped for reading only: a descriptor that was handed over is taken once.
     views: HashMap<String, ReadOnlyWords>,
-    /// What the techniques on the heap share between the threads of this process, by name.
-    heap_objects: HashMap<String, Arc<dyn Any + Send + Sync>>,
+    /// The objects of [`HeapObjects`] that this process uses, by name, which keeps them alive.
+    heap_objects: HashMap<String, Arc<dyn Send + Sync>>,
+}
+
+/// The objects of one type that the threads of a process share on the heap: the queues of a
+/// technique, which has them in a `static`. Each belongs to one [`Attached`].
+#[derive(Debug)]
+pub struct HeapObjects<T>(Mutex<Vec<Weak<T>>>);
+
+impl<T: Send + Sync + 'static> HeapObjects<T> {
+    /// Creates an empty collection.
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Returns the object with this name in a process; the first caller creates it.
+    ///
+    /// # Panics
+    /// If the process has an object of another type under the name: two techniques in one run.
+    pub fn get_or_create(
+        &self,
+        attached: &mut Attached<'_>,
+        name: &str,
+        create: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.retain(|object| object.strong_count() > 0);
+        if let Some(used) = attached.heap_objects.get(name) {
+            // A used object lives, so nothing else has its address.
+            let is_used = |object: &&Weak<T>| core::ptr::addr_eq(object.as_ptr(), Arc::as_ptr(used));
+            let found = objects.iter().find(is_used).and_then(Weak::upgrade);
+            return found.expect("one run has one technique");
+        }
+        let object = Arc::new(create());
+        objects.push(Arc::downgrade(&object));
+        attached.heap_objects.insert(name.to_owned(), Arc::<T>::clone(&object));
+        object
+    }
+}
+
+impl<T: Send + Sync + 'static> Default for HeapObjects<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<'a> Attached<'a> {
@@ -137,16 +178,6 @@ impl<'a> Attached<'a> {
     /// [`Attached::view`] returns it, [`Attached::region`] does not.
     pub fn adopt_view(&mut self, what: &str, region: Arc<Region>) {
         self.lent_views.insert(what.to_owned(), region);
-    }
-
-    /// Returns the heap object that the threads of this process share under `what`; the first
-    /// caller creates it.
-    ///
-    /// # Panics
-    /// If it was made as another type: two techniques in one run.
-    pub fn shared<T: Send + Sync + 'static>(&mut self, what: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let shared = self.heap_objects.entry(what.to_owned()).or_insert_with(|| Arc::new(make()));
-        Arc::clone(shared).downcast().expect("one run has one technique")
     }
 
     /// Returns all segments that this process has mapped for writing, ordered by name.
@@ -251,4 +282,51 @@ impl<'a> Attached<'a> {
 
 fn unplanned(name: &str, why: &str) -> RegionError {
     RegionError::os(name, "map it")(std::io::Error::other(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoSegments;
+
+    impl Source for NoSegments {
+        fn name(&self, what: &str) -> String {
+            what.into()
+        }
+
+        fn run(&self) -> u64 {
+            0
+        }
+
+        fn right(&self, _: &str) -> Option<Access> {
+            None
+        }
+
+        fn handles(&self) -> &[Handle] {
+            &[]
+        }
+    }
+
+    static NUMBERS: HeapObjects<u64> = HeapObjects::new();
+
+    #[test]
+    fn heap_objects_belong_to_one_process() {
+        let [mut one, mut other] = [(); 2].map(|()| Attached::new(NoSegments));
+        let number = |attached: &mut _, name, value| NUMBERS.get_or_create(attached, name, || value);
+        assert_eq!((*number(&mut one, "a", 1), *number(&mut one, "a", 2)), (1, 1));
+        assert_eq!((*number(&mut one, "b", 3), *number(&mut other, "a", 4)), (3, 4));
+        let last = Arc::downgrade(&number(&mut one, "a", 5));
+        drop(one);
+        assert!(last.upgrade().is_none(), "it is freed with its process");
+    }
+
+    #[test]
+    #[should_panic(expected = "one run has one technique")]
+    fn heap_objects_of_two_types_are_refused() {
+        static TEXTS: HeapObjects<String> = HeapObjects::new();
+        let mut attached = Attached::new(NoSegments);
+        NUMBERS.get_or_create(&mut attached, "a", || 1);
+        TEXTS.get_or_create(&mut attached, "a", String::new);
+    }
 }

@@ -12,7 +12,7 @@ use crate::named::os;
 use core::ops::ControlFlow;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use crossbeam_queue::ArrayQueue;
-use shm::attached::Attached;
+use shm::attached::{Attached, HeapObjects};
 use shm::memory::RegionError;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Message, TechniqueInfo};
@@ -50,8 +50,10 @@ impl shm::ring::Consumer for QueueEnd {
     }
 }
 
+static QUEUES: HeapObjects<ArrayQueue<LineMessage>> = HeapObjects::new();
+
 fn queue(name: &str, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
-    QueueEnd(attached.shared(name, || ArrayQueue::new(spec.capacity as usize)))
+    QueueEnd(QUEUES.get_or_create(attached, name, || ArrayQueue::new(spec.capacity as usize)))
 }
 
 impl Link for CrossbeamArrayQueue {
@@ -124,6 +126,8 @@ pub struct ChannelSender(Sender<LineMessage>);
 /// The receiving end of `crossbeam-channel`.
 pub struct ChannelReceiver(Receiver<LineMessage>);
 
+static CHANNELS: HeapObjects<(Sender<LineMessage>, Receiver<LineMessage>)> = HeapObjects::new();
+
 impl shm::ring::Producer for ChannelSender {
     #[inline(always)]
     fn try_push_with(
@@ -154,12 +158,12 @@ impl Link for CrossbeamChannel {
         _: usize,
         attached: &mut Attached<'_>,
     ) -> Result<ChannelSender, RegionError> {
-        let ends = attached.shared(spec.name, || bounded(spec.capacity as usize));
+        let ends = CHANNELS.get_or_create(attached, spec.name, || bounded(spec.capacity as usize));
         Ok(ChannelSender(ends.0.clone()))
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<ChannelReceiver, RegionError> {
-        let ends = attached.shared(spec.name, || bounded(spec.capacity as usize));
+        let ends = CHANNELS.get_or_create(attached, spec.name, || bounded(spec.capacity as usize));
         Ok(ChannelReceiver(ends.1.clone()))
     }
 }
@@ -179,6 +183,8 @@ pub struct MpscReceiver(mpsc::Receiver<Message>);
 
 /// Both ends until they are attached; the receiving end can be taken once.
 type MpscEnds = Mutex<(mpsc::Sender<Message>, Option<mpsc::Receiver<Message>>)>;
+
+static MPSC_CHANNELS: HeapObjects<MpscEnds> = HeapObjects::new();
 
 fn new_channel() -> MpscEnds {
     let (sender, receiver) = mpsc::channel();
@@ -211,13 +217,13 @@ impl Link for StdMpsc {
     type Consumer = MpscReceiver;
 
     fn producer(spec: &LinkSpec, _: usize, attached: &mut Attached<'_>) -> Result<MpscSender, RegionError> {
-        let ends = attached.shared(spec.name, new_channel);
+        let ends = MPSC_CHANNELS.get_or_create(attached, spec.name, new_channel);
         let sender = ends.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
         Ok(MpscSender(sender))
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<MpscReceiver, RegionError> {
-        let ends = attached.shared(spec.name, new_channel);
+        let ends = MPSC_CHANNELS.get_or_create(attached, spec.name, new_channel);
         let receiver = ends.lock().unwrap_or_else(PoisonError::into_inner).1.take();
         let second = || os(spec.name, "attach a second receiver to it")(ErrorKind::AddrInUse);
         receiver.map(MpscReceiver).ok_or_else(second)

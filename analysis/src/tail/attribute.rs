@@ -38,8 +38,6 @@ pub struct AttributionParams {
     pub max_service: u64,
     /// Maximum length of a span with a stage, in ticks: older history of a thread is dropped.
     pub horizon: u64,
-    /// A deliberately broken rule, for tests: backlog affects no order.
-    pub ignores_backlog: bool,
 }
 
 /// Ticks of orders' time by cause, in the order of [`Cause::ALL`].
@@ -141,11 +139,10 @@ pub fn attribute(
             span.from = span.from.max(span.to.saturating_sub(rules.horizon));
         }
         let parts = split_span(&span, &threads, usual, rules.max_service);
-        let backlog = parts[Cause::Backlog as usize] > 0 && !rules.ignores_backlog;
         let (order, thread) = (span.order as usize, usize::from(span.receiver));
         let receiver = threads[thread].pauses.ticks_within(span.from, span.to);
         let sender = threads[usize::from(span.sender)].pauses.pause_from(span.from, span.to);
-        if backlog
+        if parts[Cause::Backlog as usize] > 0
             || receiver[PauseCause::PageFault as usize] + receiver[PauseCause::OffCpu as usize] > 0
             || sender.is_some()
         {

@@ -185,7 +185,7 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
     let max_service = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
     let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
     let usual = medians(traces);
-    let rules = AttributionParams { usual, max_service, horizon, ignores_backlog: false };
+    let rules = AttributionParams { usual, max_service, horizon };
     let absent = thread_pauses(traces, logs, max_service);
     let shared = |one_of: u64| traces.count / one_of;
     // The slowest fractions: the first as bits, the smaller ones individually.

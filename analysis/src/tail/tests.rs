@@ -138,7 +138,8 @@ impl SimulatedRun {
         (all, [[gaps(&self.late, taken), Vec::new()], receiver])
     }
 
-    /// Returns the ticks by cause of each order, and whether it is affected.
+    /// Returns the ticks by cause of each order, and whether it is affected: by a broken rule only
+    /// by pauses, if the rule `forgets_backlog`.
     fn explain(&self, forgets_backlog: bool) -> Vec<(TicksByCause, bool)> {
         let (passages, gaps) = self.run();
         let absent = [0, 1].map(|thread: usize| {
@@ -148,8 +149,7 @@ impl SimulatedRun {
         });
         let usual = vec![HOP, self.service.first().copied().unwrap_or(0)];
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
-        let rules =
-            AttributionParams { usual, max_service: LONGEST, horizon, ignores_backlog: forgets_backlog };
+        let rules = AttributionParams { usual, max_service: LONGEST, horizon };
         let mut all = vec![(TicksByCause::default(), false); self.due.len()];
         attribute(passages, all.len(), absent.into(), &rules, |passage, parts, touched| {
             assert_eq!(total(parts), passage.to - passage.from, "{passage:?}: {parts:?}");
@@ -157,7 +157,8 @@ impl SimulatedRun {
             if passage.stage.is_some() {
                 add_ticks(sum, parts);
             }
-            *is_touched = touched;
+            let has_pause = parts[Cause::Machine as usize] > 0;
+            *is_touched = if forgets_backlog { *is_touched || has_pause } else { touched };
         });
         all
     }

@@ -2,7 +2,7 @@
 
 // ANCHOR: page
 use core::ops::ControlFlow;
-use launcher::shm::attached::Attached;
+use launcher::shm::attached::{Attached, HeapObjects};
 use launcher::shm::memory::RegionError;
 use launcher::shm::ring::step::{Step, whole};
 use launcher::shm::ring::{Consumer, Full, Home, Link, LinkSpec, Message, Producer, TechniqueInfo};
@@ -82,9 +82,11 @@ impl Consumer for Receiver {
     }
 }
 
+static RINGS: HeapObjects<Ring> = HeapObjects::new();
+
 /// The ring of one producer of a link, the same one for both ends.
 fn ring(spec: &LinkSpec<'_>, producer: usize, attached: &mut Attached<'_>) -> Arc<Ring> {
-    attached.shared(&format!("{}-{producer}", spec.name), || Ring::new(spec.capacity))
+    RINGS.get_or_create(attached, &format!("{}-{producer}", spec.name), || Ring::new(spec.capacity))
 }
 
 impl Link for HeapRing {

@@ -33,7 +33,7 @@ use iceoryx2::prelude::{
     SignalHandlingMode, ipc_threadsafe, set_log_level,
 };
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
-use launcher::shm::attached::{Attached, Peers};
+use launcher::shm::attached::{Attached, HeapObjects, Peers};
 use launcher::shm::memory::{RegionError, directory};
 use launcher::shm::ring::step::reach;
 use launcher::shm::ring::{
@@ -85,56 +85,50 @@ fn refused<E: Debug>(name: &str, what: &'static str) -> impl FnOnce(E) -> Region
     move |error| RegionError::Os { name, what, source: io::Error::other(format!("iceoryx2: {error:?}")) }
 }
 
-/// State that the ends of a hand-off in this process share, created by the first one.
-fn shared<T: Send + Sync + 'static>(
-    attached: &mut Attached<'_>,
-    what: &str,
-    make: impl FnOnce() -> Result<T, RegionError>,
-) -> Result<Arc<T>, RegionError> {
-    let slot = attached.shared(what, Mutex::<Option<Arc<T>>>::default);
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = &*slot {
-        return Ok(Arc::clone(made));
-    }
-    let made = Arc::new(make()?);
-    *slot = Some(Arc::clone(&made));
-    Ok(made)
-}
+static HUBS: HeapObjects<Mutex<Option<Arc<Hub>>>> = HeapObjects::new();
 
 impl Hub {
-    /// Returns this process's hub; its first end makes a node with files in the hand-off's folder.
+    /// Returns this process's hub of a hand-off; its first end creates it.
     fn attach(spec: &LinkSpec<'_>, attached: &mut Attached<'_>) -> Result<Arc<Self>, RegionError> {
-        let name = attached.name(spec.name);
-        shared(attached, spec.name, || {
-            set_log_level(LogLevel::Error);
-            let mut config = Config::default();
-            let path = directory::path(&name).display().to_string();
-            config
-                .global
-                .set_root_path(&Path::new(path.as_bytes()).map_err(refused(&name, "use its folder"))?);
-            config.global.creation_timeout = PATIENCE;
-            let prefix = FileName::new(format!("{name}.").as_bytes());
-            config.global.prefix = prefix.map_err(refused(&name, "name memory like it"))?;
-            // The launcher and the roles have handlers of their own.
-            let node = NodeBuilder::new().config(&config).signal_handling_mode(SignalHandlingMode::Disabled);
-            let node = node.create::<Ipc>().map_err(refused(&name, "make a node in its folder"))?;
-            let service = ServiceName::new(spec.name).map_err(refused(&name, "name a service like it"))?;
-            // Of each producer, one that has died and not been cleared up, and its successor.
-            let ports = 2 * spec.producers;
-            let service = node
-                .service_builder(&service)
-                .publish_subscribe::<Message>()
-                .user_header::<u64>()
-                .enable_safe_overflow(false)
-                .history_size(0)
-                .subscriber_max_buffer_size(spec.capacity as usize)
-                .subscriber_max_borrowed_samples(1)
-                .max_publishers(ports)
-                .max_subscribers(1)
-                .max_nodes(ports + 1)
-                .open_or_create();
-            Ok(Self { service: service.map_err(refused(&name, "make a service of it"))?, _node: node })
-        })
+        let hub = HUBS.get_or_create(attached, spec.name, Mutex::default);
+        let mut hub = hub.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hub) = &*hub {
+            return Ok(Arc::clone(hub));
+        }
+        let created = Arc::new(Self::create(spec, &attached.name(spec.name))?);
+        Ok(Arc::clone(hub.insert(created)))
+    }
+
+    /// Creates a hub: a node with files in the hand-off's folder.
+    fn create(spec: &LinkSpec<'_>, name: &str) -> Result<Self, RegionError> {
+        set_log_level(LogLevel::Error);
+        let mut config = Config::default();
+        let path = directory::path(name).display().to_string();
+        config
+            .global
+            .set_root_path(&Path::new(path.as_bytes()).map_err(refused(name, "use its folder"))?);
+        config.global.creation_timeout = PATIENCE;
+        let prefix = FileName::new(format!("{name}.").as_bytes());
+        config.global.prefix = prefix.map_err(refused(name, "name memory like it"))?;
+        // The launcher and the roles have handlers of their own.
+        let node = NodeBuilder::new().config(&config).signal_handling_mode(SignalHandlingMode::Disabled);
+        let node = node.create::<Ipc>().map_err(refused(name, "make a node in its folder"))?;
+        let service = ServiceName::new(spec.name).map_err(refused(name, "name a service like it"))?;
+        // Of each producer, one that has died and not been cleared up, and its successor.
+        let ports = 2 * spec.producers;
+        let service = node
+            .service_builder(&service)
+            .publish_subscribe::<Message>()
+            .user_header::<u64>()
+            .enable_safe_overflow(false)
+            .history_size(0)
+            .subscriber_max_buffer_size(spec.capacity as usize)
+            .subscriber_max_borrowed_samples(1)
+            .max_publishers(ports)
+            .max_subscribers(1)
+            .max_nodes(ports + 1)
+            .open_or_create();
+        Ok(Self { service: service.map_err(refused(name, "make a service of it"))?, _node: node })
     }
 }
 

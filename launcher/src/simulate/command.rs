@@ -2,7 +2,7 @@
 
 use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};
-use super::{Mistake, SimulationOptions, Trial, trial, unplanned};
+use super::{SimulationOptions, Trial, trial, unplanned};
 use crate::config::UsageError;
 use crate::config::value::{named, named_values};
 use crate::output::{complain, program};
@@ -41,19 +41,17 @@ pub struct SimulateFlags {
     /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
     #[arg(long, value_name = "HOW", hide = true, value_parser = named::<Defect>())]
     pub broken: Option<Defect>,
-    /// Inject a mistake into recovery that must be detected: sends-again, forgets-orders, …
-    #[arg(long, value_name = "WHAT", hide = true, value_parser = named::<Mistake>())]
-    pub mistake: Option<Mistake>,
 }
 
 impl SimulateFlags {
     /// Returns the simulation options.
-    const fn options(&self) -> SimulationOptions {
-        SimulationOptions { recovery_only: self.crash_recovery, defect: self.broken, mistake: self.mistake }
+    fn options(&self) -> SimulationOptions {
+        let (recovery_only, defect) = (self.crash_recovery, self.broken);
+        SimulationOptions { recovery_only, defect, ..SimulationOptions::default() }
     }
 }
 
-named_values!(Defect, Mistake);
+named_values!(Defect);
 
 /// Totals over many simulated runs: orders, deaths, violations. Sums, so that the order of
 /// simulation does not matter.
@@ -254,10 +252,7 @@ fn table(all: &SimulationReport, total: &SimulationTotals) -> String {
 
 /// Returns the command that replays a run.
 fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
-    let mut broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
-    if let Some(mistake) = flags.mistake {
-        broken += &format!(" --mistake {mistake}");
-    }
+    let broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
     let program = program();
     if flags.crash_recovery {
         return format!("{program} simulate --seed {} --crash-recovery{broken}", trial.seed);
@@ -329,4 +324,22 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
     }
     print_failure(&trial, flags);
     Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_recovery_is_replayed_as_one() {
+        let asked = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
+        let trial = trial(1, Technique::default(), &asked).unwrap();
+        let (seed, technique, broken) = (None, Vec::new(), None);
+        let flags =
+            SimulateFlags { seeds: Count(2), seed, technique, crash_recovery: true, json: false, broken };
+        assert_eq!(
+            replay_command(&trial, &flags),
+            format!("{} simulate --seed 1 --crash-recovery", program())
+        );
+    }
 }

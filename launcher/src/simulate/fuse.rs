@@ -3,7 +3,7 @@
 //! An agent reads the clock before each stamp, and so between any two actions; a process that takes
 //! over from one that died reads it before each part of its recovery.
 
-use protocol::plan::{FaultKind, Plan};
+use protocol::plan::FaultKind;
 use std::cell::Cell;
 use std::panic::resume_unwind;
 
@@ -44,7 +44,7 @@ pub(super) fn set_now(ticks: u64) {
 }
 
 /// Reads the time that was set for a recovering simulated process.
-pub(super) fn now(_: &Plan) -> u64 {
+pub(super) fn now() -> u64 {
     look();
     NOW.get()
 }

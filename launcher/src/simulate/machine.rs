@@ -13,7 +13,6 @@ use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
-use roles::SimulatedDisk;
 use roles::faults::Draws;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
@@ -71,14 +70,6 @@ impl Disk for MachineDisk {
     }
 }
 
-impl SimulatedDisk for MachineDisk {
-    fn on_open(&self, folder: &Path, journal: Watermark) {
-        if let Some(machine) = self.0.upgrade() {
-            locked(&machine.journals).insert(folder.to_owned(), journal);
-        }
-    }
-}
-
 impl SimulatedMachine {
     fn before(&self, step: DiskOperation, path: &Path) -> io::Result<()> {
         if step != DiskOperation::Sync || index_of(path).is_none() {
@@ -99,8 +90,13 @@ impl SimulatedMachine {
     }
 
     /// Returns the simulated disk of the processes' journals.
-    pub fn disk(self: &Arc<Self>) -> Arc<dyn SimulatedDisk> {
+    pub fn disk(self: &Arc<Self>) -> Arc<dyn Disk> {
         Arc::new(MachineDisk(Arc::downgrade(self)))
+    }
+
+    /// Handles that the journal in `folder` was opened: from now on it may be synced.
+    pub fn on_journal_open(&self, folder: &Path, journal: Watermark) {
+        locked(&self.journals).insert(folder.to_owned(), journal);
     }
 
     /// Syncs a drawn journal to the simulated disk, if any, before a thread's turn.

@@ -18,6 +18,7 @@
 //! | `bursts` | deaths within one duty cycle of each other |
 //! | `machine` | the disk, and machine crashes |
 //! | `standbys` | hot standbys of engine and exchanges |
+//! | `takeover` | clock and disk of recovering processes |
 //! | `fuse` | deaths in the middle of an operation |
 //! | `folder` | temporary folder of the journals |
 //! | [`broken`] | rings and logs with defects that the judge must detect | |
@@ -38,10 +39,11 @@ mod processes;
 mod recovery;
 pub mod scenario;
 mod standbys;
+mod takeover;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use hostile::Attack;
-pub use roles::Mistake;
+pub use takeover::SimulatedTakeover;
 
 use crate::runtime::setup::Segments;
 use analysis::logfile;
@@ -59,9 +61,9 @@ use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
 use recovery::JournalAudits;
-use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::registry::ends_of;
+use roles::{BoxedEnds, SystemTakeover};
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
@@ -116,14 +118,20 @@ pub struct Trial {
 }
 
 /// Options of a simulation, in addition to its seed and technique.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SimulationOptions {
     /// Only crash-recovery runs, whatever the technique.
     pub recovery_only: bool,
     /// Injected defect of the rings.
     pub defect: Option<Defect>,
-    /// Injected mistake of recovering processes.
-    pub mistake: Option<Mistake>,
+    /// How crashed processes are taken over from.
+    pub takeover: &'static dyn SimulatedTakeover,
+}
+
+impl Default for SimulationOptions {
+    fn default() -> Self {
+        Self { recovery_only: false, defect: None, takeover: &SystemTakeover }
+    }
 }
 
 impl SimulationOptions {
@@ -134,7 +142,7 @@ impl SimulationOptions {
     pub fn scenario(&self, seed: u64, technique: Technique) -> Result<Scenario> {
         let scenario =
             if self.recovery_only { Scenario::recovery(seed) } else { Scenario::draw(seed, technique) };
-        Ok(Scenario { mistake: self.mistake, ..scenario.context("cannot plan the run")? })
+        Ok(Scenario { takeover: self.takeover, ..scenario.context("cannot plan the run")? })
     }
 }
 

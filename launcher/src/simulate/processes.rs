@@ -9,20 +9,21 @@ use super::machine::SimulatedMachine;
 use super::no_agent::NoAgent;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
+use super::takeover::MachineTakeover;
 use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
 use analysis::record::ProcessExit;
 use anyhow::{Context, Result};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
-use protocol::plan::{FaultKind, Journaling, Role};
+use protocol::plan::{FaultKind, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
+use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::faults::own::{self, FaultContext};
-use roles::{BoxedEnds, Takeover};
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
@@ -175,11 +176,7 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Returns a process's segments, before anything is built on them.
     fn attached(&self, process: usize) -> Attached<'a> {
-        let mut attached = self.segments.attached(&self.segments.plan.processes[process]);
-        let waits = self.segments.plan.trading().journal != Journaling::Process;
-        let disk = waits.then(|| self.machine.disk());
-        Takeover { now: fuse::now, mistake: self.scenario.mistake, disk }.install(&mut attached);
-        attached
+        self.segments.attached(&self.segments.plan.processes[process])
     }
 
     /// Builds the threads of a process as the process would: newly started, or from a promoted
@@ -188,11 +185,10 @@ impl<'a> SimulatedProcesses<'a> {
         let segments = self.segments;
         let plan = &segments.plan;
         let me = &plan.processes[process];
-        let mut attached = match spare {
-            Some(spare) => spare.promote(),
-            None => self.attached(process),
-        };
-        roles::recover(plan, me, &mut attached)?;
+        let (mut attached, standby) =
+            spare.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
+        let takeover = MachineTakeover::new(self.scenario, &self.machine);
+        let mut recovered = takeover.recover(me, &self.control, standby, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.
@@ -208,15 +204,21 @@ impl<'a> SimulatedProcesses<'a> {
                 }
                 (_, kind) => {
                     let composed = match kind {
-                        ScenarioKind::Recovery => {
-                            roles::compose_stepped(plan, thread, &self.control, &mut attached, act)
-                        }
+                        ScenarioKind::Recovery => roles::compose_stepped(
+                            plan,
+                            thread,
+                            &self.control,
+                            &mut attached,
+                            &mut recovered,
+                            act,
+                        ),
                         _ => roles::compose_stepped_on(
                             self.ends,
                             plan,
                             thread,
                             &self.control,
                             &mut attached,
+                            &mut recovered,
                             act,
                         ),
                     }?;

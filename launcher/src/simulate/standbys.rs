@@ -5,7 +5,7 @@ use super::scenario::Scenario;
 use protocol::control::Control;
 use protocol::plan::Plan;
 use roles::faults::Draws;
-use roles::{StandbyRole, standby};
+use roles::{StandbyRole, StandbyState, standby};
 use shm::attached::Attached;
 
 /// A hot standby of a simulated run.
@@ -17,10 +17,9 @@ pub(super) struct StandbyProcess<'a> {
 }
 
 impl<'a> StandbyProcess<'a> {
-    /// Promotes the hot standby to the role that it stands by for. Returns its segments.
-    pub fn promote(mut self) -> Attached<'a> {
-        self.standby.take_over(&mut self.attached);
-        self.attached
+    /// Promotes the hot standby to the role that it stands by for. Returns its segments and state.
+    pub fn promote(self) -> (Attached<'a>, Option<StandbyState>) {
+        (self.attached, Some(self.standby.take_over()))
     }
 
     /// Runs one turn. Returns `false` if it has stopped following its journal.

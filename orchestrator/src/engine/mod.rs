@@ -25,6 +25,7 @@ use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{UnconfirmedKill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::commands::MAX_REASONS;
+use protocol::record::Record;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::wire::{Message, Order, OrderId};
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,7 @@ pub struct Core {
     /// Time of the current input, in ticks since the run's start.
     #[serde(skip)]
     now: u64,
+    /// The order sent by the last input, which is booked with the next one or when totals are read.
     #[serde(skip)]
     unbooked: Option<Order>,
     #[serde(skip)]
@@ -104,6 +106,7 @@ impl Core {
     }
 
     pub(crate) fn save(&self) -> impl Serialize {
+        debug_assert!(self.unbooked.is_none(), "only replicas are saved, and they replay");
         (self, self.positions.open_orders())
     }
 
@@ -156,6 +159,11 @@ impl Core {
             Input::Recalled { message } => self.handle_recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
+    }
+
+    /// Applies an input of a journal, as [`Core::apply`] does, and leaves nothing to be booked.
+    pub(crate) fn replay(&mut self, input: Input, now: u64, out: &mut impl Effects) {
+        self.apply(input, now, out);
         self.book();
     }
 
@@ -192,6 +200,12 @@ impl Core {
             let is_down = || self.is_down(order.request.venue.into());
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
+    }
+
+    /// Returns the log records of all positions. The totals were read after the last input.
+    pub(crate) fn position_records(&self) -> impl Iterator<Item = Record> {
+        debug_assert!(self.unbooked.is_none(), "totals are published after each cycle with work");
+        self.positions.records()
     }
 
     /// Returns the checksum of each link end of the engine: what it took and what it sent.

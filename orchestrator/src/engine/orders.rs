@@ -12,7 +12,6 @@ impl Core {
     /// owner of the memory that it came through; only in a shared ring is the id trusted.
     #[inline(always)]
     pub(super) fn handle_order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
-        self.book();
         let Ok(order) = Order::from_message(*message) else {
             self.quarantine(from, ProtocolViolation::Garbage, out);
             return;
@@ -23,6 +22,7 @@ impl Core {
         if !is_next && !self.unexpected_order(from, &order, out) {
             return;
         }
+        self.book();
         let session = &mut self.sessions[strategy];
         if session.budget == 0 {
             self.quarantine(from, ProtocolViolation::Flood, out);

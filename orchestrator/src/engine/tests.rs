@@ -142,7 +142,7 @@ impl Bench {
 
     /// Unsettled requests, and what is held of the first instrument.
     fn position(&mut self, strategy: usize) -> (u64, i64) {
-        self.core.book();
+        self.core.totals();
         (self.core.positions.open(strategy), self.core.positions.account(strategy, 0).net)
     }
 

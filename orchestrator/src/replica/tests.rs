@@ -139,8 +139,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
 
 fn apply(core: &mut Core, input: Input, out: &mut Vec<Effect>) {
     if core.can_apply(&input) {
-        core.apply(input, 1_000, out);
-        core.book();
+        core.replay(input, 1_000, out);
     }
 }
 

@@ -3,15 +3,14 @@
 use super::{PublishedCounts, StandbyBody};
 use crate::build::new_core;
 use crate::engine::{map_segments, orchestrator_log};
-use crate::recovered;
+use crate::recovered::{FollowedJournal, StandbyState, watermarks_in_log};
 use anyhow::Result;
-use journal::JournalFollower;
+use journal::Reader;
 use orchestrator::{Core, OutputWatermarks, Replica};
 use protocol::log_scan::LogTotals;
-use protocol::plan::{Plan, Role};
+use protocol::plan::Plan;
 use protocol::stamps::Stamps;
 use protocol::trading::{return_path, session_out};
-use protocol::wire::MAX_STRATEGIES;
 use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
 use system::clock::Timebase;
@@ -52,20 +51,14 @@ impl StandbyBody for EngineStandby {
 
     fn confirm(&self, state: &mut Replica) {
         let (sent, returned) = (self.sessions.published(), self.returns.published());
-        state.confirm(&OutputWatermarks { sent, returned, ..recovered::watermarks_in_log(&self.totals) });
-    }
-
-    fn confirm_all(state: &mut Replica) {
-        let all = vec![u64::MAX; MAX_STRATEGIES];
-        let watermarks = OutputWatermarks { sent: all.clone(), returned: all, ..OutputWatermarks::default() };
-        state.confirm(&OutputWatermarks { returns_stamped: u64::MAX, others_logged: u64::MAX, ..watermarks });
+        state.confirm(&OutputWatermarks { sent, returned, ..watermarks_in_log(&self.totals) });
     }
 
     fn poll_log(&mut self) {
         self.totals.scan(&self.log);
     }
 
-    fn hand_over(self, follower: Option<JournalFollower<Replica>>, attached: &mut Attached<'_>) {
-        recovered::standby(attached, Role::Orchestrator).store((follower, self.totals));
+    fn hand_over(self, replica: Option<(Replica, Reader)>) -> StandbyState {
+        StandbyState::Engine(FollowedJournal { replica, totals: self.totals })
     }
 }

@@ -2,12 +2,11 @@
 
 use super::{PublishedCounts, StandbyBody};
 use crate::book;
-use crate::recovered;
-use crate::role_context::RoleContext;
+use crate::recovered::{FollowedJournal, StandbyState};
 use anyhow::Result;
-use journal::JournalFollower;
+use journal::Reader;
 use protocol::log_scan::LogTotals;
-use protocol::plan::Role;
+use protocol::plan::{Plan, ThreadPlan};
 use protocol::segments;
 use protocol::trading::session_in;
 use shm::attached::Attached;
@@ -16,7 +15,6 @@ use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup};
 
 pub(super) struct ExchangeStandby {
-    venue: u16,
     market: Option<MarketSetup>,
     reports: PublishedCounts,
     log: ReadOnlyWords,
@@ -24,14 +22,18 @@ pub(super) struct ExchangeStandby {
 }
 
 impl ExchangeStandby {
-    pub(super) fn new(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Self> {
-        book::map(parts, venue)?;
+    pub(super) fn new(
+        plan: &Plan,
+        thread: &ThreadPlan,
+        venue: u16,
+        attached: &mut Attached<'_>,
+    ) -> Result<Self> {
+        book::map(plan, thread, venue, attached)?;
         Ok(Self {
-            venue,
-            market: Some(book::market(parts, venue)?),
-            reports: PublishedCounts::new([session_in(venue)].into_iter(), parts.attached)?,
-            log: segments::log(parts.attached, &parts.thread.name)?,
-            totals: book::log_totals(parts.plan),
+            market: Some(book::market(plan, venue, attached)?),
+            reports: PublishedCounts::new([session_in(venue)].into_iter(), attached)?,
+            log: segments::log(attached, &thread.name)?,
+            totals: book::log_totals(plan),
         })
     }
 }
@@ -51,15 +53,11 @@ impl StandbyBody for ExchangeStandby {
         state.confirm_sent(self.reports.published().into_iter().sum());
     }
 
-    fn confirm_all(state: &mut ExchangeReplica) {
-        state.confirm_sent(u64::MAX);
-    }
-
     fn poll_log(&mut self) {
         self.totals.scan(&self.log);
     }
 
-    fn hand_over(self, follower: Option<JournalFollower<ExchangeReplica>>, attached: &mut Attached<'_>) {
-        recovered::standby(attached, Role::Exchange(self.venue)).store((follower, self.totals));
+    fn hand_over(self, replica: Option<(ExchangeReplica, Reader)>) -> StandbyState {
+        StandbyState::Exchange(FollowedJournal { replica, totals: self.totals })
     }
 }

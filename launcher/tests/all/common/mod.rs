@@ -435,7 +435,7 @@ pub fn assert_exists(path: &Path) {
 }
 
 /// Checks each case, up to `max` of them concurrently: for most of their time they wait.
-pub fn concurrently<T: Sync>(max: usize, cases: &[T], check: impl Fn(&T) + Sync) {
+pub fn concurrently<'a, T: Sync>(max: usize, cases: &'a [T], check: impl Fn(&'a T) + Sync) {
     let rest = Mutex::new(cases.iter());
     let take = || rest.lock().unwrap().next();
     std::thread::scope(|scope| {

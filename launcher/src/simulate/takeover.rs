@@ -1,0 +1,103 @@
+//! The takeover of simulated processes, on the virtual clock and a simulated disk.
+
+use super::fuse;
+use super::machine::SimulatedMachine;
+use super::scenario::Scenario;
+use anyhow::Result;
+use journal::{Durability, Options, Watermark};
+use orchestrator::OutputWatermarks;
+use protocol::control::Control;
+use protocol::plan::{Journaling, Plan, ProcessPlan};
+use roles::{RecoveredRoles, StandbyState, SystemTakeover, Takeover};
+use shm::attached::Attached;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The takeover of simulated processes, apart from clock and disk. Tests replace it by broken ones,
+/// to prove that the simulation finds them.
+pub trait SimulatedTakeover: Takeover + Debug + Sync {
+    /// Called before a process recovers.
+    fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
+        let _ = (plan, process);
+    }
+
+    /// Called when a hot standby is promoted.
+    fn on_promotion(&self, standby: &mut StandbyState) {
+        let _ = standby;
+    }
+
+    /// Called before the roles of a process are built from its recovered state.
+    fn on_recovery(&self, recovered: &mut RecoveredRoles) {
+        let _ = recovered;
+    }
+}
+
+impl SimulatedTakeover for SystemTakeover {}
+
+/// A takeover on the machine of a simulated run.
+pub(super) struct MachineTakeover<'a> {
+    plan: &'a Plan,
+    machine: &'a Arc<SimulatedMachine>,
+    inner: &'static dyn SimulatedTakeover,
+}
+
+impl<'a> MachineTakeover<'a> {
+    pub fn new(scenario: &'a Scenario, machine: &'a Arc<SimulatedMachine>) -> Self {
+        Self { plan: &scenario.plan, machine, inner: scenario.takeover }
+    }
+
+    /// Recovers the roles of a process.
+    pub fn recover(
+        &self,
+        process: &ProcessPlan,
+        control: &Control,
+        mut standby: Option<StandbyState>,
+        attached: &mut Attached<'_>,
+    ) -> Result<RecoveredRoles> {
+        self.inner.on_start(self.plan, process);
+        standby.iter_mut().for_each(|standby| self.inner.on_promotion(standby));
+        let mut recovered = roles::recover(self.plan, process, control, standby, attached, self)?;
+        self.inner.on_recovery(&mut recovered);
+        Ok(recovered)
+    }
+
+    fn has_disk(&self) -> bool {
+        self.plan.trading().journal != Journaling::Process
+    }
+}
+
+impl Takeover for MachineTakeover<'_> {
+    fn now(&self, _: &Plan) -> u64 {
+        fuse::now()
+    }
+
+    fn journal_options(&self, options: Options) -> Options {
+        if !self.has_disk() {
+            return options;
+        }
+        let durability = match options.durability {
+            // The simulation draws when a group is synced.
+            Durability::GroupCommit { .. } => {
+                Durability::GroupCommit { records: u64::MAX, within: Duration::MAX }
+            }
+            other => other,
+        };
+        self.inner.journal_options(Options { durability, disk: self.machine.disk(), ..options })
+    }
+
+    fn on_journal_open(&self, folder: &Path, journal: Watermark) {
+        if self.has_disk() {
+            self.machine.on_journal_open(folder, journal);
+        }
+    }
+
+    fn engine_outputs(&self, found: OutputWatermarks) -> OutputWatermarks {
+        self.inner.engine_outputs(found)
+    }
+
+    fn exchange_outputs(&self, found: venue::OutputWatermarks) -> venue::OutputWatermarks {
+        self.inner.exchange_outputs(found)
+    }
+}
