@@ -1,6 +1,6 @@
 //! Pages in a real browser: headless Chromium, if installed.
 
-use super::dom::{having, text};
+use super::dom::{plots, text};
 use super::fixtures::{page, tailed};
 use super::run_page::check_figures;
 use crate::common::evaluated;
@@ -83,7 +83,11 @@ fn browser_shows_figures_without_network_requests() {
     for seen in [&light, &dark] {
         check_quiet(seen);
         check_figures(&seen.dom, &summary);
-        assert_eq!(having(&seen.dom, "data-mark").len(), having(&page(&folder), "data-mark").len());
+        assert_eq!(plots(&seen.dom), plots(&page(&folder)));
+        // The policy let the script run, and it drew every plot, with a legend.
+        for part in ["<canvas", "class=\"u-legend"] {
+            assert_eq!(seen.dom.matches(part).count(), plots(&seen.dom).len(), "{part}");
+        }
         assert!(text(&seen.dom).contains(&summary.run));
     }
     assert!(light.picture.starts_with(b"\x89PNG") && light.picture.len() > 50_000, "{}", light.picture.len());
