@@ -51,7 +51,7 @@ pub fn draw(
         description: format!("{axis_title}. {}.", described.join("; ")),
         x: PlotAxis {
             notes: rows.iter().map(|row| row.note.clone()).collect(),
-            ..PlotAxis::of_names(rows.iter().map(|row| row.name.clone()).collect())
+            ..PlotAxis::with_names(rows.iter().map(|row| row.name.clone()).collect())
         },
         y: PlotAxis { has_zero: y.has_zero && reference.is_none(), ..y },
         series: vec![estimates],

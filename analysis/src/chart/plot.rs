@@ -58,7 +58,7 @@ impl PlotAxis {
     }
 
     /// Creates an axis of names.
-    pub fn of_names(names: Vec<String>) -> Self {
+    pub fn with_names(names: Vec<String>) -> Self {
         Self { unit: Unit::Names, names, ..Self::default() }
     }
 }

@@ -74,7 +74,7 @@ pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) 
         x: PlotAxis { range: Some([from, to.max(from + 1.0)]), ..PlotAxis::new("", Unit::Duration) },
         y: PlotAxis {
             is_log: true,
-            range: Some([ends.0, ends.1.max(ends.0 * 10.0)]),
+            range: Some([ends.0 / 1.5, ends.1.max(ends.0 * 5.0) * 1.5]),
             ..PlotAxis::new("", Unit::Duration)
         },
         series: levels(&begin, slice.timeline.bucket_ns as f64, &p50, &max).into(),

@@ -48,7 +48,7 @@ pub fn plot(incidents: &[IncidentSummary], time: &PlotAxis) -> Plot {
         description: format!("{} of {}.", counted(incidents.len() as u64, "death"), names.join(", ")),
         height: names.len() as u32 * LANE + AXIS,
         x: time.clone(),
-        y: PlotAxis::of_names(names),
+        y: PlotAxis::with_names(names),
         group: super::timeline_plot::TIME,
         spans: incidents.iter().map(span).collect(),
         ..Plot::default()

@@ -21,10 +21,6 @@ pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[Strin
     (some || kernel.is_some()).then(|| {
         html! {
             @if some {
-                p class="legend" {
-                    span class="key" { span class="swatch c2" {} "the kernel took the core away" } " "
-                    span class="key" { span class="swatch c7" {} "other gaps: hypervisor, interrupt, own work" }
-                }
                 @for strip in strips(noise) { (strip.figure()) }
             } @else {
                 p class="none" { "No thread was away from its duty cycles for longer than " (duration(MIN_NS as u64)) "." }
@@ -88,7 +84,7 @@ fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, ends: [f64; 
         y: PlotAxis { is_log: true, range: Some(ends), ..PlotAxis::new("", Unit::Duration) },
         series: vec![
             series("longest gap", "c7", |slice| slice.longest_ns),
-            series("taken by the kernel", "c2", |slice| slice.preempted_ns),
+            series("the kernel took the core away", "c2", |slice| slice.preempted_ns),
         ],
         group: TIME,
         ..Plot::default()
@@ -173,7 +169,7 @@ mod tests {
         let drawn = |threads| {
             let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads };
             let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
-            assert!(drawn.contains("\"x\":[7000000,18446744073709552000.0],\"y\":[4000000,1]"), "{drawn}");
+            assert!(drawn.contains("\"x\":[7000000,1.8446744073709552e+19],\"y\":[4000000,1]"), "{drawn}");
             assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
             drawn

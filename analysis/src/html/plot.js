@@ -44,7 +44,7 @@
 
   const VALUES = {
     duration,
-    percentile: (n) => `${(100 - 100 / n).toFixed(Math.max(1, Math.ceil(Math.log10(n))))}%`,
+    percentile: (n) => `${(100 - 100 / n).toFixed(Math.max(0, Math.ceil(Math.log10(n)) - 1))}%`,
     number: (n) => (Math.abs(n) < 100 ? String(+n.toPrecision(4)) : grouped(n)),
   };
 
@@ -63,7 +63,8 @@
     }
     if (axis.unit === "percentile") {
       const nines = [...Array(18).keys()].map((nine) => 10 ** (nine + 1));
-      return [1, 2, ...nines].filter((value) => value >= min * 0.999 && value <= max).map((value) => [value, true]);
+      return [1, 2, ...nines].filter((value) => value >= min * 0.999 && value <= max)
+        .map((value) => [value, value > 1 || length > 500]);
     }
     if (axis.log) {
       const decades = Math.log10(max / min);
@@ -72,7 +73,8 @@
         for (const mark of [1, 2, 5]) {
           const value = +`${mark}e${decade}`;
           const labeled = mark === 1 || length / decades > 3 * gap;
-          if (value >= min * (1 - 1e-9) && value <= max * (1 + 1e-9)) all.push([value, labeled]);
+          const isLine = labeled || length / decades > gap;
+          if (isLine && value >= min * (1 - 1e-9) && value <= max * (1 + 1e-9)) all.push([value, labeled]);
         }
       }
       return all.filter(([, labeled]) => labeled).length > 1 ? all : all.map(([value]) => [value, true]);
@@ -89,7 +91,8 @@
     if (axis.unit === "percentile") return splits.map(percentile);
     if (axis.unit !== "duration") return splits.map(number);
     const unit = (ns) => SHORT.find((one) => Math.abs(ns) >= one[1] * (1 - 1e-9)) ?? SHORT[3];
-    const common = unit(Math.max(...splits.map(Math.abs)));
+    const [least, most] = [Math.abs(splits[1] - splits[0]), Math.max(...splits.map(Math.abs))];
+    const common = SHORT.find((one) => least >= one[1] * (1 - 1e-9) || most >= 10 * one[1]) ?? SHORT[3];
     return splits.map((ns) => {
       const [symbol, size] = axis.log ? unit(ns) : common;
       return `${number(Math.abs(ns) / size).replace(/^/, ns < 0 ? "−" : "")} ${symbol}`;
@@ -106,7 +109,7 @@
   function axisOptions(axis, scale, side, narrow) {
     const isBelow = side % 2 === 0;
     const size = (u) => (isBelow ? u.width : u.height) - 80;
-    const all = (u, min, max) => ticks(axis, min, max, size(u), isBelow ? 86 : 30);
+    const all = (u, min, max) => ticks(axis, min, max, size(u), isBelow ? 86 : 40);
     const hidden = axis.unit === "names" && narrow && !axis.lanes;
     const values = (u, splits) => {
       const shown = labels(axis, splits);
@@ -117,14 +120,15 @@
     const longest = (texts) => Math.max(0, ...(texts ?? []).filter(Boolean).map(textWidth));
     return {
       scale, side, font: FONT, labelFont: FONT, gap: 7, labelGap: 2, labelSize: 20,
-      label: axis.title || null,
+      label: (narrow ? axis.title.split(" (")[0] : axis.title) || null,
       stroke: () => css("--dim"),
       grid: { stroke: () => css("--faint"), width: 1, show: axis.unit !== "names" },
       ticks: { show: false },
       splits: (u, _, min, max) => all(u, min, max).map(([value]) => value),
       filter: (u, splits) => splits,
       values,
-      size: (u, texts) => (isBelow ? 26 : longest(texts) + 12),
+      // Wide enough that plots below each other begin at the same place.
+      size: (u, texts) => (isBelow ? 26 : Math.max(longest(texts) + 12, hidden ? 0 : axis.title ? 60 : 80)),
     };
   }
 
@@ -213,7 +217,9 @@
 
     ctx.save();
     ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top - 6 * ratio, bbox.width, bbox.height + 6 * ratio);
+    // A dot at an edge is seen whole.
+    const edge = 5 * ratio;
+    ctx.rect(bbox.left, bbox.top - edge, bbox.width + edge, bbox.height + 2 * edge);
     ctx.clip();
     (plot.spans ?? []).filter((span) => span.lane != null).forEach((span) => {
       ctx.fillStyle = css(span.tone === "lost" ? "--bad" : "--stall");
@@ -235,10 +241,11 @@
       ctx.strokeStyle = ctx.fillStyle = color(0);
       const isFilled = series.kind === "bars" || series.kind === "band";
       if (isFilled) {
-        ctx.globalAlpha = series.kind === "band" ? 0.42 : 1;
         known.forEach((at) => {
+          // A band without a lower end is a mark.
           const low = series.low?.[at] ?? (series.low ? series.y[at] : floor);
-          rectangle(place(series.x[at], low), place(series.x[at] + series.width, series.y[at]), 1);
+          ctx.globalAlpha = series.kind === "bars" || low === series.y[at] ? 1 : 0.42;
+          rectangle(place(series.x[at], low), place(series.x[at] + series.width, series.y[at]), 1.5);
         });
         ctx.globalAlpha = 1;
       }
@@ -338,8 +345,12 @@
         if (x <= value && value < x + series.width) best = at;
         return;
       }
-      const across = Math.abs(u.valToPos(x, "x") - (u.scales.x.ori ? top : left));
-      const away = series.kind === "points" && !u.scales.x.ori ? Math.abs(u.valToPos(series.y[at], "y") - top) : 0;
+      if (u.scales.x.ori) {
+        if (x === Math.round(value)) best = at;
+        return;
+      }
+      const across = Math.abs(u.valToPos(x, "x") - left);
+      const away = series.kind === "points" ? Math.abs(u.valToPos(series.y[at], "y") - top) : 0;
       const distance = Math.hypot(across, away);
       if (distance < least && distance < 30) [best, least] = [at, distance];
     });
@@ -393,12 +404,12 @@
       stroke: () => ink(one.color),
       paths: () => null,
       points: { show: false },
-      value: () => (near[index] == null ? one.note ?? "" : valueText(plot, one, near[index])),
+      value: (u, y, _, at) => (at == null ? one.note ?? "" : valueText(plot, one, near[index])),
     }));
     const options = () => ({
       width: width(),
       height: height(),
-      padding: [plot.spans?.some((span) => span.mark) ? 18 : 8, isRows && !narrow ? 4 : 18, null, null],
+      padding: [plot.spans?.some((span) => span.mark) ? 18 : 8, isRows && !narrow ? 4 : 22, null, null],
       scales: {
         x: {
           time: false, distr: plot.x.log ? 3 : 1, ori: isRows ? 1 : 0, dir: isRows ? -1 : 1,
@@ -418,7 +429,7 @@
       ],
       series: [
         {
-          label: plot.x.title || "at",
+          label: isRows ? "of" : "at",
           value: (u, x, _, index) => {
             if (index == null) return "";
             return isRows ? plot.x.names[x] ?? "" : (VALUES[plot.x.unit] ?? VALUES.number)(u.posToVal(u.cursor.left, "x"));
@@ -440,6 +451,7 @@
         },
       },
       legend: {
+        show: plot.series.length > 0,
         markers: {
           width: 3,
           stroke: (u, index) => `var(--${plot.series[index - 1].color ? "c" + plot.series[index - 1].color : "ink"})`,
@@ -451,7 +463,6 @@
         drawClear: [(u) => paintSpans(plot, u)],
         draw: [(u) => paint(plot, u, isRows, narrow)],
         setCursor: [(u) => {
-          if (u.cursor.left < 0) near.fill(null);
           if (readout) readout.textContent = spansText(plot, u);
         }],
       },

@@ -140,7 +140,7 @@ fn run_times(number: usize, title: &str, cells: &[&LabCell]) -> Plot {
         description: "A histogram of run times for each way of waiting.".into(),
         height: 50 + 34 * cells.len() as u32,
         x: PlotAxis { range: Some([min, most]), ..PlotAxis::new("", Unit::Duration) },
-        y: PlotAxis::of_names(cells.iter().map(|cell| cell.wait.to_string()).collect()),
+        y: PlotAxis::with_names(cells.iter().map(|cell| cell.wait.to_string()).collect()),
         series: cells.iter().enumerate().map(series).collect(),
         ..Plot::default()
     }

@@ -2,7 +2,7 @@
 
 use super::browser::{check_quiet, open};
 use super::dom::{numbers, plot, plots, series, texts};
-use super::fixtures::written;
+use super::fixtures::{keep, written};
 use crate::formats::golden;
 use analysis::document::Document;
 use analysis::experiment::{Lab, LabRun, Wait, histogram};
@@ -20,6 +20,7 @@ fn lab_page_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     lab.save(folder.path()).unwrap();
     let page = written(folder.path());
+    keep("lab.html", &page);
     assert!(page.contains(&format!("started {}", lab.started)), "{page}");
     // A dot and a lane for each cell.
     let (dots, lanes) = (plot(&page, "lab-pareto-slow-fast"), plot(&page, "lab-runs-0"));
