@@ -20,7 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("plot.js"),
 );
 /// SHA-256 of [`SCRIPT`] in base64. A test compares them.
-const SCRIPT_HASH: &str = "sha256-9kXIE4yET5cTyW4KHSaQMuv6SLrHrVosyJkv8AgQ28I=";
+const SCRIPT_HASH: &str = "sha256-gtqwgJ6qHQt2A/r076oYMrj7jSkw070yu33hsT5g09s=";
 
 /// Returns a complete HTML page. Its policy makes the browser refuse every request, and every
 /// script but that of the plots.

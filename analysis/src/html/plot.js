@@ -66,8 +66,9 @@
       return [1, 2, ...nines].filter((value) => value >= min * 0.999 && value <= max)
         .map((value) => [value, value > 1 || length > 500]);
     }
-    if (axis.log) {
-      const decades = Math.log10(max / min);
+    const decades = Math.log10(max / min);
+    // Less than a decade has ticks as a linear axis.
+    if (axis.log && decades > 0.9) {
       const all = [];
       for (let decade = Math.floor(Math.log10(min)); decade <= Math.ceil(Math.log10(max)); decade++) {
         for (const mark of [1, 2, 5]) {
@@ -77,7 +78,7 @@
           if (isLine && value >= min * (1 - 1e-9) && value <= max * (1 + 1e-9)) all.push([value, labeled]);
         }
       }
-      return all.filter(([, labeled]) => labeled).length > 1 ? all : all.map(([value]) => [value, true]);
+      return all;
     }
     const width = step((max - min) / Math.max(2, Math.floor(length / gap)));
     const first = Math.ceil(min / width - 1e-9);
@@ -296,8 +297,8 @@
       const [width, height] = [textWidth(name) * ratio, 13 * ratio];
       const left = x + width + 10 * ratio > bbox.left + bbox.width ? x - width - 8 * ratio : x + 8 * ratio;
       const isFree = (top) => taken.every(([l, t, w]) => left > l + w || l > left + width || Math.abs(t - top) >= height);
-      const tries = [...Array(24).keys()].map((turn) => y + (turn % 2 ? 1 : -1) * Math.ceil(turn / 2) * height * 0.6);
-      const top = tries.find(isFree) ?? y;
+      const tries = [...Array(24).keys()].map((turn) => y - height / 2 + (turn % 2 ? 1 : -1) * Math.ceil(turn / 2) * height * 0.6);
+      const top = tries.find(isFree) ?? y - height / 2;
       taken.push([left, top, width]);
       font(name, [left, top], "left");
     }

@@ -108,11 +108,13 @@ const over = document.querySelector('#percentiles .u-over');
 const box = over.getBoundingClientRect();
 const send = (type, share) => {
   const place = { clientX: box.left + share * box.width, clientY: box.top + box.height / 2 };
-  over.dispatchEvent(new MouseEvent(type, { bubbles: true, button: 0, ...place }));
+  over.dispatchEvent(new MouseEvent(type, { bubbles: true, button: 0, movementX: 1, ...place }));
 };
 const note = (name) => {
   const shown = [...document.querySelectorAll('#percentiles .u-legend tr')].map((row) => row.textContent);
-  document.body.insertAdjacentHTML('beforeend', `<p data-step=\"${name}\" data-shown=\"${shown.join('; ')}\"></p>`);
+  const step = document.body.appendChild(document.createElement('p'));
+  step.dataset.step = name;
+  step.dataset.shown = shown.join('; ');
 };
 send('mouseenter', 0.5);
 send('mousemove', 0.5);
