@@ -1,6 +1,6 @@
 //! Interval plots: a row for each comparison with its estimate and its confidence interval.
 
-use super::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesDots, SeriesKind, Unit, color_number};
+use super::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit, color_number};
 use super::xy_plot::is_log;
 use crate::stats::Spread;
 use maud::Markup;
@@ -36,7 +36,7 @@ pub fn draw(
     let estimates = DataSeries {
         name: axis_title.into(),
         kind: SeriesKind::Points,
-        dots: SeriesDots::All(true),
+        dots: (0..rows.len()).collect(),
         x: (0..rows.len()).map(|row| row as f64).collect(),
         y: of(|spread| spread.median),
         low: of(|spread| spread.low),

@@ -1,6 +1,6 @@
 //! Draws latency by percentile, as HdrHistogram's plots do: each further nine takes equal space.
 
-use super::plot::{DataSeries, Plot, PlotAxis, SeriesDots, Unit};
+use super::plot::{DataSeries, Plot, PlotAxis, Unit};
 use crate::numbers::duration;
 use crate::summary::Distribution;
 use hdrhistogram::Histogram;
@@ -104,7 +104,7 @@ fn series(line: &PercentileLine<'_>) -> DataSeries {
     }
     let place = |inverse: f64| points.iter().position(|point| point.0 == inverse);
     DataSeries {
-        dots: SeriesDots::At(marks(line.figures).filter_map(|mark| place(mark.1)).collect()),
+        dots: marks(line.figures).filter_map(|mark| place(mark.1)).collect(),
         tail: line.figures.max_ns.map(|max| [line.figures.count as f64, max as f64]),
         note: describe(line.figures),
         x: points.iter().map(|point| point.0).collect(),

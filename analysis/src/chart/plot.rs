@@ -5,7 +5,8 @@
 
 use crate::escape::single_line;
 use maud::{Markup, PreEscaped, html};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Value;
 
 /// What an axis measures, which decides how its values are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -25,22 +26,18 @@ pub enum Unit {
 /// An axis of a plot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PlotAxis {
-    #[serde(serialize_with = "text")]
     pub title: String,
     pub unit: Unit,
-    #[serde(rename = "log", skip_serializing_if = "is_default")]
+    #[serde(rename = "log")]
     pub is_log: bool,
     /// Whether a linear axis begins at zero.
-    #[serde(rename = "zero", skip_serializing_if = "is_default")]
+    #[serde(rename = "zero")]
     pub has_zero: bool,
     /// The ends of the axis; `None`: those of the data.
-    #[serde(skip_serializing_if = "is_default")]
     pub range: Option<[f64; 2]>,
     /// The name of each row or lane.
-    #[serde(serialize_with = "texts", skip_serializing_if = "is_default")]
     pub names: Vec<String>,
     /// The remark at the other end of each row.
-    #[serde(serialize_with = "texts", skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
 }
 
@@ -90,57 +87,34 @@ pub enum LineDash {
     DashDot,
 }
 
-/// The points that have a dot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum SeriesDots {
-    #[default]
-    None,
-    All(bool),
-    /// Indices of points.
-    At(Vec<usize>),
-}
-
 /// A named series of points. A value that is not finite is a gap.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DataSeries {
-    #[serde(serialize_with = "text")]
     pub name: String,
     pub kind: SeriesKind,
     /// Number of a color of the page, 1 to 8; 0: the color of text.
     pub color: u8,
-    #[serde(skip_serializing_if = "is_default")]
     pub dash: LineDash,
-    #[serde(rename = "strong", skip_serializing_if = "is_default")]
+    #[serde(rename = "strong")]
     pub is_strong: bool,
-    #[serde(skip_serializing_if = "is_default")]
-    pub dots: SeriesDots,
+    /// Indices of the points that have a dot.
+    pub dots: Vec<usize>,
     /// Width of a step or a bar, in units of x.
-    #[serde(serialize_with = "number", skip_serializing_if = "is_default")]
     pub width: f64,
-    #[serde(serialize_with = "numbers")]
     pub x: Vec<f64>,
-    #[serde(serialize_with = "numbers")]
     pub y: Vec<f64>,
     /// The lower end of each point's interval.
-    #[serde(serialize_with = "numbers", skip_serializing_if = "is_default")]
     pub low: Vec<f64>,
-    #[serde(serialize_with = "numbers", skip_serializing_if = "is_default")]
     pub high: Vec<f64>,
     /// A color for each point, in place of the series' own.
-    #[serde(skip_serializing_if = "is_default")]
     pub colors: Vec<u8>,
     /// A name for each point, written next to it.
-    #[serde(serialize_with = "texts", skip_serializing_if = "is_default")]
     pub names: Vec<String>,
     /// What the legend shows of each point, in place of its value.
-    #[serde(serialize_with = "texts", skip_serializing_if = "is_default")]
     pub labels: Vec<String>,
     /// A last point to which a thin line leads.
-    #[serde(skip_serializing_if = "is_default")]
     pub tail: Option<[f64; 2]>,
     /// What the legend shows while no point is under the cursor.
-    #[serde(serialize_with = "text", skip_serializing_if = "is_default")]
     pub note: String,
 }
 
@@ -185,18 +159,13 @@ pub enum SpanTone {
 /// A marked span of x, over the whole height or in a lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MarkedSpan {
-    #[serde(serialize_with = "number")]
     pub from: f64,
-    #[serde(serialize_with = "number")]
     pub to: f64,
     pub tone: SpanTone,
-    #[serde(skip_serializing_if = "is_default")]
     pub lane: Option<usize>,
     /// Number above the plot, under which a table lists the span.
-    #[serde(serialize_with = "text", skip_serializing_if = "is_default")]
     pub mark: String,
     /// Text that is shown under the cursor.
-    #[serde(serialize_with = "text")]
     pub label: String,
 }
 
@@ -213,25 +182,22 @@ pub struct Plot {
     #[serde(skip)]
     pub description: String,
     /// Height with axes, in CSS pixels. A plot of rows is as high as its rows.
-    #[serde(skip_serializing_if = "is_default")]
     pub height: u32,
     pub x: PlotAxis,
     pub y: PlotAxis,
     pub series: Vec<DataSeries>,
-    #[serde(skip_serializing_if = "is_default")]
     pub lines: Vec<ReferenceLine>,
-    #[serde(skip_serializing_if = "is_default")]
     pub spans: Vec<MarkedSpan>,
     /// Plots of one group share cursor and zoom.
-    #[serde(skip_serializing_if = "is_default")]
     pub group: &'static str,
 }
 
 impl Plot {
     /// Returns the plot as a figure of a page.
     pub fn figure(&self) -> Markup {
-        // Serializing plain values into a string cannot fail. No tag or comment can begin in it.
-        let data = serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c");
+        // Serializing plain values cannot fail. No tag or comment can begin in the data.
+        let data = compact(serde_json::to_value(self).unwrap_or_default());
+        let data = data.to_string().replace('<', "\\u003c");
         html! {
             figure class="plot" id=(self.id) {
                 @if !self.title.is_empty() { figcaption { (self.title) } }
@@ -242,33 +208,29 @@ impl Plot {
     }
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-/// Serializes a number; a whole one without a decimal point, one that is not finite as null.
-fn number<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
-    exact(*value).serialize(to)
-}
-
-fn numbers<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(values.iter().map(|value| exact(*value)))
-}
-
-fn exact(value: f64) -> Option<serde_json::Number> {
+/// Returns what the script reads: without what is empty, without decimal points of whole numbers,
+/// and with control characters made visible.
+fn compact(value: Value) -> Value {
     const MAX_EXACT: f64 = (1_u64 << 53) as f64;
-    if value.fract() == 0.0 && value.abs() < MAX_EXACT {
-        return Some((value as i64).into());
+    let is_empty = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name, compact(value)));
+            fields.filter(|(_, value)| !is_empty(value)).collect()
+        }
+        Value::Array(items) => items.into_iter().map(compact).collect(),
+        Value::String(text) => single_line(&text).into(),
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 && whole.abs() < MAX_EXACT => (whole as i64).into(),
+            _ => Value::Number(number),
+        },
+        value => value,
     }
-    serde_json::Number::from_f64(value)
-}
-
-fn text<S: Serializer>(value: &str, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&single_line(value))
-}
-
-fn texts<S: Serializer>(values: &[String], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(values.iter().map(|value| single_line(value)))
 }
 
 #[cfg(test)]
@@ -290,7 +252,7 @@ mod tests {
         let (data, rest) = data.split_once("</script>").unwrap();
         assert_eq!(rest, "</figure>");
         assert!(!data.contains('<') && !data.contains('\u{1b}') && !data.contains('\u{202e}'), "{data}");
-        let read: serde_json::Value = serde_json::from_str(data).unwrap();
+        let read: Value = serde_json::from_str(data).unwrap();
         let shown = "</script><!-- <b>\\u001b[2J\\u202e";
         assert_eq!(read["series"][0]["name"], shown);
         assert_eq!(read["series"][0]["y"], serde_json::json!([null, 1e300]));

@@ -108,7 +108,10 @@ mod tests {
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
         let drawn = draw("i", "t", &part, shared_range(&[part])).into_string();
-        assert!(drawn.contains("\"x\":[-5],\"y\":[900],\"low\":[null]"), "{drawn}");
+        assert!(
+            drawn.contains("\"low\":[null],\"name\":\"greatest\",\"width\":10,\"x\":[-5],\"y\":[900]"),
+            "{drawn}"
+        );
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
         assert_eq!(whole(&empty).min_max(), None);
         draw("i", "t", &whole(&empty), shared_range(&[]));

@@ -1,7 +1,7 @@
 //! Line charts: a line for each setting, a dot at the median of the repeats, a bar over their
 //! range.
 
-use super::plot::{DataSeries, Plot, PlotAxis, SeriesDots, Unit};
+use super::plot::{DataSeries, Plot, PlotAxis, Unit};
 use crate::stats::Spread;
 use maud::Markup;
 
@@ -41,7 +41,7 @@ pub fn draw(
     let line = |one: &PlotSeries| {
         let of = |figure: fn(&Spread) -> f64| one.points.iter().map(|(_, spread)| figure(spread)).collect();
         DataSeries {
-            dots: SeriesDots::All(true),
+            dots: (0..one.points.len()).collect(),
             x: one.points.iter().map(|(x, _)| *x).collect(),
             y: of(|spread| spread.median),
             low: of(|spread| spread.low),

@@ -20,7 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("plot.js"),
 );
 /// SHA-256 of [`SCRIPT`] in base64. A test compares them.
-const SCRIPT_HASH: &str = "sha256-gtqwgJ6qHQt2A/r076oYMrj7jSkw070yu33hsT5g09s=";
+const SCRIPT_HASH: &str = "sha256-1vyjisXPEnFyhifv8wULbIrw/aqolIhHo/9nEA/bGFM=";
 
 /// Returns a complete HTML page. Its policy makes the browser refuse every request, and every
 /// script but that of the plots.

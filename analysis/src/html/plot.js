@@ -121,7 +121,7 @@
     const longest = (texts) => Math.max(0, ...(texts ?? []).filter(Boolean).map(textWidth));
     return {
       scale, side, font: FONT, labelFont: FONT, gap: 7, labelGap: 2, labelSize: 20,
-      label: (narrow ? axis.title.split(" (")[0] : axis.title) || null,
+      label: (narrow ? axis.title?.split(" (")[0] : axis.title) || null,
       stroke: () => css("--dim"),
       grid: { stroke: () => css("--faint"), width: 1, show: axis.unit !== "names" },
       ticks: { show: false },
@@ -278,7 +278,7 @@
           stroke([place(series.x[at], series.low[at]), place(series.x[at], series.high[at])], isRows ? 3 : 1.6);
           ctx.globalAlpha = 1;
         }
-        if (series.dots === true || series.dots?.includes(at)) dot(center, isRows ? 4.5 : 3.5);
+        if (series.dots?.includes(at)) dot(center, isRows ? 4.5 : 3.5);
         if (series.names && !isNarrow) nameNear(series.names[at], center);
       });
     });
@@ -382,6 +382,9 @@
 
   function build(figure) {
     const plot = JSON.parse(figure.querySelector("script").textContent);
+    // What is empty is left out of the data.
+    plot.series ??= [];
+    plot.series.forEach((one) => Object.assign(one, { x: one.x ?? [], y: one.y ?? [] }));
     const box = figure.querySelector("[role=img]");
     const isRows = plot.x.unit === "names";
     plot.y.lanes = plot.y.unit === "names";

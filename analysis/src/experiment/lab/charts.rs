@@ -3,7 +3,7 @@
 use super::figures::{Measured, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::duration;
-use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesDots, SeriesKind, Unit};
+use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::grouping::grouped;
 use crate::numbers::counted;
 use maud::{Markup, html};
@@ -61,7 +61,7 @@ fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)
         let (p50, p99): (Vec<f64>, Vec<f64>) = (of(|point| point.p50), of(|point| point.p99));
         let series = DataSeries {
             kind: SeriesKind::Points,
-            dots: SeriesDots::All(true),
+            dots: (0..own.len()).collect(),
             x: of(|point| point.cpu),
             low: p50.clone(),
             y: p50,

@@ -54,9 +54,9 @@ pub fn series<'a>(plot: &'a Value, name: &str) -> &'a Value {
     all.iter().find(|series| series["name"] == name).unwrap_or_else(|| panic!("no series {name}: {plot}"))
 }
 
-/// Returns the numbers of a list; null is a gap.
+/// Returns the numbers of a list; null is a gap. An empty list is left out of the data.
 pub fn numbers(list: &Value) -> Vec<Option<f64>> {
-    list.as_array().unwrap().iter().map(Value::as_f64).collect()
+    list.as_array().into_iter().flatten().map(Value::as_f64).collect()
 }
 
 /// Returns the texts of a list.
