@@ -14,8 +14,8 @@ const LANE: u32 = 20;
 const AXIS: u32 = 60;
 
 /// Returns the plot of the incidents with the greatest effect on the surviving strategies, each
-/// from the strategy's death to its return, or to the end of the time axis.
-pub fn plot(incidents: &[IncidentSummary], time: &PlotAxis) -> Plot {
+/// from the strategy's death to its return, or to the end of the timeline.
+pub fn plot(incidents: &[IncidentSummary], timeline: &Plot) -> Plot {
     let incidents = worst(incidents, MAX_INCIDENTS);
     let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
     strategies.sort_unstable();
@@ -23,7 +23,7 @@ pub fn plot(incidents: &[IncidentSummary], time: &PlotAxis) -> Plot {
     let has_others = strategies.len() > LANES;
     strategies.truncate(LANES - usize::from(has_others));
     let lane = |strategy| strategies.iter().position(|own| *own == strategy).unwrap_or(strategies.len());
-    let end = time.range.map_or(0.0, |range| range[1]);
+    let end = timeline.x.range.map_or(0.0, |range| range[1]);
     let span = |incident: &&IncidentSummary| {
         let (began, back) = (began(incident), returned(incident));
         let at = format!("{:.4} s", began as f64 / 1e9);
@@ -47,9 +47,9 @@ pub fn plot(incidents: &[IncidentSummary], time: &PlotAxis) -> Plot {
         title: "Strategies that died: away from death to return, or to the end".into(),
         description: format!("{} of {}.", counted(incidents.len() as u64, "death"), names.join(", ")),
         height: names.len() as u32 * LANE + AXIS,
-        x: time.clone(),
+        x: timeline.x.clone(),
         y: PlotAxis::with_names(names),
-        group: super::timeline_plot::TIME,
+        group: timeline.group,
         spans: incidents.iter().map(span).collect(),
         ..Plot::default()
     }

@@ -12,10 +12,10 @@
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
 //! ```
 //!
-//! No font, no picture, no script from elsewhere: the page's own policy forbids requests, and allows
-//! only the script that is in the page. A plot holds its data as JSON; other elements that draw a
-//! figure carry it in a `data-…` attribute. Both are in nanoseconds as in `summary.json`, so that a
-//! program can check the picture.
+//! No font, picture or script comes from elsewhere: the page's own policy forbids requests, and
+//! allows only the script that is in the page. A plot holds its data as JSON; other elements that
+//! draw a figure carry it in a `data-…` attribute. Both are in nanoseconds as in `summary.json`, so
+//! that a program can check the picture.
 
 mod experiment_page;
 mod incidents;

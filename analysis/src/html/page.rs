@@ -20,7 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("plot.js"),
 );
 /// SHA-256 of [`SCRIPT`] in base64. A test compares them.
-const SCRIPT_HASH: &str = "sha256-1vyjisXPEnFyhifv8wULbIrw/aqolIhHo/9nEA/bGFM=";
+const SCRIPT_HASH: &str = "sha256-r0MQbTV163ZJrZCqeVjjuZsrH+tDIHpq0z5n2bkJmhk=";
 
 /// Returns a complete HTML page. Its policy makes the browser refuse every request, and every
 /// script but that of the plots.

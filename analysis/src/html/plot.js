@@ -218,9 +218,10 @@
 
     ctx.save();
     ctx.beginPath();
-    // A dot at an edge is seen whole.
+    // A dot at an edge is seen whole, at the left one unless the plot is zoomed.
     const edge = 5 * ratio;
-    ctx.rect(bbox.left, bbox.top - edge, bbox.width + edge, bbox.height + 2 * edge);
+    const left = u.scales.x.min <= u.data[0][0] ? edge : 0;
+    ctx.rect(bbox.left - left, bbox.top - edge, bbox.width + left + edge, bbox.height + 2 * edge);
     ctx.clip();
     (plot.spans ?? []).filter((span) => span.lane != null).forEach((span) => {
       ctx.fillStyle = css(span.tone === "lost" ? "--bad" : "--stall");

@@ -20,7 +20,7 @@ pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
         @if timeline.max_ns.iter().flatten().next().is_some() {
             @let chart = chart(timeline, died);
             (chart.figure())
-            @if !died.is_empty() { (incidents::plot(died, &chart.x).figure()) }
+            @if !died.is_empty() { (incidents::plot(died, &chart).figure()) }
         } @else {
             p class="none" { "No order came back." }
         }
