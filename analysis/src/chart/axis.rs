@@ -1,68 +1,25 @@
-//! Chart axes: grid lines at the ticks, the tick labels and a title with the unit.
+//! The axis of a picture: grid lines at the ticks, the tick labels and a title with the unit.
 
+use super::plot::Unit;
 use super::scale::Scale;
-use super::svg::{Frame, coordinate, line, text};
+use super::svg::{Frame, line, text};
 use crate::numbers::count;
 use maud::{Markup, html};
 
-pub type LabelFormat<'a> = &'a dyn Fn(f64) -> String;
+/// Unit of an axis of durations.
+pub const DURATION: Unit = Unit::Duration;
+/// Unit of an axis of plain numbers.
+pub const NUMBER: Unit = Unit::Number;
 
-/// The minimum distance between two labeled ticks, so that their labels do not overlap.
-const MIN_LABEL_GAP: f64 = 14.0;
-
-/// A tick of an axis: its value, and its label if there is room for one.
-type LabeledTick = (f64, Option<String>);
-
-/// Draws a chart's vertical axis, left of its data area.
-pub fn left(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
-    let middle = f64::midpoint(frame.top, frame.bottom);
-    html! {
-        g class="axis" {
-            @for (value, label) in spaced(scale, label) {
-                @let y = scale.at(value);
-                (line((frame.left, y), (frame.right, y), if label.is_some() { "grid" } else { "grid minor" }))
-                @if let Some(label) = label {
-                    (text(frame.left - 8.0, y + 4.0, "end", "tick", &label))
-                }
-            }
-            text class="title" transform={ "translate(14 " (coordinate(middle)) ") rotate(-90)" } text-anchor="middle" {
-                (title)
-            }
-        }
-    }
-}
-
-/// Returns the ticks of a scale; those whose labels would overlap have none.
-fn spaced(scale: &Scale, label: LabelFormat<'_>) -> Vec<LabeledTick> {
-    let mut taken = f64::INFINITY;
-    let name = |(value, is_labeled): (f64, bool)| {
-        let position = scale.at(value);
-        let is_free = is_labeled && (taken - position).abs() >= MIN_LABEL_GAP;
-        if is_free {
-            taken = position;
-        }
-        (value, is_free.then(|| label(value)))
-    };
-    scale.ticks().into_iter().map(name).collect()
-}
-
-/// Draws a chart's horizontal axis, below its data area.
-pub fn bottom(frame: &Frame, scale: &Scale, title: &str, label: LabelFormat<'_>) -> Markup {
-    let ticks = scale.ticks().into_iter();
-    let ticks = ticks.map(|(value, is_labeled)| (value, is_labeled.then(|| label(value))));
-    bottom_at(frame, scale, title, ticks.collect())
-}
-
-pub fn bottom_at(frame: &Frame, scale: &Scale, title: &str, ticks: Vec<LabeledTick>) -> Markup {
+/// Draws a picture's horizontal axis of numbers, below its data area.
+pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
         g class="axis" {
-            @for (value, label) in ticks {
+            @for value in scale.ticks() {
                 @let x = scale.at(value);
-                (line((x, frame.top), (x, frame.bottom), if label.is_some() { "grid" } else { "grid minor" }))
-                @if let Some(label) = label {
-                    (text(x, frame.bottom + 18.0, "middle", "tick", &label))
-                }
+                (line((x, frame.top), (x, frame.bottom), "grid"))
+                (text(x, frame.bottom + 18.0, "middle", "tick", &number(value)))
             }
             (line((frame.left, frame.bottom), (frame.right, frame.bottom), "base"))
             (text(middle, frame.bottom + 40.0, "middle", "title", title))
@@ -94,20 +51,6 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Returns the ticks of a percentile axis: 0 %, the median and each nine with enough samples.
-pub fn percentile_ticks(max: f64) -> Vec<LabeledTick> {
-    let mut ticks = vec![(1.0, Some("0%".to_owned())), (2.0, Some("50%".to_owned()))];
-    let mut inverse = 10.0;
-    let mut nines = 0usize;
-    while inverse <= max {
-        let digits = nines.saturating_sub(1);
-        ticks.push((inverse, Some(format!("{:.*}%", digits, 100.0 - 100.0 / inverse))));
-        inverse *= 10.0;
-        nines += 1;
-    }
-    ticks
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,12 +62,5 @@ mod tests {
             ["0 ns", "200 ns", "1 µs", "50 µs", "1 ms", "1 s", "20 s"]
         );
         assert_eq!([0.1 + 0.2, 5e3, 5e4, 2.5e6].map(number), ["0.3", "5,000", "50 k", "2.5 M"]);
-    }
-
-    #[test]
-    fn percentile_ticks_add_one_nine_each() {
-        let names: Vec<String> =
-            percentile_ticks(100_000.0).into_iter().filter_map(|(_, name)| name).collect();
-        assert_eq!(names, ["0%", "50%", "90%", "99%", "99.9%", "99.99%", "99.999%"]);
     }
 }

@@ -1,13 +1,10 @@
 //! Draws latency by percentile, as HdrHistogram's plots do: each further nine takes equal space.
 
-use super::axis;
-use super::labels::{self, LineLabel};
-use super::scale::Scale;
-use super::svg::{Frame, SvgPath, coordinate, text};
+use super::plot::{DataSeries, Plot, PlotAxis, Unit};
 use crate::numbers::duration;
 use crate::summary::Distribution;
 use hdrhistogram::Histogram;
-use maud::{Markup, html};
+use maud::Markup;
 
 /// Points a decade of 1/(1 − p): the steps between them are smaller than a pixel or two.
 const POINTS_PER_DECADE: f64 = 40.0;
@@ -64,68 +61,55 @@ fn marks(figures: Distribution) -> impl Iterator<Item = (&'static str, f64, u64)
 pub fn draw(id: &str, lines: &[PercentileLine<'_>]) -> Option<Markup> {
     let lines: Vec<&PercentileLine<'_>> = lines.iter().filter(|line| !line.points.is_empty()).collect();
     lines.first()?;
-    let frame = Frame::new(470.0);
     let samples = lines.iter().map(|line| line.figures.count).max().unwrap_or(1).max(20) as f64;
-    let x = Scale::log_exact(1.0, samples, frame.x_range());
-    let values = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1));
-    let highest = lines.iter().filter_map(|line| line.figures.max_ns).chain(values()).max().unwrap_or(1);
-    let lowest = values().min().unwrap_or(1).max(1);
-    let y = Scale::log(lowest as f64, highest as f64, frame.y_range());
-    let end = |line: &&PercentileLine<'_>| {
-        let max = line.figures.max_ns?;
-        Some(LineLabel {
-            x: x.at(line.figures.count as f64),
-            y: y.at((max as f64).max(1.0)),
-            text: format!("{} {}", line.name, duration(max)),
-            class: line.class.into(),
-        })
+    let described: Vec<String> =
+        lines.iter().map(|line| format!("{}: {}", line.name, describe(line.figures))).collect();
+    let plot = Plot {
+        id: id.into(),
+        description: format!("Lines of latency over percentile. {}.", described.join("; ")),
+        height: 440,
+        x: PlotAxis {
+            is_log: true,
+            range: Some([1.0, samples]),
+            ..PlotAxis::new("percentile (each further nine takes the same room)", Unit::Percentile)
+        },
+        y: PlotAxis::with_log("latency", Unit::Duration, true),
+        series: lines.iter().map(|line| series(line)).collect(),
+        ..Plot::default()
     };
-    let ends: Vec<LineLabel> = lines.iter().filter_map(end).collect();
-    let content = html! {
-        (axis::left(&frame, &y, "latency (logarithmic)", &axis::duration))
-        (axis::bottom_at(&frame, &x, "percentile (each further nine takes the same room)", axis::percentile_ticks(samples)))
-        (text(frame.right + 22.0, frame.top - 3.0, "start", "tick", "greatest"))
-        @for line in &lines { (draw_line(line, &x, &y)) }
-        (labels::draw(frame.right + 22.0, frame.top + 14.0, frame.bottom, &ends))
-    };
-    let describe = |line: &&PercentileLine<'_>| {
-        let known = marks(line.figures).map(|(name, _, ns)| format!("{name} {}", duration(ns)));
-        let known = known.chain(line.figures.max_ns.map(|ns| format!("greatest {}", duration(ns))));
-        format!("{}: {}", line.name, known.collect::<Vec<_>>().join(", "))
-    };
-    let described: Vec<String> = lines.iter().map(describe).collect();
-    let description = format!("Lines of latency over percentile. {}.", described.join("; "));
-    Some(frame.drawing(id, "Latency by percentile", &description, &content))
+    Some(plot.figure())
 }
 
-fn draw_line(line: &PercentileLine<'_>, x: &Scale, y: &Scale) -> Markup {
-    let PercentileLine { name, class, points, figures } = line;
-    let place = |value: u64| y.at((value as f64).max(1.0));
-    let mut path = SvgPath::default();
-    for (inverse, value) in *points {
-        path.line_to(x.at(*inverse), place(*value));
+fn describe(figures: Distribution) -> String {
+    let known = marks(figures).map(|(name, _, ns)| format!("{name} {}", duration(ns)));
+    let known = known.chain(figures.max_ns.map(|ns| format!("greatest {}", duration(ns))));
+    known.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the curve with a dot at each known percentile. Beyond the last one, which has fewer than
+/// ten samples, only a thin line leads to the maximum.
+fn series(line: &PercentileLine<'_>) -> DataSeries {
+    // Six digits are finer than a pixel.
+    let rounded = |inverse: f64| format!("{inverse:.5e}").parse().unwrap_or(inverse);
+    let mut points: Vec<(f64, f64)> =
+        line.points.iter().map(|(inverse, ns)| (rounded(*inverse), *ns as f64)).collect();
+    // The summary's figures are exact, the curve's are the upper ends of their buckets.
+    for (_, inverse, ns) in marks(line.figures) {
+        points.retain(|(other, _)| *other != inverse);
+        points.push((inverse, ns as f64));
     }
-    let last = points.last().map(|(inverse, value)| (x.at(*inverse), place(*value)));
-    html! {
-        g data-series=(name) data-count=(figures.count) data-min-ns=[figures.min_ns] data-p50-ns=[figures.p50_ns]
-            data-p90-ns=[figures.p90_ns] data-p99-ns=[figures.p99_ns] data-p999-ns=[figures.p999_ns]
-            data-p9999-ns=[figures.p9999_ns] data-max-ns=[figures.max_ns] {
-            path d=(path.data()) class={ "line " (class) } {}
-            @if let (Some((last_x, last_y)), Some(max)) = (last, figures.max_ns) {
-                // Fewer than ten samples: no percentile, but a line to the maximum.
-                line x1=(coordinate(last_x)) y1=(coordinate(last_y)) x2=(coordinate(x.at(figures.count as f64))) y2=(coordinate(place(max)))
-                    class={ "line beyond " (class) } {}
-                circle cx=(coordinate(x.at(figures.count as f64))) cy=(coordinate(place(max))) r="3.5" class={ "hollow " (class) } {
-                    title { (name) " greatest: " (duration(max)) }
-                }
-            }
-            @for (label, inverse, value) in marks(*figures) {
-                circle cx=(coordinate(x.at(inverse))) cy=(coordinate(place(value))) r="3.5" class={ "dot " (class) }
-                    data-mark=(label) data-ns=(value) {
-                    title { (name) " " (label) ": " (duration(value)) }
-                }
-            }
-        }
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for index in (1..points.len()).rev() {
+        points[index - 1].1 = points[index - 1].1.min(points[index].1);
+    }
+    let place = |inverse: f64| points.iter().position(|point| point.0 == inverse);
+    DataSeries {
+        dots: marks(line.figures).filter_map(|mark| place(mark.1)).collect(),
+        tail: line.figures.max_ns.map(|max| [line.figures.count as f64, max as f64]),
+        note: describe(line.figures),
+        x: points.iter().map(|point| point.0).collect(),
+        y: points.iter().map(|point| point.1).collect(),
+        ..DataSeries::with_class(line.name, line.class)
     }
 }
 

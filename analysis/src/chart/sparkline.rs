@@ -1,15 +1,8 @@
-//! Sparklines: small charts of rt_venue over a section of a run, on one vertical axis for a page.
+//! Sparklines: small plots of rt_venue over a section of a run, with one vertical axis for a page.
 
-use super::axis::duration;
-use super::scale::Scale;
-use super::svg::{SvgPath, coordinate, line, text};
+use super::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit};
 use crate::timeline::Timeline;
-use maud::{Markup, html};
-
-const WIDTH: f64 = 320.0;
-const HEIGHT: f64 = 118.0;
-/// Left, right, top and bottom edge of the data area.
-const DATA_BOUNDS: [f64; 4] = [54.0, WIDTH - 6.0, 6.0, HEIGHT - 20.0];
+use maud::Markup;
 
 /// A section of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +21,8 @@ impl TimelineSlice<'_> {
     fn buckets(&self) -> impl Iterator<Item = (u64, Option<u64>, Option<u64>)> {
         let Timeline { bucket_ns, p50_ns, max_ns, .. } = self.timeline;
         let all = p50_ns.iter().zip(max_ns).enumerate();
-        let placed = all.map(move |(number, (p50, max))| (number as u64 * bucket_ns, *p50, *max));
+        let placed =
+            all.map(move |(number, (p50, max))| ((number as u64).saturating_mul(*bucket_ns), *p50, *max));
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
@@ -46,53 +40,49 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a sparkline of `rt_venue` over a section of a run.
-pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
-    let [left, right, top, bottom] = DATA_BOUNDS;
-    let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
-    let (from, to) = (slice.from_ns as f64 - zero, (slice.to_ns as f64 - zero).max(1.0 - zero));
-    let x_of =
-        |ns: f64| (left + (ns - zero - from) / (to - from).max(1.0) * (right - left)).clamp(left, right);
-    let y = Scale::log(ends.0, ends.1, (bottom, top));
-    let bucket = slice.timeline.bucket_ns as f64;
-    let (mut medians, mut maxima) = (SvgPath::default(), SvgPath::default());
-    for (at, p50, max) in slice.buckets() {
-        let (start, end) = (x_of(at as f64), x_of(at as f64 + bucket));
-        match p50 {
-            Some(p50) => medians.horizontal(start, end, y.at(p50.max(1) as f64)),
-            None => medians.lift_pen(),
-        }
-        if let Some(max) = max {
-            let high = y.at(max.max(1) as f64);
-            // With too few orders for a median, the maximum is drawn as a thin mark.
-            let low = p50.map_or(high, |p50| y.at(p50.max(1) as f64));
-            maxima.rectangle((start, high), (end, low.max(high + 1.5)));
-        }
-    }
-    // Label the lowest, the highest and a middle tick.
-    let ticks = y.labeled_ticks();
-    let step = ticks.len().div_ceil(3).max(1);
-    html! {
-        svg class="small" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(HEIGHT)) } role="img" aria-labelledby={ (id) "-title" } {
-            title id={ (id) "-title" } { (title) }
-            @for value in ticks.into_iter().step_by(step) {
-                (line((left, y.at(value)), (right, y.at(value)), "grid"))
-                (text(left - 4.0, y.at(value) + 4.0, "end", "tick", &duration(value)))
-            }
-            path d=(maxima.data()) class="fill band c7" {}
-            path d=(medians.data()) class="line c1" {}
-            @if let Some(mark) = slice.mark_ns {
-                (line((x_of(mark as f64), top), (x_of(mark as f64), bottom), "zero"))
-            }
-            (text(left, HEIGHT - 6.0, "start", "tick", &signed(from)))
-            (text(right, HEIGHT - 6.0, "end", "tick", &signed(to)))
-        }
-    }
+/// Returns the median and the maximum of buckets as levels and as a band up to them. `begin` is the
+/// place of each bucket on the axis, `width` its width.
+pub fn levels(begin: &[f64], width: f64, p50: &[Option<u64>], max: &[Option<u64>]) -> [DataSeries; 2] {
+    let values = |known: &[Option<u64>]| -> Vec<f64> {
+        known.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64)).collect()
+    };
+    let median =
+        DataSeries { kind: SeriesKind::Steps, y: values(p50), ..DataSeries::with_class("p50", "c1") };
+    // With too few orders for a median, the maximum is a thin mark.
+    let greatest = DataSeries {
+        kind: SeriesKind::Band,
+        low: values(p50),
+        y: values(max),
+        ..DataSeries::with_class("greatest", "c7")
+    };
+    [greatest, median].map(|series| DataSeries { x: begin.to_vec(), width, ..series })
 }
 
-fn signed(ns: f64) -> String {
-    let sign = if ns < 0.0 { "−" } else { "" };
-    format!("{sign}{}", crate::numbers::duration(ns.abs().round() as u64))
+/// Draws a sparkline of `rt_venue` over a section of a run.
+pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
+    let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
+    let (from, to) = (slice.from_ns as f64 - zero, (slice.to_ns as f64 - zero).max(1.0 - zero));
+    let buckets: Vec<_> = slice.buckets().collect();
+    let begin: Vec<f64> = buckets.iter().map(|bucket| bucket.0 as f64 - zero).collect();
+    let p50: Vec<Option<u64>> = buckets.iter().map(|bucket| bucket.1).collect();
+    let max: Vec<Option<u64>> = buckets.iter().map(|bucket| bucket.2).collect();
+    let plot = Plot {
+        id: id.into(),
+        title: title.into(),
+        description: format!("rt_venue around the fault, median and greatest: {title}."),
+        height: 150,
+        x: PlotAxis { range: Some([from, to.max(from + 1.0)]), ..PlotAxis::new("", Unit::Duration) },
+        y: PlotAxis {
+            is_log: true,
+            range: Some([ends.0 / 1.5, ends.1.max(ends.0 * 5.0) * 1.5]),
+            ..PlotAxis::new("", Unit::Duration)
+        },
+        series: levels(&begin, slice.timeline.bucket_ns as f64, &p50, &max).into(),
+        lines: slice.mark_ns.map(|_| ReferenceLine { axis: 'x', at: 0.0 }).into_iter().collect(),
+        group: "around",
+        ..Plot::default()
+    };
+    plot.figure()
 }
 
 #[cfg(test)]
@@ -117,6 +107,11 @@ mod tests {
             let text = draw("i", "t", &slice, shared_range(&[slice])).into_string();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }
+        let drawn = draw("i", "t", &part, shared_range(&[part])).into_string();
+        assert!(
+            drawn.contains("\"low\":[null],\"name\":\"greatest\",\"width\":10,\"x\":[-5],\"y\":[900]"),
+            "{drawn}"
+        );
         let empty = Timeline { bucket_ns: 1, p99_every: 1, ..Timeline::default() };
         assert_eq!(whole(&empty).min_max(), None);
         draw("i", "t", &whole(&empty), shared_range(&[]));

@@ -1,9 +1,8 @@
-//! SVG building blocks of the charts: numbers, paths and the frame.
+//! The SVG writer of pictures in files and in the book: coordinates, elements, whole files.
 
 use maud::{Markup, PreEscaped, html};
-use std::fmt::Write;
 
-/// Width of every chart in SVG user units; pages show it at this many pixels or less.
+/// Width of a wide picture in SVG user units.
 pub const WIDTH: f64 = 1040.0;
 
 /// Formats an SVG coordinate with one decimal: finer than a pixel makes files larger.
@@ -16,55 +15,9 @@ pub fn coordinate(position: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// A builder for the `d` attribute of an SVG path.
-#[derive(Clone, Debug, Default)]
-pub struct SvgPath {
-    data: String,
-    pen: Option<(f64, f64)>,
-}
-
-impl SvgPath {
-    /// Draws a straight line to the next point, or starts a new subpath there if the pen is lifted.
-    pub fn line_to(&mut self, x: f64, y: f64) {
-        let letter = if self.pen.is_some() { 'L' } else { 'M' };
-        // Writing to a string cannot fail.
-        let _ = write!(self.data, "{letter}{} {}", coordinate(x), coordinate(y));
-        self.pen = Some((x, y));
-    }
-
-    /// Draws a horizontal segment, joined to the current point unless the pen is lifted.
-    pub fn horizontal(&mut self, from: f64, to: f64, y: f64) {
-        self.line_to(from, y);
-        let _ = write!(self.data, "H{}", coordinate(to));
-        self.pen = Some((to, y));
-    }
-
-    /// Adds a filled rectangle from its upper left corner to its lower right one.
-    pub fn rectangle(&mut self, (left, top): (f64, f64), (right, bottom): (f64, f64)) {
-        let [left, top, right, bottom] = [left, top, right, bottom].map(coordinate);
-        let _ = write!(self.data, "M{left} {top}H{right}V{bottom}H{left}Z");
-    }
-
-    /// Lifts the pen: the next point starts a new subpath.
-    pub const fn lift_pen(&mut self) {
-        self.pen = None;
-    }
-
-    /// Returns the path's current point; `None` while the pen is lifted.
-    pub const fn pen(&self) -> Option<(f64, f64)> {
-        self.pen
-    }
-
-    pub fn data(&self) -> &str {
-        &self.data
-    }
-}
-
-/// A chart's canvas: the edges of its data area, with margins around it.
+/// The edges of a picture's data area.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Height of the canvas; its width is [`WIDTH`].
-    pub height: f64,
     pub left: f64,
     pub right: f64,
     pub top: f64,
@@ -72,31 +25,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Creates a frame with margins for tick labels (left) and line labels (right).
-    pub const fn new(height: f64) -> Self {
-        Self { height, left: 76.0, right: WIDTH - 224.0, top: 14.0, bottom: height - 50.0 }
-    }
-
     pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
-    }
-
-    /// Returns the vertical range from the lower edge on, so that greater values are drawn higher.
-    pub const fn y_range(&self) -> (f64, f64) {
-        (self.bottom, self.top)
-    }
-
-    /// Wraps `content` in an SVG element with an accessible title and description.
-    pub fn drawing(&self, id: &str, title: &str, description: &str, content: &Markup) -> Markup {
-        let (title_id, description_id) = (format!("{id}-title"), format!("{id}-desc"));
-        html! {
-            svg id=(id) class="chart" viewBox={ "0 0 " (coordinate(WIDTH)) " " (coordinate(self.height)) } role="img"
-                aria-labelledby={ (title_id) " " (description_id) } {
-                title id=(title_id) { (title) }
-                desc id=(description_id) { (description) }
-                (content)
-            }
-        }
     }
 }
 
@@ -157,16 +87,5 @@ mod tests {
     fn coordinates_keep_one_decimal() {
         assert_eq!([1.0, 1.25, -0.01, 1e3, 99.96].map(coordinate), ["1", "1.2", "0", "1000", "100"]);
         assert_eq!([f64::NAN, f64::INFINITY].map(coordinate), ["0", "0"], "never in a path");
-    }
-
-    #[test]
-    fn path_is_joined_until_pen_is_lifted() {
-        let mut path = SvgPath::default();
-        path.line_to(1.0, 2.0);
-        path.line_to(3.0, 4.0);
-        path.lift_pen();
-        path.horizontal(5.0, 6.0, 7.0);
-        path.horizontal(6.0, 8.0, 9.5);
-        assert_eq!(path.data(), "M1 2L3 4M5 7H6L6 9.5H8");
     }
 }

@@ -12,8 +12,9 @@
 //! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
 //! ```
 //!
-//! No script, no font, no picture from elsewhere; the page's own policy forbids requests. Elements
-//! that draw a figure carry it in a `data-…` attribute, in nanoseconds as in `summary.json`, so
+//! No font, picture or script comes from elsewhere: the page's own policy forbids requests, and
+//! allows only the script that is in the page. A plot holds its data as JSON; other elements that
+//! draw a figure carry it in a `data-…` attribute. Both are in nanoseconds as in `summary.json`, so
 //! that a program can check the picture.
 
 mod experiment_page;
@@ -29,7 +30,6 @@ mod timeline_plot;
 
 pub use order_path::order_path;
 
-use crate::chart::{axis, labels, scale, svg};
 use crate::document::{Document, write_user_path};
 use crate::experiment;
 use crate::hlog::{self, HLOG_FILE};

@@ -1,17 +1,15 @@
 //! Draws the machine's noise, as jHiccup and cyclictest do: for each thread a strip over time with
 //! the longest gap of each moment, and the kernel's own account of the cores.
 
-use super::axis;
 use super::page::table;
-use super::scale::Scale;
-use super::svg::{Frame, WIDTH, coordinate, line, text};
+use super::timeline_plot::{TIME, time_axis};
+use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::kernel::{CoreAccount, KernelAccount};
 use crate::report::units::{count, counted, duration, duration_or_dash, plural, short};
 use crate::table::{Column, Grid};
-use crate::tail::{MachineNoise, ThreadNoise};
+use crate::tail::{MachineNoise, NoiseSlice, ThreadNoise};
 use maud::{Markup, html};
 
-const STRIP: f64 = 64.0;
 /// The maximum number of threads that are drawn: those with most time in gaps.
 const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
@@ -23,11 +21,7 @@ pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[Strin
     (some || kernel.is_some()).then(|| {
         html! {
             @if some {
-                p class="legend" {
-                    span class="key" { span class="swatch c2" {} "the kernel took the core away" } " "
-                    span class="key" { span class="swatch c7" {} "other gaps: hypervisor, interrupt, own work" }
-                }
-                figure { (strips(noise)) }
+                @for strip in strips(noise) { (strip.figure()) }
             } @else {
                 p class="none" { "No thread was away from its duty cycles for longer than " (duration(MIN_NS as u64)) "." }
             }
@@ -42,66 +36,59 @@ fn name(thread: &ThreadNoise) -> String {
     thread.core.map_or_else(|| thread.thread.clone(), |core| format!("{} · core {core}", thread.thread))
 }
 
-fn strips(noise: &MachineNoise) -> Markup {
+/// Returns a plot for each thread that had gaps, with one vertical axis.
+fn strips(noise: &MachineNoise) -> Vec<Plot> {
     let mut most: Vec<&ThreadNoise> =
         noise.threads.iter().filter(|thread| !thread.slices.is_empty()).collect();
     most.sort_by_key(|thread| std::cmp::Reverse(thread.gaps_ns));
     most.truncate(MAX_STRIPS);
     // In the order of the plan.
     most.sort_by_key(|thread| noise.threads.iter().position(|other| std::ptr::eq(other, *thread)));
-    let height = most.len() as f64 * STRIP + 62.0;
-    let frame = Frame { height, left: 76.0, right: WIDTH - 190.0, top: 10.0, bottom: height - 52.0 };
-    let seconds = noise.slice_ns.saturating_mul(noise.slices) as f64 / 1e9;
-    let x = Scale::linear_exact(0.0, seconds.max(1e-9), frame.x_range());
-    let longest =
-        most.iter().flat_map(|thread| &thread.slices).map(|slice| slice.longest_ns).max().unwrap_or(0);
-    let values = (MIN_NS, (longest as f64).max(MIN_NS * 10.0));
-    let content = html! {
-        (axis::bottom(&frame, &x, "time from the start of the schedule (s)", &axis::number))
-        @for (number, thread) in most.iter().enumerate() {
-            @let (top, bottom) = (frame.top + number as f64 * STRIP + 6.0, frame.top + (number + 1) as f64 * STRIP);
-            @let y = Scale::log(values.0, values.1, (bottom, top));
-            @for tick in y.labeled_ticks() {
-                (line((frame.left, y.at(tick)), (frame.right, y.at(tick)), "grid minor"))
-            }
-            (line((frame.left, bottom), (frame.right, bottom), "base"))
-            (text(frame.left - 8.0, bottom, "end", "tick", &axis::duration(y.domain().0)))
-            (text(frame.left - 8.0, top + 8.0, "end", "tick", &axis::duration(y.domain().1)))
-            (text(frame.right + 12.0, f64::midpoint(top, bottom), "start", "label", &name(thread)))
-            (text(frame.right + 12.0, f64::midpoint(top, bottom) + 16.0, "start", "tick",
-                &format!("{} {}, {}", short(thread.gaps), plural("gap", thread.gaps), duration(thread.gaps_ns))))
-            @for slice in &thread.slices {
-                @let left = x.at((slice.slice.saturating_mul(noise.slice_ns)) as f64 / 1e9);
-                @let width = (x.at(noise.slice_ns as f64 / 1e9) - frame.left).max(1.2);
-                @for (class, ns) in [("c7", slice.longest_ns), ("c2", slice.preempted_ns)] {
-                    @if ns > 0 {
-                        @let high = y.at((ns as f64).max(y.domain().0));
-                        rect x=(coordinate(left)) y=(coordinate(high)) width=(coordinate(width)) height=(coordinate((bottom - high).max(1.0))) class={ "fill " (class) }
-                            data-gap-ns=(ns) {}
-                    }
-                }
-            }
+    let longest = most.iter().filter_map(|thread| longest(thread)).max().unwrap_or(0);
+    let ends = [MIN_NS, (longest as f64).max(MIN_NS * 10.0)];
+    most.iter().enumerate().map(|(number, thread)| strip(noise, number, thread, ends)).collect()
+}
+
+fn longest(thread: &ThreadNoise) -> Option<u64> {
+    thread.slices.iter().map(|slice| slice.longest_ns).max()
+}
+
+fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, ends: [f64; 2]) -> Plot {
+    let series = |name: &str, class: &str, of: fn(&NoiseSlice) -> u64| {
+        let seen: Vec<&NoiseSlice> = thread.slices.iter().filter(|slice| of(slice) > 0).collect();
+        let begin = |slice: &&NoiseSlice| slice.slice.saturating_mul(noise.slice_ns) as f64;
+        DataSeries {
+            kind: SeriesKind::Bars,
+            width: noise.slice_ns as f64,
+            x: seen.iter().map(begin).collect(),
+            y: seen.iter().map(|slice| of(slice) as f64).collect(),
+            ..DataSeries::with_class(name, class)
         }
     };
-    let said: Vec<String> = most
-        .iter()
-        .map(|thread| {
-            let longest = thread.slices.iter().map(|slice| slice.longest_ns).max().unwrap_or(0);
-            format!(
-                "{}: {}, {} together, the longest {}",
-                name(thread),
-                counted(thread.gaps, "gap"),
-                duration(thread.gaps_ns),
-                duration(longest)
-            )
-        })
-        .collect();
-    frame.drawing(
-        "noise",
-        "The machine's noise: gaps of each thread over time (logarithmic)",
-        &format!("{}.", said.join("; ")),
-        &content,
-    )
+    let gaps = format!(
+        "{} {}, {} together",
+        short(thread.gaps),
+        plural("gap", thread.gaps),
+        duration(thread.gaps_ns)
+    );
+    Plot {
+        id: format!("noise-{number}"),
+        title: format!("{}: {gaps}", name(thread)),
+        description: format!(
+            "Gaps of {}: {gaps}, the longest {}.",
+            name(thread),
+            duration(longest(thread).unwrap_or(0))
+        ),
+        height: 120,
+        x: PlotAxis { title: String::new(), ..time_axis(noise.slice_ns.saturating_mul(noise.slices)) },
+        y: PlotAxis { is_log: true, range: Some(ends), ..PlotAxis::new("", Unit::Duration) },
+        series: vec![
+            series("longest gap", "c7", |slice| slice.longest_ns),
+            series("the kernel took the core away", "c2", |slice| slice.preempted_ns),
+        ],
+        group: TIME,
+        ..Plot::default()
+    }
 }
 
 fn threads(noise: &MachineNoise) -> Grid {
@@ -166,7 +153,6 @@ fn account(kernel: &KernelAccount) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tail::NoiseSlice;
 
     #[test]
     fn gaps_are_drawn_and_sleeps_counted_for_any_file() {
@@ -183,7 +169,7 @@ mod tests {
         let drawn = |threads| {
             let noise = MachineNoise { slice_ns: 1_000_000, slices: 100, threads };
             let drawn = draw(&noise, Some(&kernel), &["a note".into()]).unwrap().into_string();
-            assert_eq!(drawn.matches("data-gap-ns").count(), 5, "{drawn}");
+            assert!(drawn.contains("\"x\":[7000000,1.8446744073709552e+19],\"y\":[4000000,1]"), "{drawn}");
             assert!(drawn.contains("engine · core 1") && drawn.contains("a note"), "{drawn}");
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
             drawn

@@ -3,10 +3,10 @@
 //!
 //! The stages are those of the orders around the median of rt_venue, so they add up to it.
 
-use super::axis;
-use super::scale::Scale;
 use super::stage_bars::{STAGES, pieces, stage_means};
-use super::svg::{self, Frame, WIDTH, coordinate, text, text_width};
+use crate::chart::axis;
+use crate::chart::scale::Scale;
+use crate::chart::svg::{self, Frame, WIDTH, coordinate, text, text_width};
 use crate::fitness::{FIT, UNFIT};
 use crate::numbers::{count, duration, plain};
 use crate::summary::{PercentileBreakdown, Summary};
@@ -119,13 +119,19 @@ impl OrderPath<'_> {
 
     /// The same stages one after the other, as long as they take.
     fn bar(&self) -> Markup {
-        let frame = Frame { height: HEIGHT, left: BOXES[0], right: WIDTH - 20.0, top: 218.0, bottom: 266.0 };
+        let frame = Frame { left: BOXES[0], right: WIDTH - 20.0, top: 218.0, bottom: 266.0 };
         let sum = self.stages_ns.iter().sum::<f64>().max(1.0);
         let (size, unit) = axis::time_unit(sum);
         let x = Scale::linear_exact(0.0, sum / size, frame.x_range());
-        let pieces = pieces(&self.stages_ns, |ns| x.at(ns / size));
+        let mut until = 0.0;
+        let piece = |(name, class, ns): (&'static str, &'static str, f64)| {
+            let left = x.at(until / size);
+            until += ns;
+            (name, class, ns, left, x.at(until / size))
+        };
+        let pieces: Vec<_> = pieces(&self.stages_ns).map(piece).collect();
         html! {
-            (axis::bottom(&frame, &x, &format!("mean of each stage, to scale ({unit})"), &axis::number))
+            (axis::bottom(&frame, &x, &format!("mean of each stage, to scale ({unit})")))
             @for (name, class, ns, left, right) in &pieces {
                 rect class={ "piece " (class) } x=(coordinate(*left)) y=(coordinate(frame.top + 6.0)) width=(coordinate(right - left))
                     height=(coordinate(frame.bottom - frame.top - 12.0)) data-stage=(name) data-ns=(ns) {}

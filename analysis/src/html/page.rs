@@ -1,4 +1,7 @@
 //! The frame of every HTML page, which loads nothing, and its sections, facts and tables.
+//!
+//! A page with plots holds the script that draws them: uPlot (`vendor/`) and `plot.js`. Its policy
+//! allows this script alone, by its hash.
 
 use crate::escape::printable;
 use crate::numbers::counted;
@@ -6,10 +9,27 @@ use crate::table::Grid;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
+const PLOT_STYLE: &str = include_str!("vendor/uPlot.min.css");
+/// The script of a page with plots. On paper a canvas is sharp with two pixels a CSS pixel.
+const SCRIPT: &str = concat!(
+    "/*\n",
+    include_str!("vendor/LICENSE"),
+    "*/\ndevicePixelRatio = Math.max(2, devicePixelRatio);\n",
+    include_str!("vendor/uPlot.iife.min.js"),
+    "\n",
+    include_str!("plot.js"),
+);
+/// SHA-256 of [`SCRIPT`] in base64. A test compares them.
+const SCRIPT_HASH: &str = "sha256-r0MQbTV163ZJrZCqeVjjuZsrH+tDIHpq0z5n2bkJmhk=";
 
-/// Returns a complete HTML page. Its policy makes the browser refuse scripts and every request.
+/// Returns a complete HTML page. Its policy makes the browser refuse every request, and every
+/// script but that of the plots.
 pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+    let has_plots = content.0.contains("<figure class=\"plot\"");
+    let scripts = if has_plots { format!(" script-src '{SCRIPT_HASH}';") } else { String::new() };
+    let policy = format!(
+        "default-src 'none';{scripts} style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    );
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -18,7 +38,7 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { @if has_plots { (PreEscaped(PLOT_STYLE)) } (PreEscaped(STYLE)) }
             }
             body {
                 header {
@@ -31,6 +51,7 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
                     "Written by bulkhead " (env!("CARGO_PKG_VERSION")) " from the saved results beside this file. "
                     "Percentiles with fewer than ten samples beyond them are left out (–)."
                 }
+                @if has_plots { script id="plots" { (PreEscaped(SCRIPT)) } }
             }
         }
     };

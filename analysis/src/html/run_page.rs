@@ -55,11 +55,9 @@ pub fn run_page(run: &SavedRun) -> String {
 
 fn latency_section(run: &SavedRun) -> Markup {
     html! {
-        figure {
-            @match &run.histograms {
-                Ok(histograms) => (percentiles(&run.summary, histograms)),
-                Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
-            }
+        @match &run.histograms {
+            Ok(histograms) => (percentiles(&run.summary, histograms)),
+            Err(error) => p class="none" { "No curves: histograms.hlog: " (error) },
         }
         (table(&report::tables::measures(&run.summary, true)))
     }

@@ -1,10 +1,8 @@
 //! Draws bars of the slowest orders' time by its cause. For the slowest 1 %, 0.1 % and 0.01 % a bar
-//! of all their time by cause, and below it a bar for each stage, on the same axis.
+//! of all their time by cause, and below it a bar for each stage, on the same scale.
 
-use super::axis;
 use super::page::table;
-use super::scale::Scale;
-use super::svg::{Frame, WIDTH, coordinate, legend, text, text_width};
+use crate::chart::svg::legend;
 use crate::report::units::{counted, duration, percent};
 use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
@@ -20,8 +18,6 @@ const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
     (Cause::Unexplained, "c3"),
 ];
 
-const ROW: f64 = 22.0;
-
 /// Draws the slowest orders' time by cause as bars; `None` if no order was explained.
 pub fn draw(tail: &Tail) -> Option<Markup> {
     if tail.slowest.is_empty() {
@@ -29,7 +25,7 @@ pub fn draw(tail: &Tail) -> Option<Markup> {
     }
     Some(html! {
         (legend(CAUSES.map(|(cause, class)| (class, cause.name().to_owned()))))
-        @for share in &tail.slowest { figure { (bars(share)) } }
+        @for share in &tail.slowest { (bars(share)) }
         p class="note" {
             "Every tick of an order's way has one cause, found from stamps and from the gaps that each thread records in its own duty cycle: "
             (CAUSES.map(|(cause, _)| format!("{}: {}", cause.name(), meaning(cause))).join("; ")) "."
@@ -56,53 +52,37 @@ fn bars(share: &TailShare) -> Markup {
     let all = ("all stages", &share.causes_ns);
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
     let rows: Vec<(&str, &NanosByCause)> = std::iter::once(all).chain(stages).collect();
-    let height = 30.0 + rows.len() as f64 * ROW + 52.0;
-    let frame = Frame { height, left: 150.0, right: WIDTH - 20.0, top: 26.0, bottom: height - 52.0 };
-    let x = Scale::linear_exact(0.0, 100.0, frame.x_range());
     let part = |ns: u64| ns as f64 / whole.max(1) as f64 * 100.0;
-    let content = html! {
-        (axis::bottom(&frame, &x, &format!("share of the time of the slowest {} (%)", share.fraction), &axis::number))
-        (text(frame.left, frame.top - 8.0, "start", "label", &format!(
-            "the slowest {}: {}, rt_venue {} on average",
-            share.fraction, counted(share.orders, "order"), duration(whole / share.orders.max(1))
-        )))
-        @for (number, (name, causes)) in rows.iter().enumerate() {
-            @let y = frame.top + number as f64 * ROW + 4.0;
-            (text(frame.left - 10.0, y + 13.0, "end", if number == 0 { "label strong" } else { "label" }, name))
-            @for (class, cause, from, ns) in pieces(causes) {
-                @let (left, right) = (x.at(part(from)), x.at(part(from.saturating_add(ns))));
-                rect x=(coordinate(left)) y=(coordinate(y)) width=(coordinate(right - left)) height=(coordinate(ROW - 5.0)) class={ "fill piece " (class) }
-                    data-tail=(share.fraction) data-of=(name) data-cause=(cause.name()) data-ns=(ns) {
-                    title { (name) ", " (cause.name()) ": " (percent(Some(part(ns) / 100.0))) }
-                }
-                @let label = format!("{} {:.0} %", cause.name(), part(ns));
-                @if text_width(&label) + 8.0 < right - left {
-                    (text(f64::midpoint(left, right), y + 12.5, "middle", &format!("inside {class}"), &label))
+    let said: Vec<String> = pieces(&share.causes_ns)
+        .map(|(_, cause, ns)| format!("{} {}", cause.name(), percent(Some(part(ns) / 100.0))))
+        .collect();
+    html! {
+        figure class="tail" id={ "tail-" (share.fraction.trim_end_matches(" %").replace('.', "-")) } {
+            figcaption {
+                "the slowest " (share.fraction) ": " (counted(share.orders, "order")) ", rt_venue "
+                (duration(whole / share.orders.max(1))) " on average"
+            }
+            div class="bars" role="img" aria-label={ "Why the slowest " (share.fraction) " were slow: " (said.join(", ")) "." } {
+                @for (name, causes) in &rows {
+                    span { (name) }
+                    div class="stack" {
+                        @for (class, cause, ns) in pieces(causes) {
+                            @let label = format!("{} {:.0} %", cause.name(), part(ns));
+                            span class={ "piece " (class) } style={ "flex:" (ns) } title={ (name) ", " (label) }
+                                data-tail=(share.fraction) data-of=(name) data-cause=(cause.name()) data-ns=(ns) { span { (label) } }
+                        }
+                        span style={ "flex:" (whole.saturating_sub(causes.total())) } {}
+                    }
                 }
             }
         }
-    };
-    let said: Vec<String> = pieces(&share.causes_ns)
-        .iter()
-        .map(|(_, cause, _, ns)| format!("{} {}", cause.name(), percent(Some(part(*ns) / 100.0))))
-        .collect();
-    let id = format!("tail-{}", share.fraction.trim_end_matches(" %").replace('.', "-"));
-    let title = format!("Why the slowest {} were slow", share.fraction);
-    frame.drawing(&id, &title, &format!("{}.", said.join(", ")), &content)
+    }
 }
 
-/// The parts of a bar that are not nothing, each from where the one before it ends.
-fn pieces(causes: &NanosByCause) -> Vec<(&'static str, Cause, u64, u64)> {
-    let mut from = 0_u64;
-    let mut pieces = Vec::new();
-    for (cause, class) in CAUSES {
-        let ns = causes.get(cause);
-        if ns > 0 {
-            pieces.push((class, cause, from, ns));
-        }
-        from = from.saturating_add(ns);
-    }
-    pieces
+/// Returns the parts of a bar that are not nothing: class, cause and nanoseconds.
+fn pieces(causes: &NanosByCause) -> impl Iterator<Item = (&'static str, Cause, u64)> {
+    let all = CAUSES.iter().map(|(cause, class)| (*class, *cause, causes.get(*cause)));
+    all.filter(|(_, _, ns)| *ns > 0)
 }
 
 #[cfg(test)]
@@ -110,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_bar_add_up_for_any_file() {
+    fn parts_of_a_bar_are_shown_for_any_file() {
         let share = |causes_ns| TailShare {
             fraction: "0.1 %".into(),
             orders: 0,
@@ -124,7 +104,5 @@ mod tests {
             let drawn = bars(&share(causes)).into_string();
             assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
         }
-        let pieces = pieces(&NanosByCause([1, 0, 2, 0, 0, 0, 5]));
-        assert_eq!(pieces.iter().map(|piece| piece.2).collect::<Vec<_>>(), [0, 1, 6], "as they are shown");
     }
 }

@@ -1,30 +1,26 @@
 //! Draws latency over time, with stalls and strategy deaths marked.
 
-use super::axis;
-use super::incidents::Lanes;
-use super::labels::{self, LineLabel};
+use super::incidents;
 use super::page::table;
-use super::scale::Scale;
-use super::svg::{Frame, SvgPath, coordinate, line, text};
-use crate::report::units::{count, counted, duration, duration_or_dash, plain};
+use crate::chart::plot::{DataSeries, MarkedSpan, Plot, PlotAxis, SeriesKind, SpanTone, Unit};
+use crate::chart::sparkline::levels;
+use crate::report::units::{count, counted, duration};
 use crate::summary::{IncidentSummary, Summary};
 use crate::table::Grid;
 use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
 
-/// A stall is drawn at least this wide, or it could not be seen.
-const MIN_WIDTH: f64 = 1.5;
 /// From this pause on an engine thread counts as away, in nanoseconds.
 const AWAY_NS: u64 = 1_000_000;
-/// Numbers of stalls are this far apart.
-const MARK_GAP: f64 = 20.0;
 
 /// Draws latency over time with the table of stalls, or a text if there is nothing to draw.
 pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     let died = &summary.incidents;
     html! {
         @if timeline.max_ns.iter().flatten().next().is_some() {
-            figure { (chart(timeline, died)) }
+            @let chart = chart(timeline, died);
+            (chart.figure())
+            @if !died.is_empty() { (incidents::plot(died, &chart).figure()) }
         } @else {
             p class="none" { "No order came back." }
         }
@@ -32,111 +28,48 @@ pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     }
 }
 
-fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Markup {
-    // Room above for the numbers of the stalls and what joins them to their places.
-    let lanes = Lanes::from_incidents(died);
-    let frame = Frame { top: 30.0, bottom: 380.0, ..Frame::new(430.0 + lanes.height()) };
-    let (size, unit) = axis::time_unit(timeline.span_ns() as f64);
-    let x = Scale::linear_exact(0.0, (timeline.span_ns() as f64 / size).max(1e-9), frame.x_range());
-    let known = || timeline.p50_ns.iter().chain(&timeline.max_ns).chain(&timeline.p99_ns).flatten();
-    let least = known().min().copied().unwrap_or(1).max(1) as f64;
-    let most = known().max().copied().unwrap_or(1).max(1) as f64;
-    let y = Scale::log(least, most, frame.y_range());
-    let bucket = timeline.bucket_ns as f64 / size;
-
-    let p99_bucket = bucket * timeline.p99_every as f64;
-    let series = [("p99", "c2", &timeline.p99_ns, p99_bucket), ("p50", "c1", &timeline.p50_ns, bucket)];
-    let last_max = timeline.max_ns.iter().rev().flatten().next().copied().unwrap_or(1).max(1) as f64;
-    let label =
-        |y, text: &str, class: &str| LineLabel { x: frame.right, y, text: text.into(), class: class.into() };
-    let mut ends = vec![label(y.at(last_max), "greatest", "c7")];
-    for (name, class, values, _) in &series {
-        if let Some(last) = values.iter().rev().flatten().next() {
-            ends.push(label(y.at((*last).max(1) as f64), name, class));
-        }
-    }
-    let starts: Vec<f64> = timeline.stalls.iter().map(|stall| x.at(stall.at_ns as f64 / size)).collect();
-    let marks = labels::spread_apart(&starts, MARK_GAP, frame.left, frame.right);
-    let content = html! {
-        (axis::left(&frame, &y, "rt_venue (logarithmic)", &axis::duration))
-        (axis::bottom(&frame, &x, &format!("time from the start of the schedule ({unit})"), &axis::number))
-        g class="stalls" {
-            @for (number, stall) in timeline.stalls.iter().enumerate() {
-                @let left = x.at(stall.at_ns as f64 / size);
-                @let right = x.at((stall.at_ns.saturating_add(stall.length_ns)) as f64 / size).min(frame.right);
-                rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate((right - left).max(MIN_WIDTH)))
-                    height=(coordinate(frame.bottom - frame.top)) class="stall" data-stall=(number + 1)
-                    data-at-ns=(stall.at_ns) data-length-ns=(stall.length_ns) {}
-                (line((marks[number], frame.top - 14.0), (left, frame.top), "leader"))
-                (text(marks[number], frame.top - 17.0, "middle", "tick mark", &(number + 1).to_string()))
-            }
-        }
-        path d=(bands(timeline, bucket, &x, &y).data()) class="fill band c7" data-series="max"
-            data-points=(timeline.max_ns.iter().flatten().count()) data-max-ns=[timeline.max_ns.iter().flatten().max()] {}
-        @for (name, class, values, bucket) in &series {
-            path d=(steps(values, *bucket, &x, &y).data()) class={ "line " (class) } data-series=(name)
-                data-points=(values.iter().flatten().count()) data-max-ns=[values.iter().flatten().max()] {}
-        }
-        @if !died.is_empty() { (lanes.draw(432.0, &frame, &x, size)) }
-        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &ends))
-        g class="hover" { @for index in 0..timeline.count.len() { (hover(timeline, index, &frame, &x, bucket, (size, unit))) } }
+fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Plot {
+    let Timeline { bucket_ns, p50_ns, max_ns, p99_ns, .. } = timeline;
+    let bucket = *bucket_ns as f64;
+    let places = |every: usize, buckets: usize| -> Vec<f64> {
+        (0..buckets).map(|number| (number * every) as f64 * bucket).collect()
     };
-    frame.drawing("timeline", "rt_venue over time", &description(timeline, died), &content)
+    let [greatest, p50] = levels(&places(1, p50_ns.len()), bucket, p50_ns, max_ns);
+    let p99 = DataSeries {
+        kind: SeriesKind::Steps,
+        width: bucket * timeline.p99_every as f64,
+        x: places(timeline.p99_every, p99_ns.len()),
+        y: p99_ns.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64)).collect(),
+        ..DataSeries::with_class("p99", "c2")
+    };
+    let span = |(number, stall): (usize, &Stall)| MarkedSpan {
+        from: stall.at_ns as f64,
+        to: stall.at_ns.saturating_add(stall.length_ns) as f64,
+        tone: SpanTone::Stall,
+        lane: None,
+        mark: number.to_string(),
+        label: format!("stall {number}: {} in {}", duration(stall.length_ns), stall.stage),
+    };
+    Plot {
+        id: "timeline".into(),
+        description: description(timeline, died),
+        height: 400,
+        x: time_axis(timeline.span_ns()),
+        y: PlotAxis::with_log("rt_venue", Unit::Duration, true),
+        series: vec![greatest, p99, p50],
+        spans: (1..).zip(&timeline.stalls).map(span).collect(),
+        group: TIME,
+        ..Plot::default()
+    }
 }
 
-/// A level for each bucket; a gap where a bucket is empty.
-fn steps(values: &[Option<u64>], bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
-    let mut path = SvgPath::default();
-    let end = x.domain().1;
-    for (index, value) in values.iter().enumerate() {
-        match value {
-            Some(value) => {
-                let (from, to) = (index as f64 * bucket, ((index + 1) as f64 * bucket).min(end));
-                path.horizontal(x.at(from), x.at(to), y.at((*value).max(1) as f64));
-            }
-            None => path.lift_pen(),
-        }
-    }
-    path
-}
+/// The plots of a run over time: they share cursor and zoom.
+pub const TIME: &str = "time";
 
-/// From the median of each bucket up to its maximum; without a median, a mark at the greatest.
-fn bands(timeline: &Timeline, bucket: f64, x: &Scale, y: &Scale) -> SvgPath {
-    let mut path = SvgPath::default();
-    for (index, (max, p50)) in timeline.max_ns.iter().zip(&timeline.p50_ns).enumerate() {
-        let Some(max) = max else { continue };
-        let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket).min(x.range().1));
-        let top = y.at((*max).max(1) as f64) - 0.5;
-        let low = p50.map_or(top, |p50| y.at(p50.max(1) as f64)).max(top + 1.5);
-        path.rectangle((left, top), (right, low));
-    }
-    path
-}
-
-/// An invisible strip that shows a bucket's figures under the pointer.
-fn hover(
-    timeline: &Timeline,
-    index: usize,
-    frame: &Frame,
-    x: &Scale,
-    bucket: f64,
-    unit: (f64, &str),
-) -> Markup {
-    let orders = timeline.count.get(index).copied().unwrap_or(0);
-    if orders == 0 {
-        return html! {};
-    }
-    let (left, right) = (x.at(index as f64 * bucket), x.at((index + 1) as f64 * bucket));
-    let value = |values: &[Option<u64>], index: usize| duration_or_dash(values.get(index).copied().flatten());
-    html! {
-        rect x=(coordinate(left)) y=(coordinate(frame.top)) width=(coordinate(right - left)) height=(coordinate(frame.bottom - frame.top)) {
-            title {
-                (plain(index as f64 * timeline.bucket_ns as f64 / unit.0)) " " (unit.1) ": " (count(orders)) " orders, p50 "
-                (value(&timeline.p50_ns, index)) ", p99 " (value(&timeline.p99_ns, index / timeline.p99_every.max(1)))
-                ", max " (value(&timeline.max_ns, index))
-            }
-        }
-    }
+/// Returns the axis of a run's time.
+pub fn time_axis(span_ns: u64) -> PlotAxis {
+    let range = Some([0.0, span_ns.max(1) as f64]);
+    PlotAxis { range, ..PlotAxis::new("time from the start of the schedule", Unit::Duration) }
 }
 
 fn stalls(timeline: &Timeline, summary: &Summary) -> Markup {

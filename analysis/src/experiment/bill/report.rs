@@ -114,7 +114,7 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
     let id = format!("ratio-{}", percentile.name().replace('.', ""));
     let title = format!("rt_venue {} against the reference", percentile.name());
     let axis_title = "ratio to the reference (1: equal)";
-    let chart = interval_plot::draw(&id, &title, axis_title, &axis::number, Some(1.0), &rows)?;
+    let chart = interval_plot::draw(&id, &title, axis_title, axis::NUMBER, Some(1.0), &rows)?;
     let levels = levels.iter().filter(|level| drawn.contains(level));
     let legend = legend(levels.map(|level| (class(*level), level.to_string())));
     Some(html! { (chart) (legend) })

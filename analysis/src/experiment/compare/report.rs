@@ -158,7 +158,7 @@ fn chart(all: &Comparisons) -> Option<Markup> {
         _ => "rt_venue p50 of B against A".into(),
     };
     let axis_title = "B/A: right of the line B is slower, left of it faster";
-    let chart = interval_plot::draw("compare-ratio", &title, axis_title, &axis::number, Some(1.0), &rows)?;
+    let chart = interval_plot::draw("compare-ratio", &title, axis_title, axis::NUMBER, Some(1.0), &rows)?;
     let drawn = Finding::ALL
         .iter()
         .map(|finding| (finding_class(*finding), finding.name().to_owned()))

@@ -1,26 +1,22 @@
 //! The charts of a containment table. The matrix has faults down, techniques and levels across: the
-//! color of a cell shows whether the fault was contained, two marks in it, on a common time axis,
-//! the duration of the repair and the worst wait of the other strategies. Around each incident the
+//! color of a cell shows whether the fault was contained, two bars in it, on a common scale, the
+//! duration of the repair and the worst wait of the other strategies. Around each incident the
 //! survivors' latency is drawn.
 
 use super::{Contained, Containment, Containments};
-use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::sparkline::{self, TimelineSlice};
-use crate::chart::svg::{Frame, WIDTH, coordinate, line, text, text_width};
 use crate::document::Document;
 use crate::grouping::distinct;
-use crate::numbers::{counted, duration};
+use crate::numbers::duration;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
 use std::path::Path;
 
-const ROW: f64 = 22.0;
-/// The minimum width of a cell, which limits the number of techniques per drawing.
-const CELL: f64 = 58.0;
-const HEAD: f64 = 44.0;
+/// The maximum number of columns of a matrix, so that it fits a printed page.
+const MAX_COLUMNS: usize = 15;
 
 /// Returns the isolation levels of a containment table.
 pub(super) fn levels(all: &Containments) -> Vec<Isolation> {
@@ -28,103 +24,74 @@ pub(super) fn levels(all: &Containments) -> Vec<Isolation> {
     Isolation::ALL.iter().copied().filter(is_tried).collect()
 }
 
-/// Draws the containment table, in several charts if it is wide. Nothing without rows.
+/// Draws the containment table, in several matrices if it is wide. Nothing without rows.
 pub(super) fn matrix(all: &Containments) -> Markup {
     let techniques = distinct(all.rows.iter().map(|row| row.technique));
-    let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
     let levels = levels(all);
     if techniques.is_empty() || levels.is_empty() {
         return html! {};
     }
-    let left = faults.iter().map(|fault| text_width(fault)).fold(60.0, f64::max).min(WIDTH * 0.35) + 16.0;
-    let per_drawing = (((WIDTH - left) / CELL / levels.len() as f64) as usize).max(1);
     let times = || all.rows.iter().flat_map(|row| [row.repair_ns, row.during_max_ns]).flatten();
     let (min, max) = (times().min().unwrap_or(1_000).max(1), times().max().unwrap_or(1_000_000).max(1));
     html! {
-        @for (number, part) in techniques.chunks(per_drawing).enumerate() {
-            figure { (drawing(number, all, part, &levels, &faults, left, (min as f64, max as f64))) }
+        @for part in techniques.chunks((MAX_COLUMNS / levels.len()).max(1)) {
+            (matrix_of(all, part, &levels, (min as f64, max as f64)))
         }
         p class="note legend" {
-            "Colour: " span class="key yes" { "stayed" } " " span class="key late" { "others waited for the deadline" } " "
-            span class="key no" { "spread" } " " span class="key nothing" { "never came" } ". Marks, on one axis of time for all cells, "
-            "logarithmic, from " (duration(min)) " at the left to " (duration(max)) " at the right of a cell: ● detection to repair, "
-            "◇ the worst wait of the others meanwhile. No ●: there was nothing to repair, or the run ended."
+            "Color: " span class="key yes" { "stayed" } " " span class="key late" { "others waited for the deadline" } " "
+            span class="key no" { "spread" } " " span class="key nothing" { "never came" } ". Bars, on one logarithmic scale for all cells, "
+            "from " (duration(min)) " at the left to " (duration(max)) " at the right of a cell: "
+            span class="key c1" { span class="swatch" {} "detection to repair" } " "
+            span class="key c2" { span class="swatch" {} "the worst wait of the others during it" }
+            ". No first bar: there was nothing to repair, or the run ended."
         }
     }
 }
 
-fn drawing(
-    number: usize,
-    all: &Containments,
-    techniques: &[Technique],
-    levels: &[Isolation],
-    faults: &[&str],
-    left: f64,
-    ends: (f64, f64),
-) -> Markup {
-    let bottom = HEAD + faults.len() as f64 * ROW;
-    let frame = Frame { height: bottom + 8.0, left, right: WIDTH - 4.0, top: HEAD, bottom };
-    let cell = ((frame.right - left) / (techniques.len() * levels.len()) as f64).min(120.0);
-    let x = |technique: usize, level: usize| left + (technique * levels.len() + level) as f64 * cell;
-    let of = |fault: &str, technique: Technique, level: Isolation| {
-        let same =
-            |row: &&Containment| (row.technique, row.isolation) == (technique, level) && row.fault == fault;
-        all.rows.iter().find(same)
+fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[Isolation], ends: (f64, f64)) -> Markup {
+    let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
+    let columns =
+        || techniques.iter().flat_map(|technique| levels.iter().map(move |level| (*technique, *level)));
+    let row_of = |fault: &str, column: (Technique, Isolation)| {
+        all.rows.iter().find(|row| (row.technique, row.isolation) == column && row.fault == fault)
     };
-    let content = html! {
-        @for (t, technique) in techniques.iter().enumerate() {
-            (text(x(t, 0) + cell * levels.len() as f64 / 2.0, 14.0, "middle", "label strong", technique.name()))
-            @for (l, level) in levels.iter().enumerate() {
-                (text(x(t, l) + cell / 2.0, 32.0, "middle", "tick", level.name()))
+    html! {
+        table class="matrix" {
+            thead {
+                tr { th {} @for technique in techniques { th colspan=(levels.len()) scope="colgroup" { (technique) } } }
+                tr { th {} @for (_, level) in columns() { th scope="col" { (level) } } }
             }
+            tbody { @for fault in &faults { tr {
+                th scope="row" { (fault) }
+                @for column in columns() { (cell(row_of(fault, column), ends)) }
+            } } }
         }
-        @for (f, fault) in faults.iter().enumerate() {
-            @let y = HEAD + f as f64 * ROW;
-            (text(left - 10.0, y + ROW / 2.0 + 4.0, "end", "label", fault))
-            @for (t, technique) in techniques.iter().enumerate() {
-                @for (l, level) in levels.iter().enumerate() {
-                    @if let Some(row) = of(fault, *technique, *level) {
-                        (mark(row, x(t, l), y, cell, ends))
-                    }
-                }
-            }
-        }
-        @for t in 1..techniques.len() {
-            (line((x(t, 0) - 1.0, 4.0), (x(t, 0) - 1.0, bottom), "base"))
-        }
-    };
-    let count = |wanted| all.rows.iter().filter(|row| row.contained == wanted).count();
-    let words = format!(
-        "Of {} tried, {} stayed where they began, {} did but others waited, {} spread. The tables below have every one.",
-        counted(all.rows.len() as u64, "fault"),
-        count(Contained::Yes),
-        count(Contained::Waited),
-        count(Contained::No)
-    );
-    frame.drawing(&format!("matrix-{number}"), "Faults against techniques and levels", &words, &content)
+    }
 }
 
-fn mark(row: &Containment, left: f64, top: f64, cell: f64, ends: (f64, f64)) -> Markup {
-    let x = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (left + 9.0, left + cell - 9.0));
-    let at = |ns: u64| x.at((ns.max(1) as f64).clamp(ends.0, ends.1));
-    let middle = top + ROW / 2.0;
-    let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| axis::duration(ns as f64));
+fn cell(row: Option<&Containment>, ends: (f64, f64)) -> Markup {
+    let Some(row) = row else { return html! { td {} } };
+    let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), duration);
+    let share = |ns: u64| {
+        let scale = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (6.0, 100.0));
+        format!("width:{:.0}%", scale.at((ns as f64).clamp(ends.0, ends.1)))
+    };
+    let words = format!(
+        "{}, {} under {}: {}, repair {}, others' worst wait {}, seen {}",
+        row.fault,
+        row.technique,
+        row.isolation,
+        row.contained.name(),
+        known(row.repair_ns),
+        known(row.during_max_ns),
+        quoted_bytes(&row.seen)
+    );
     html! {
-        rect x=(coordinate(left + 1.0)) y=(coordinate(top + 1.0)) width=(coordinate(cell - 2.0)) height=(coordinate(ROW - 2.0)) class={ "cell " (row.contained.name().to_lowercase()) }
-            data-cell=(row.fault) data-technique=(row.technique) data-level=(row.isolation) data-contained=(row.contained.name())
-            data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
-            title {
-                (row.fault) ", " (row.technique) " under " (row.isolation) ": " (row.contained.name()) ", repair " (known(row.repair_ns))
-                ", others' worst wait " (known(row.during_max_ns)) ", seen " (quoted_bytes(&row.seen))
+        td class=(row.contained.name().to_lowercase()) title=(words) aria-label=(words) data-cell=(row.fault) data-technique=(row.technique)
+            data-level=(row.isolation) data-contained=(row.contained.name()) data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
+            @for (class, ns) in [("c1", row.repair_ns), ("c2", row.during_max_ns)] {
+                @match ns { Some(ns) => i class=(class) style=(share(ns)) {}, None => i {} }
             }
-        }
-        @if let Some(others) = row.during_max_ns {
-            @let x_others = at(others);
-            path d={ "M" (coordinate(x_others - 5.0)) " " (coordinate(middle)) "L" (coordinate(x_others)) " " (coordinate(middle - 5.0)) "L" (coordinate(x_others + 5.0)) " " (coordinate(middle))
-                "L" (coordinate(x_others)) " " (coordinate(middle + 5.0)) "Z" } class="hollow c2" {}
-        }
-        @if let Some(repair) = row.repair_ns {
-            circle cx=(coordinate(at(repair))) cy=(coordinate(middle)) r="3.6" class="dot c1" {}
         }
     }
 }
@@ -175,10 +142,8 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
             div class="multiples" {
                 @for (number, ((row, _), slice)) in seen.iter().zip(&slices).enumerate() {
                     @let name = format!("{}, {} under {}", row.fault, row.technique, row.isolation);
-                    figure class="multiple" data-around=(row.folder) {
-                        figcaption { (name) ": " (row.contained.name()) }
-                        (sparkline::draw(&format!("around-{number}"), &name, slice, ends))
-                    }
+                    @let title = format!("{name}: {}", row.contained.name());
+                    div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, ends)) }
                 }
             }
         }

@@ -2,12 +2,10 @@
 
 use super::figures::{Measured, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
-use crate::chart::axis::{self, duration};
-use crate::chart::labels::{self, LineLabel};
-use crate::chart::scale::Scale;
-use crate::chart::svg::{Frame, SvgPath, WIDTH, coordinate, legend, line, text, text_width};
+use crate::chart::axis::duration;
+use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::grouping::grouped;
-use crate::stats::Spread;
+use crate::numbers::counted;
 use maud::{Markup, html};
 
 const fn class(wait: Wait) -> &'static str {
@@ -52,108 +50,99 @@ fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)
         Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })
     };
     let points: Vec<ParetoPoint<'_>> = cells.filter_map(point).collect();
-    // High enough for a name next to each dot.
-    let frame = Frame::new(330.0f64.max(points.len() as f64 * LABEL_HEIGHT + 70.0));
-    let x = Spread::from_values(points.iter().map(|point| point.cpu))?;
-    let y = Spread::from_values(points.iter().flat_map(|point| [point.p50, point.p99]))?;
-    let (x, y) = (Scale::log(x.low, x.high, frame.x_range()), Scale::log(y.low, y.high, frame.y_range()));
-    let mut best = SvgPath::default();
+    points.first()?;
+    let series = |wait: &Wait| {
+        let own: Vec<&ParetoPoint<'_>> = points.iter().filter(|point| point.cell.wait == *wait).collect();
+        let of = |figure: fn(&ParetoPoint<'_>) -> f64| own.iter().map(|point| figure(point)).collect();
+        let label = |point: &&ParetoPoint<'_>| {
+            let [p50, p99, cpu] = [point.p50, point.p99, point.cpu].map(duration);
+            format!("p50 {p50}, p99 {p99}, CPU {cpu}")
+        };
+        let (p50, p99): (Vec<f64>, Vec<f64>) = (of(|point| point.p50), of(|point| point.p99));
+        let series = DataSeries {
+            kind: SeriesKind::Points,
+            dots: (0..own.len()).collect(),
+            x: of(|point| point.cpu),
+            low: p50.clone(),
+            y: p50,
+            high: p99,
+            names: own.iter().map(|point| format!("{} {wait}", point.cell.carrier())).collect(),
+            labels: own.iter().map(label).collect(),
+            ..DataSeries::with_class(wait.to_string(), class(*wait))
+        };
+        (!own.is_empty()).then_some(series)
+    };
+    let mut front: Vec<(f64, f64)> = Vec::new();
     for (cpu, p50) in pareto_front(&points) {
-        if let Some((_, height)) = best.pen() {
-            best.line_to(x.at(cpu), height);
-        }
-        best.line_to(x.at(cpu), y.at(p50));
+        front.extend(front.last().map(|last| (cpu, last.1)));
+        front.push((cpu, p50));
     }
-    let label = |point: &ParetoPoint<'_>| LineLabel {
-        x: x.at(point.cpu),
-        y: y.at(point.p50),
-        text: format!("{} {}", point.cell.carrier(), point.cell.wait),
-        class: class(point.cell.wait).into(),
+    let front = DataSeries {
+        name: "best: no other has less of both".into(),
+        x: front.iter().map(|point| point.0).collect(),
+        y: front.iter().map(|point| point.1).collect(),
+        ..DataSeries::default()
     };
-    let names: Vec<LineLabel> = points.iter().map(label).collect();
-    let content = html! {
-        (axis::left(&frame, &y, "latency (logarithmic)", &duration))
-        (axis::bottom(&frame, &x, "CPU time for each event (logarithmic)", &duration))
-        path d=(best.data()) class="line thin whole" {}
-        @for point in &points {
-            @let (across, height) = (x.at(point.cpu), y.at(point.p50));
-            g data-cell=(point.cell.name()) data-cpu=(point.cpu as u64) data-p50=(point.p50) data-p99=(point.p99) {
-                (line((across, height), (across, y.at(point.p99)), &format!("bar {}", class(point.cell.wait))))
-                circle cx=(coordinate(across)) cy=(coordinate(height)) r="5" class={ "dot " (class(point.cell.wait)) } {}
-                title { (point.cell.name()) ": p50 " (duration(point.p50)) ", p99 " (duration(point.p99)) ", CPU " (duration(point.cpu)) }
-            }
-        }
-        (labels::draw(frame.right + 22.0, frame.top + 6.0, frame.bottom, &names))
+    let plot = Plot {
+        id: format!("lab-pareto-{producer}-{consumer}"),
+        title: format!("{producer} producer → {consumer} consumer"),
+        description: "The median latency of an event against the CPU time of both sides for an event, both logarithmic: a dot for each \
+                      queue and way of waiting, a line up to its p99. The table has the figures."
+            .into(),
+        height: 400,
+        x: PlotAxis::with_log("CPU time for each event", Unit::Duration, true),
+        y: PlotAxis::with_log("latency", Unit::Duration, true),
+        series: [front].into_iter().chain(Wait::ALL.iter().filter_map(series)).collect(),
+        ..Plot::default()
     };
-    let description = "The median latency of an event against the CPU time of both sides for an event, both logarithmic: a dot for each \
-                       queue and way of waiting, a line up to its p99. The table has the figures.";
-    let title = format!("{producer} producer → {consumer} consumer");
-    let id = format!("lab-pareto-{producer}-{consumer}");
-    let waits = Wait::ALL.iter().filter(|wait| points.iter().any(|point| point.cell.wait == **wait));
-    let legend = legend(waits.map(|wait| (class(*wait), wait.to_string())));
-    Some(
-        html! { figure { figcaption { (title) } (frame.drawing(&id, &title, description, &content)) } (legend) },
-    )
+    Some(plot.figure())
 }
 
-fn short_duration(ns: f64) -> String {
-    let digits = 10f64.powf(ns.max(1.0).log10().floor() - 2.0);
-    duration((ns / digits).round() * digits)
-}
-
-/// The height of a line of labels, with the gap below it.
-const LABEL_HEIGHT: f64 = 15.0;
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// Draws the spread of run times: a panel for each queue and speeds, a strip for each wait.
+/// Draws the spread of run times: a plot for each queue and speeds, a lane for each wait.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
-    const STRIP: f64 = 30.0;
     let cells = lab.cells.iter().filter(|cell| cell.sound().next().is_some());
     let panels = grouped(cells.map(|cell| (format!("{}, {}", cell.carrier(), cell.speeds()), cell)));
-    let strips = panels.iter().map(|(_, cells)| cells.len()).max()?;
-    let longest = panels.iter().map(|(title, _)| text_width(title)).fold(0.0, f64::max);
-    let columns = ((WIDTH / (longest + 60.0)) as usize).clamp(1, 3);
-    let tall = strips as f64 * STRIP + 54.0;
-    let across = WIDTH / columns as f64;
-    let height = panels.len().div_ceil(columns) as f64 * tall;
-    let paper = Frame { height, left: 0.0, right: WIDTH, top: 0.0, bottom: height };
-    let content = html! {
-        @for (number, (title, cells)) in panels.iter().enumerate() {
-            @let (x0, y0) = ((number % columns) as f64 * across, (number / columns) as f64 * tall);
-            (run_time_panel(title, cells, (x0 + 46.0, x0 + across - 26.0), y0, STRIP))
-        }
+    let drawn = |(number, (title, cells)): (usize, &(String, Vec<&LabCell>))| {
+        run_times(number, title, cells).figure()
     };
-    let description =
-        "A panel for each queue and pair of speeds, in it a histogram of run times for each way of waiting.";
-    Some(html! { figure { (paper.drawing("lab-runs", "Run times", description, &content)) } })
+    (!panels.is_empty()).then(
+        || html! { div class="multiples" { @for panel in panels.iter().enumerate() { (drawn(panel)) } } },
+    )
 }
 
-fn run_time_panel(title: &str, cells: &[&LabCell], (left, right): (f64, f64), y0: f64, strip: f64) -> Markup {
+fn run_times(number: usize, title: &str, cells: &[&LabCell]) -> Plot {
     let times = || cells.iter().flat_map(|cell| cell.sound().map(|run| run.run_ns as f64));
     let (min, max) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
     let most = max.max(min * 1.02).max(min + 1.0);
-    let x = Scale::linear_exact(min, most, (left, right));
-    let width = (right - left) / BIN_COUNT as f64;
-    let bottom = y0 + 22.0 + cells.len() as f64 * strip;
-    html! {
-        (text(left, y0 + 14.0, "start", "strong", title))
-        @for (place, cell) in cells.iter().enumerate() {
-            @let base = y0 + 22.0 + (place + 1) as f64 * strip;
-            @let bins = bins(cell, min, most);
-            @let fullest = bins.iter().copied().max().unwrap_or(1).max(1);
-            g class=(class(cell.wait)) data-cell=(cell.name()) data-runs=(cell.sound().count()) {
-                title { (cell.name()) ": " (cell.sound().count()) " runs" }
-                (text(left - 6.0, base - 6.0, "end", "tick", cell.wait.name()))
-                @for (bin, runs) in bins.iter().enumerate().filter(|(_, runs)| **runs > 0) {
-                    @let tall = *runs as f64 / fullest as f64 * (strip - 7.0);
-                    rect x=(coordinate(left + bin as f64 * width)) y=(coordinate(base - tall)) width=(coordinate(width)) height=(coordinate(tall)) class="fill piece" {}
-                }
-            }
-            (line((left, base), (right, base), "grid"))
+    let width = (most - min) / BIN_COUNT as f64;
+    let series = |(lane, cell): (usize, &&LabCell)| {
+        let bins = bins(cell, min, most);
+        let fullest = bins.iter().copied().max().unwrap_or(1).max(1);
+        let seen: Vec<(usize, usize)> = bins.into_iter().enumerate().filter(|(_, runs)| *runs > 0).collect();
+        let base = lane as f64 + 0.95;
+        DataSeries {
+            kind: SeriesKind::Bars,
+            width,
+            x: seen.iter().map(|(bin, _)| min + *bin as f64 * width).collect(),
+            y: seen.iter().map(|(_, runs)| base - 0.85 * *runs as f64 / fullest as f64).collect(),
+            low: vec![base; seen.len()],
+            labels: seen.iter().map(|(_, runs)| counted(*runs as u64, "run")).collect(),
+            note: counted(cell.sound().count() as u64, "run"),
+            ..DataSeries::with_class(cell.wait.name(), class(cell.wait))
         }
-        (text(x.at(min), bottom + 15.0, "start", "tick", &short_duration(min)))
-        (text(x.at(most), bottom + 15.0, "end", "tick", &short_duration(most)))
+    };
+    Plot {
+        id: format!("lab-runs-{number}"),
+        title: title.into(),
+        description: "A histogram of run times for each way of waiting.".into(),
+        height: 50 + 34 * cells.len() as u32,
+        x: PlotAxis { range: Some([min, most]), ..PlotAxis::new("", Unit::Duration) },
+        y: PlotAxis::with_names(cells.iter().map(|cell| cell.wait.to_string()).collect()),
+        series: cells.iter().enumerate().map(series).collect(),
+        ..Plot::default()
     }
 }
 
@@ -164,17 +153,4 @@ fn bins(cell: &LabCell, min: f64, max: f64) -> [usize; BIN_COUNT] {
         bins[((share * BIN_COUNT as f64) as usize).min(BIN_COUNT - 1)] += 1;
     }
     bins
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_at_an_axis_have_three_digits() {
-        assert_eq!(
-            [5.4, 1_234.0, 98_765.0, 1.5e6].map(short_duration),
-            ["5.4 ns", "1.23 µs", "98.8 µs", "1.5 ms"]
-        );
-    }
 }

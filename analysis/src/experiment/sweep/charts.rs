@@ -1,8 +1,9 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
 use super::{SweepPoint, SweepRecord};
-use crate::chart::axis::{self, LabelFormat};
+use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::plot::Unit;
 use crate::chart::svg::legend;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::Axis as Varied;
@@ -17,8 +18,8 @@ const MAX_CHART_ROWS: usize = 80;
 
 /// What is measured at a run, and what it is measured against.
 type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
-/// An axis: its title, the format of its ticks, and its figure.
-type SweepAxis<'a> = (&'a str, LabelFormat<'a>, Figure<'a>);
+/// An axis: its title, its unit, and its figure.
+type SweepAxis<'a> = (&'a str, Unit, Figure<'a>);
 
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
@@ -30,11 +31,11 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
     let mut draw = |id: &str,
                     title: &str,
                     along: Varied,
-                    (x_title, x_name, x): SweepAxis<'_>,
-                    (y_title, y_name, y): SweepAxis<'_>| {
+                    (x_title, x_unit, x): SweepAxis<'_>,
+                    (y_title, y_unit, y): SweepAxis<'_>| {
         if varies(sweep, along) {
             let lines = lines(sweep, along, x, y);
-            charts.extend(xy_plot::draw(id, title, (x_title, x_name), (y_title, y_name), &lines));
+            charts.extend(xy_plot::draw(id, title, (x_title, x_unit), (y_title, y_unit), &lines));
         }
     };
     for percentile in [Percentile::P99, Percentile::P50] {
@@ -45,8 +46,8 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             &format!("work-{name}"),
             &format!("rt_venue {name} − W against W, the orchestrator's work for an order"),
             Varied::Work,
-            ("W, work done for an order", &axis::duration, &|run| Some(run.work())),
-            (&format!("rt_venue {name} − W"), &axis::duration, &|run| {
+            ("W, work done for an order", axis::DURATION, &|run| Some(run.work())),
+            (&format!("rt_venue {name} − W"), axis::DURATION, &|run| {
                 Some(rt_venue(run, percentile)? - run.work())
             }),
         );
@@ -57,19 +58,19 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             &format!("rate-{name}"),
             &format!("rt_venue {name} against the offered rate"),
             Varied::Rate,
-            ("offered rate (orders/s)", &axis::number, &|run| run.offered_per_s),
-            (&format!("rt_venue {name}"), &axis::duration, &|run| rt_venue(run, percentile)),
+            ("offered rate (orders/s)", axis::NUMBER, &|run| run.offered_per_s),
+            (&format!("rt_venue {name}"), axis::DURATION, &|run| rt_venue(run, percentile)),
         );
     }
     // What more strategies cost: in latency, in CPU time, in memory, at the start.
     let costs: [(&str, SweepAxis<'_>); 5] = [
-        ("rt_venue p50", ("rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50))),
-        ("rt_venue p99", ("rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99))),
-        ("CPU time", ("CPU seconds for a million orders (s)", &axis::number, &RunOutline::cpu_s_per_million)),
-        ("Memory", ("proportional memory, PSS (MiB)", &axis::number, &mebibytes)),
+        ("rt_venue p50", ("rt_venue p50", axis::DURATION, &|run| rt_venue(run, Percentile::P50))),
+        ("rt_venue p99", ("rt_venue p99", axis::DURATION, &|run| rt_venue(run, Percentile::P99))),
+        ("CPU time", ("CPU seconds for a million orders (s)", axis::NUMBER, &RunOutline::cpu_s_per_million)),
+        ("Memory", ("proportional memory, PSS (MiB)", axis::NUMBER, &mebibytes)),
         (
             "Start-up",
-            ("from the first spawn to the start", &axis::duration, &|run| Some(run.startup_ns as f64)),
+            ("from the first spawn to the start", axis::DURATION, &|run| Some(run.startup_ns as f64)),
         ),
     ];
     for (number, (what, side)) in costs.into_iter().enumerate() {
@@ -77,7 +78,7 @@ pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
             &format!("strategies-{number}"),
             &format!("{what} against the number of strategies"),
             Varied::Strategies,
-            ("strategies", &axis::number, &|run| Some(f64::from(run.strategies))),
+            ("strategies", axis::NUMBER, &|run| Some(f64::from(run.strategies))),
             side,
         );
     }
@@ -147,7 +148,7 @@ fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
         };
         let title = format!("{axis_title} of every point: median over the repeats, from lowest to highest");
         let id = format!("points-{number}");
-        let chart = interval_plot::draw(&id, &title, &axis_title, &axis::duration, None, &rows)?;
+        let chart = interval_plot::draw(&id, &title, &axis_title, axis::DURATION, None, &rows)?;
         Some(html! { (chart) @if varied.is_some() { (legend) } })
     };
     let in_a_chart = if is_one_chart { Percentile::ALL.len() } else { 1 };

@@ -172,8 +172,8 @@ fn chart(sweep: &SweepRecord, search: &SearchRecord) -> Option<Markup> {
     xy_plot::draw(
         "search",
         "p99.9 of rt_venue from due at every rate that was tried",
-        ("offered rate (orders/s)", &axis::number),
-        ("rt_venue from due, p99.9", &axis::duration),
+        ("offered rate (orders/s)", axis::NUMBER),
+        ("rt_venue from due, p99.9", axis::DURATION),
         &series,
     )
 }

@@ -212,7 +212,7 @@ fn board_tables_and_page_match_document() {
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();
-    for word in ["data-torn=\"2\"", "data-series=\"write\"", "a problem", "from due"] {
+    for word in ["data-torn=\"2\"", "\"name\":\"write\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }
 }

@@ -1,6 +1,6 @@
 //! Pages in a real browser: headless Chromium, if installed.
 
-use super::dom::{having, text};
+use super::dom::{having, plots, text};
 use super::fixtures::{page, tailed};
 use super::run_page::check_figures;
 use crate::common::evaluated;
@@ -83,11 +83,77 @@ fn browser_shows_figures_without_network_requests() {
     for seen in [&light, &dark] {
         check_quiet(seen);
         check_figures(&seen.dom, &summary);
-        assert_eq!(having(&seen.dom, "data-mark").len(), having(&page(&folder), "data-mark").len());
+        assert_eq!(plots(&seen.dom), plots(&page(&folder)));
+        // The policy let the script run, and it drew every plot, with a legend.
+        for part in ["<canvas", "class=\"u-legend"] {
+            assert_eq!(seen.dom.matches(part).count(), plots(&seen.dom).len(), "{part}");
+        }
         assert!(text(&seen.dom).contains(&summary.run));
     }
     assert!(light.picture.starts_with(b"\x89PNG") && light.picture.len() > 50_000, "{}", light.picture.len());
     assert_ne!(light.picture, dark.picture, "both schemes are drawn");
+}
+
+/// A copy of a page in which a script of the test's own may run, after that of the plots.
+fn scripted(html: &str, script: &str) -> String {
+    let (before, rest) = html.split_once("<meta http-equiv=\"Content-Security-Policy\"").unwrap();
+    let (_, after) = rest.split_once('>').unwrap();
+    format!("{before}{}<script>{script}</script>", after.replace("</body></html>", ""))
+}
+
+/// Moves, drags and double-clicks in the plot of latency by percentile, and notes after each what
+/// the legend shows.
+const POINTER: &str = "
+const over = document.querySelector('#percentiles .u-over');
+const box = over.getBoundingClientRect();
+const send = (type, share) => {
+  const place = { clientX: box.left + share * box.width, clientY: box.top + box.height / 2 };
+  over.dispatchEvent(new MouseEvent(type, { bubbles: true, button: 0, movementX: 1, ...place }));
+};
+const note = (name) => {
+  const shown = [...document.querySelectorAll('#percentiles .u-legend tr')].map((row) => row.textContent);
+  const step = document.body.appendChild(document.createElement('p'));
+  step.dataset.step = name;
+  step.dataset.shown = shown.join('; ');
+};
+send('mouseenter', 0.5);
+send('mousemove', 0.5);
+note('hover');
+send('mousedown', 0.5);
+send('mousemove', 0.7);
+send('mouseup', 0.7);
+setTimeout(() => {
+  send('mousemove', 0.5);
+  note('zoomed');
+  send('dblclick', 0.5);
+  setTimeout(() => { send('mousemove', 0.5); note('whole'); });
+});
+";
+
+#[test]
+fn pointer_shows_values_and_zooms() {
+    let (folder, _) = evaluated(&tailed(2_000));
+    let file = folder.path().join("scripted.html");
+    std::fs::write(&file, scripted(&page(&folder), POINTER)).unwrap();
+    let Some(seen) = open(&file, false) else { return };
+    check_quiet(&seen);
+    let steps = having(&seen.dom, "data-step");
+    let shown: Vec<&str> = steps.iter().map(|step| step.get("data-shown").unwrap()).collect();
+    let [hover, zoomed, whole] = shown[..] else { panic!("{shown:?}") };
+    // Half of the axis from 1 to 2,000 is 1/(1 − q) = 44.7; of its part from a half to 0.7, 95.6.
+    assert!(hover.contains("at97.8%") && zoomed.contains("at99.0%"), "{hover} {zoomed}");
+    assert!(hover.contains("rt_venue") && hover.contains(" ns"), "{hover}");
+    assert_eq!(whole, hover);
+}
+
+#[test]
+fn changed_script_is_refused_by_the_policy() {
+    let (folder, _) = evaluated(&tailed(200));
+    let file = folder.path().join("changed.html");
+    std::fs::write(&file, page(&folder).replace("\"use strict\";\n", "\"use strict\"; \n")).unwrap();
+    let Some(seen) = open(&file, false) else { return };
+    assert!(!seen.dom.contains("<canvas") && seen.said.contains("Content Security Policy"), "{}", seen.said);
+    assert!(std::panic::catch_unwind(|| check_quiet(&seen)).is_err());
 }
 
 #[test]

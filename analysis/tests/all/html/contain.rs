@@ -1,6 +1,6 @@
 //! The chart of a containment table.
 
-use super::dom::{check_alone, having, text};
+use super::dom::{check_alone, having, plot, series, text};
 use super::fixtures::keep;
 use crate::common::evaluate_into;
 use crate::fixture::killing::StrategyDeath;
@@ -61,5 +61,8 @@ fn containment_table_draws_each_cell() {
     }
     let around = having(&html, "data-around");
     assert_eq!(around.len(), 1, "the run that is there");
+    let drawn = plot(&html, "around-0");
+    assert!(series(&drawn, "greatest")["y"].as_array().unwrap().len() > 10, "{drawn}");
+    assert_eq!(drawn["lines"][0]["at"], 0.0, "the fault is at 0");
     assert!(text(&html).contains("measured 2026-01-01: 4 venues"));
 }

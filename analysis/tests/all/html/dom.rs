@@ -1,5 +1,6 @@
 //! A minimal HTML reader for pages.
 
+use serde_json::Value;
 use std::collections::HashMap;
 
 /// An element with its name and attributes.
@@ -23,9 +24,50 @@ impl Element {
     }
 }
 
+/// Returns a page without the script of its plots; their data stays.
+pub fn without_script(html: &str) -> String {
+    let Some((before, rest)) = html.split_once("<script id=\"plots\">") else { return html.into() };
+    let (_, after) = rest.split_once("</script>").expect("the script ends");
+    format!("{before}{after}")
+}
+
+/// Returns the plots of a page, each with its id and its data, in page order.
+pub fn plots(html: &str) -> Vec<(String, Value)> {
+    let plot = |figure: &str| {
+        let (id, rest) = figure.split_once('"').unwrap();
+        let (_, data) = rest.split_once("<script type=\"application/json\">").unwrap();
+        let (data, _) = data.split_once("</script>").unwrap();
+        (id.to_owned(), serde_json::from_str(data).unwrap())
+    };
+    html.split("<figure class=\"plot\" id=\"").skip(1).map(plot).collect()
+}
+
+/// Returns the data of the plot with this id.
+pub fn plot(html: &str, id: &str) -> Value {
+    let found = plots(html).into_iter().find(|(other, _)| other == id);
+    found.unwrap_or_else(|| panic!("no plot {id}")).1
+}
+
+/// Returns the series of a plot with this name.
+pub fn series<'a>(plot: &'a Value, name: &str) -> &'a Value {
+    let all = plot["series"].as_array().unwrap();
+    all.iter().find(|series| series["name"] == name).unwrap_or_else(|| panic!("no series {name}: {plot}"))
+}
+
+/// Returns the numbers of a list; null is a gap. An empty list is left out of the data.
+pub fn numbers(list: &Value) -> Vec<Option<f64>> {
+    list.as_array().into_iter().flatten().map(Value::as_f64).collect()
+}
+
+/// Returns the texts of a list.
+pub fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+}
+
 /// Returns every element with an opening tag, in page order.
 pub fn elements(html: &str) -> Vec<Element> {
-    html.split('<')
+    without_script(html)
+        .split('<')
         .skip(1)
         .filter(|tag| tag.starts_with(|c: char| c.is_ascii_alphabetic()))
         .map(element)
@@ -56,14 +98,21 @@ fn element(tag: &str) -> Element {
 
 /// Returns the text of a page without its tags and style.
 pub fn text(html: &str) -> String {
-    let body = html.split_once("</style>").map_or(html, |(_, body)| body);
+    let html = without_script(html);
+    let body = html.split_once("</style>").map_or(&*html, |(_, body)| body);
     let texts = body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
     texts.collect::<Vec<_>>().join(" ")
 }
 
 /// Checks that a page causes no request: it references nothing, and its own content security policy
-/// forbids it.
+/// forbids it. The one script that may run is that of the plots, and only in a page that has some.
 pub fn check_alone(html: &str) {
+    let count = |part: &str| html.matches(part).count();
+    let plots = plots(html);
+    assert_eq!(count("<script id=\"plots\">"), usize::from(!plots.is_empty()));
+    assert_eq!(count("script-src 'sha256-"), usize::from(!plots.is_empty()));
+    assert_eq!(count("<script type=\"application/json\">"), plots.len());
+    let html = &without_script(html).replace("<script type=\"application/json\">", "");
     for word in [
         "http:", "https:", "//", "url(", "@import", "src=", "href=", "<script", "<link", "<iframe", "<object",
     ] {
@@ -71,9 +120,12 @@ pub fn check_alone(html: &str) {
             html.find(word).map(|index| &html[index.saturating_sub(40)..(index + 40).min(html.len())]);
         assert_eq!(found, None, "{word}");
     }
-    assert!(html.contains("default-src 'none'"));
+    assert!(html.contains("default-src 'none'") && !html.contains("unsafe-eval"));
     for word in ["NaN", "inf ", "Infinity"] {
         assert!(!html.contains(word), "{word}");
+    }
+    for image in having(html, "role").iter().filter(|element| element.name == "div") {
+        assert!(image.get("aria-label").is_some_and(|text| text.len() > 20), "{image:?}");
     }
     for drawing in elements(html).iter().filter(|element| element.name == "svg") {
         assert_eq!(drawing.get("role"), Some("img"));

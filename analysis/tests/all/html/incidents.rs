@@ -1,7 +1,7 @@
 //! The page of a run in which strategies died: the table, the totals, and the marks on the
 //! timeline.
 
-use super::dom::{check_alone, having, text};
+use super::dom::{check_alone, plot, text, texts};
 use super::fixtures::{keep, page};
 use super::run_page::check_figures;
 use crate::common::evaluated;
@@ -21,11 +21,13 @@ fn name(incident: &IncidentSummary) -> String {
 
 /// Checks that table and marks show the incidents with the greatest effect on survivors.
 fn check_incidents(html: &str, summary: &Summary) {
-    let (shown, marks, text) = (worst(&summary.incidents, 50), having(html, "data-incident"), text(html));
+    let (shown, drawn, text) = (worst(&summary.incidents, 50), plot(html, "deaths"), text(html));
+    let marks = drawn["spans"].as_array().unwrap();
     assert_eq!(marks.len(), shown.len());
     for (mark, incident) in marks.iter().zip(&shown) {
-        assert_eq!(mark.get("data-incident"), Some(name(incident).as_str()));
-        assert_eq!(mark.whole("data-at-ns"), incident.fault_ns);
+        let label = mark["label"].as_str().unwrap();
+        assert!(label.starts_with(&format!("strategy {}: ", name(incident))), "{label}");
+        assert_eq!(mark["from"].as_u64(), incident.fault_ns);
         let at = format!("{:.3}", incident.detected_ns as f64 / 1e9);
         assert!(text.contains(&at) && text.contains(&duration_or_dash(incident.survivors.max_ns)), "{at}");
     }
@@ -47,23 +49,17 @@ fn worst_of_many_incidents_are_in_table_and_timeline() {
     check_alone(&html);
     check_figures(&html, &summary);
     check_incidents(&html, &summary);
-    let bands = having(&html, "data-incident");
+    // A lane for each strategy that died, on the same time axis as the latencies; each band ends
+    // where the strategy was restarted.
+    let (deaths, timeline) = (plot(&html, "deaths"), plot(&html, "timeline"));
+    assert_eq!(texts(&deaths["y"]["names"]), ["strategy 0", "strategy 1", "strategy 2"]);
+    assert_eq!((&deaths["x"], &deaths["group"]), (&timeline["x"], &timeline["group"]));
+    let bands = deaths["spans"].as_array().unwrap();
     assert_eq!(bands.len(), 50);
-    // Distances in the chart are proportional to time: one scale for all.
-    let place = |index: usize| ["data-at-ns", "x"].map(|name| bands[index].number(name).unwrap());
-    let ([first, left], [last, right]) = (place(0), place(49));
-    for index in 0..50 {
-        let [at, x] = place(index);
-        assert!((x - left - (at - first) * (right - left) / (last - first)).abs() < 0.2, "{index}: {x}");
-    }
-    // A lane for each strategy that died; each band ends where the strategy was restarted.
-    for lane in ["strategy 0", "strategy 1", "strategy 2"] {
-        assert!(html.contains(&format!(">{lane}</text>")), "{lane}");
-    }
-    let heights: std::collections::BTreeSet<_> =
-        bands.iter().map(|band| band.get("y").unwrap().to_owned()).collect();
-    assert_eq!(heights.len(), 3);
-    assert!(bands.iter().all(|band| band.whole("data-back-ns") > band.whole("data-at-ns")));
+    let lanes: std::collections::BTreeSet<u64> =
+        bands.iter().map(|band| band["lane"].as_u64().unwrap()).collect();
+    assert_eq!(lanes.len(), 3);
+    assert!(bands.iter().all(|band| band["to"].as_u64() > band["from"].as_u64() && band["tone"] == "stall"));
     let text = text(&html);
     for words in
         ["Strategies that died", "70 deaths of 3 strategies", "… and 20 more, felt less: see summary.json"]

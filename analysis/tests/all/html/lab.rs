@@ -1,8 +1,8 @@
 //! The page of a lab, from a synthetic `lab.json`: every cell is in every chart, with its figures.
 
 use super::browser::{check_quiet, open};
-use super::dom::having;
-use super::fixtures::written;
+use super::dom::{numbers, plot, plots, series, texts};
+use super::fixtures::{keep, written};
 use crate::formats::golden;
 use analysis::document::Document;
 use analysis::experiment::{Lab, LabRun, Wait, histogram};
@@ -20,16 +20,26 @@ fn lab_page_draws_each_cell() {
     let folder = tempfile::tempdir().unwrap();
     lab.save(folder.path()).unwrap();
     let page = written(folder.path());
+    keep("lab.html", &page);
     assert!(page.contains(&format!("started {}", lab.started)), "{page}");
-    // A dot and a strip for each cell.
+    // A dot and a lane for each cell.
+    let (dots, lanes) = (plot(&page, "lab-pareto-slow-fast"), plot(&page, "lab-runs-0"));
     for wait in [Wait::Busy, Wait::Park] {
-        let name = format!("data-cell=\"array-queue process 2→1 slow→fast {wait}\"");
-        assert_eq!(page.matches(&name).count(), 2, "{wait}");
+        let dot = series(&dots, &wait.to_string());
+        assert_eq!(texts(&dot["names"]), [format!("array-queue, process, 2 to 1 {wait}")]);
+        assert!(texts(&lanes["y"]["names"]).contains(&wait.name()));
     }
-    assert!(page.contains("data-p50=\"240\" data-p99=\"900\""), "{page}");
-    assert!(page.contains("data-cpu=\"5800\""), "of 10,000 events");
-    assert_eq!(having(&page, "data-runs").len(), 2);
+    let busy = series(&dots, "busy");
+    assert_eq!([&busy["y"], &busy["high"]].map(numbers), [[Some(240.0)], [Some(900.0)]]);
+    assert_eq!(
+        numbers(&series(&dots, "park")["x"])[0].map(|cpu| cpu as u64),
+        Some(5_800),
+        "of 10,000 events"
+    );
+    let bars = series(&lanes, "busy");
+    assert_eq!(bars["note"], format!("{} runs", lab.cells[0].sound().count()));
+    assert_eq!(bars["x"].as_array().unwrap().len(), 2, "52 and 90 ms");
     let Some(seen) = open(&folder.path().join("report.html"), false) else { return };
     check_quiet(&seen);
-    assert_eq!(having(&seen.dom, "data-cell").len(), having(&page, "data-cell").len());
+    assert_eq!(seen.dom.matches("<canvas").count(), plots(&page).len());
 }

@@ -1,7 +1,7 @@
 //! The pages of a sweep and of a bill, from synthetic documents.
 
 use super::browser::{check_quiet, open};
-use super::dom::{having, text};
+use super::dom::{having, numbers, plot, plots, series, text, texts};
 use super::fixtures::{keep, written};
 use crate::fixture::scatter;
 use crate::formats::golden;
@@ -13,6 +13,7 @@ use analysis::experiment::{
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
 use analysis::summary::Distribution;
 use protocol::plan::{Isolation, Technique};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Returns the outline of a run with these settings, with some noise. The second repeat is not fit.
@@ -92,11 +93,11 @@ fn write(sweep: &SweepRecord) -> (TempDir, String) {
 }
 
 fn drawings(html: &str) -> Vec<String> {
-    having(html, "role").iter().filter_map(|svg| svg.get("id").map(str::to_owned)).collect()
+    plots(html).into_iter().map(|(id, _)| id).collect()
 }
 
-fn lines(html: &str) -> Vec<String> {
-    having(html, "data-line").iter().map(|g| g.get("data-line").unwrap().to_owned()).collect()
+fn lines(plot: &Value) -> Vec<&str> {
+    plot["series"].as_array().unwrap().iter().map(|series| series["name"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -107,20 +108,20 @@ fn varied_axes_have_charts() {
     let of_work = sweep(&[(Axis::Work, work), techniques], 5);
     let (_, html) = write(&of_work);
     assert_eq!(drawings(&html), ["work-p99", "work-p50", "points-0", "points-1", "points-2"]);
-    let chart = &html[html.find("id=\"work-p99\"").unwrap()..html.find("id=\"work-p50\"").unwrap()];
-    assert_eq!(lines(chart), ["spsc-mux", "array-queue"]);
-    let dots = having(chart, "data-x");
-    assert_eq!(dots.len(), 8);
+    let chart = plot(&html, "work-p99");
+    assert_eq!(lines(&chart), ["spsc-mux", "array-queue"]);
+    let line = series(&chart, "spsc-mux");
+    assert_eq!((numbers(&line["x"]).len(), &line["dots"]), (4, &serde_json::json!([0, 1, 2, 3])));
     // The second dot of the first line is spsc-mux at 500 ns, without that work.
     let point = &of_work.points[2];
     assert_eq!(point.name, "work=500ns technique=spsc-mux");
     let p99 = point.spread(|run| Some(run.measures["rt_venue"].p99_ns? as f64)).unwrap();
-    let drawn = [dots[1].number("data-x"), dots[1].number("data-y")];
-    assert_eq!(drawn, [Some(500.0), Some(p99.median - 500.0)]);
+    let drawn = ["x", "y", "low", "high"].map(|key| numbers(&line[key])[1].unwrap());
+    assert_eq!(drawn, [500.0, p99.median - 500.0, p99.low - 500.0, p99.high - 500.0]);
 
     let (_, html) = write(&sweep(&[(Axis::Rate, &["20k", "100k", "400k", "800k"])], 3));
     assert_eq!(drawings(&html), ["rate-p99", "rate-p50", "points-0", "points-1", "points-2"]);
-    assert_eq!(lines(&html), ["all", "all"]);
+    assert_eq!(["rate-p99", "rate-p50"].map(|id| lines(&plot(&html, id)).concat()), ["all", "all"]);
     let (_, html) = write(&sweep(&[(Axis::Strategies, &["1", "8", "64", "256"]), techniques], 3));
     assert_eq!(drawings(&html)[..5], [0, 1, 2, 3, 4].map(|number| format!("strategies-{number}")));
 }
@@ -172,17 +173,19 @@ fn bill_page_shows_differences_and_verdicts() {
     let html = written(folder.path());
     keep("bill.html", &html);
 
-    let chart = &html[html.find("id=\"ratio-p50\"").unwrap()..html.find("id=\"ratio-p99\"").unwrap()];
-    let rows = having(chart, "data-row");
-    let names: Vec<&str> = rows.iter().map(|row| row.get("data-row").unwrap()).collect();
+    let chart = plot(&html, "ratio-p50");
+    let names = texts(&chart["x"]["names"]);
     let expected = [
         "array-queue, thread vs crossbeam-array-queue",
         "spsc-mux, process vs thread",
+        "pipe, process vs thread",
         "spsc-mux, sandbox vs thread",
     ];
     assert_eq!(names, expected);
-    let drawn = ["data-low", "data-y", "data-high"].map(|key| rows[2].number(key).unwrap());
-    assert_eq!(drawn, [1.04, 1.06, 1.09]);
+    let drawn = ["low", "y", "high"].map(|key| numbers(&chart["series"][0][key]));
+    assert_eq!(drawn.each_ref().map(|values| values[3]), [1.04, 1.06, 1.09].map(Some));
+    assert_eq!(drawn[1][2], None, "not comparable");
+    assert_eq!(chart["lines"][0]["at"], 1.0);
     let text = text(&html);
     for words in [
         "+6.0%, slower",
@@ -202,6 +205,7 @@ fn bill_page_shows_differences_and_verdicts() {
 
     if let Some(seen) = open(&folder.path().join("report.html"), false) {
         check_quiet(&seen);
+        assert_eq!(seen.dom.matches("<canvas").count(), plots(&html).len());
     }
     std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
     assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
@@ -216,12 +220,11 @@ fn compare_page_has_one_scale_for_latencies() {
     let html = written(folder.path());
     keep("compare.html", &html);
     assert_eq!(drawings(&html), ["compare-ratio", "points-0"]);
-    let chart = &html[html.find("id=\"points-0\"").unwrap()..];
-    let rows = having(chart, "data-row");
-    let names: Vec<&str> = rows.iter().map(|row| row.get("data-row").unwrap()).collect();
+    let chart = plot(&html, "points-0");
+    let names = texts(&chart["x"]["names"]);
     let of = |percentile: &str| ["spin", "park"].map(|idle| format!("{percentile}, idle={idle}"));
     assert_eq!(names, [of("p50"), of("p99"), of("p99.9")].concat());
-    let places: Vec<f64> = rows.iter().map(|row| row.number("cx").unwrap()).collect();
+    let places: Vec<f64> = numbers(&chart["series"][0]["y"]).into_iter().flatten().collect();
     assert!(places[0] < places[2] && places[2] < places[4], "one scale: {places:?}");
 }
 
@@ -277,8 +280,10 @@ fn search_page_shows_trials_and_result() {
     });
     let (_, html) = write(&sweep);
     assert_eq!(drawings(&html), ["search"]);
-    let dots: Vec<_> =
-        having(&html, "data-x").iter().map(|dot| (dot.number("data-x"), dot.number("data-y"))).collect();
+    let chart = plot(&html, "search");
+    let pairs =
+        |series: &Value| numbers(&series["x"]).into_iter().zip(numbers(&series["y"])).collect::<Vec<_>>();
+    let dots: Vec<_> = chart["series"].as_array().unwrap().iter().flat_map(pairs).collect();
     assert_eq!(dots[..3], [(1e4, 9e3), (2e4, 8e4), (4e4, 2.5e5)].map(|(x, y)| (Some(x), Some(y))));
     assert_eq!(dots[3..], [(1e4, 1e5), (4e4, 1e5)].map(|(x, y)| (Some(x), Some(y))), "the bound");
     assert!(text(&html).contains("20,000"), "the highest that was held");

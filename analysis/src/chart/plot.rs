@@ -1,0 +1,272 @@
+//! Plots of a page: values with their data, which the page's script draws (`html/plot.js`).
+//!
+//! A [`Plot`] is rendered as a `figure` that holds its data as JSON. Without scripts the figure
+//! shows the description, and the tables next to it have the figures.
+
+use crate::escape::single_line;
+use maud::{Markup, PreEscaped, html};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What an axis measures, which decides how its values are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    #[default]
+    Number,
+    /// Nanoseconds.
+    Duration,
+    /// A percentile q as 1/(1 − q), so that on a logarithmic axis each further nine takes equal
+    /// room.
+    Percentile,
+    /// Indices of the axis' names. As the unit of x it makes rows, as that of y lanes.
+    Names,
+}
+
+/// An axis of a plot.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PlotAxis {
+    pub title: String,
+    pub unit: Unit,
+    #[serde(rename = "log")]
+    pub is_log: bool,
+    /// Whether a linear axis begins at zero.
+    #[serde(rename = "zero")]
+    pub has_zero: bool,
+    /// The ends of the axis; `None`: those of the data.
+    pub range: Option<[f64; 2]>,
+    /// The name of each row or lane.
+    pub names: Vec<String>,
+    /// The remark at the other end of each row.
+    pub notes: Vec<String>,
+}
+
+impl PlotAxis {
+    /// Creates a linear axis that ends at the data.
+    pub fn new(title: impl Into<String>, unit: Unit) -> Self {
+        Self { title: title.into(), unit, ..Self::default() }
+    }
+
+    /// Creates an axis that is logarithmic or begins at zero.
+    pub fn with_log(title: impl Into<String>, unit: Unit, is_log: bool) -> Self {
+        let title: String = title.into();
+        let title = if is_log { format!("{title}, logarithmic") } else { title };
+        Self { is_log, has_zero: !is_log, ..Self::new(title, unit) }
+    }
+
+    /// Creates an axis of names.
+    pub fn with_names(names: Vec<String>) -> Self {
+        Self { unit: Unit::Names, names, ..Self::default() }
+    }
+}
+
+/// How the points of a series are drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeriesKind {
+    #[default]
+    Line,
+    /// A level from each x on.
+    Steps,
+    /// Dots without a line.
+    Points,
+    /// A rectangle from `low`, or from the axis, up to y.
+    Bars,
+    /// The same, so pale that other series are seen through it.
+    Band,
+}
+
+/// The dash of a line, which remains distinct in grayscale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineDash {
+    #[default]
+    Solid,
+    Dash,
+    Dots,
+    DashDot,
+}
+
+/// A named series of points. A value that is not finite is a gap.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct DataSeries {
+    pub name: String,
+    pub kind: SeriesKind,
+    /// Number of a color of the page, 1 to 8; 0: the color of text.
+    pub color: u8,
+    pub dash: LineDash,
+    #[serde(rename = "strong")]
+    pub is_strong: bool,
+    /// Indices of the points that have a dot.
+    pub dots: Vec<usize>,
+    /// Width of a step or a bar, in units of x.
+    pub width: f64,
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    /// The lower end of each point's interval.
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+    /// A color for each point, in place of the series' own.
+    pub colors: Vec<u8>,
+    /// A name for each point, written next to it.
+    pub names: Vec<String>,
+    /// What the legend shows of each point, in place of its value.
+    pub labels: Vec<String>,
+    /// A last point to which a thin line leads.
+    pub tail: Option<[f64; 2]>,
+    /// What the legend shows while no point is under the cursor.
+    pub note: String,
+}
+
+impl DataSeries {
+    /// Creates a line without points in the style of a class such as `c2 strong dash`.
+    pub fn with_class(name: impl Into<String>, class: &str) -> Self {
+        let has = |word: &str| class.split(' ').any(|other| other == word);
+        let dash = match () {
+            () if has("dash") => LineDash::Dash,
+            () if has("dots") => LineDash::Dots,
+            () if has("dashdot") => LineDash::DashDot,
+            () => LineDash::Solid,
+        };
+        let (color, is_strong) = (color_number(class), has("strong"));
+        Self { name: name.into(), color, dash, is_strong, ..Self::default() }
+    }
+}
+
+/// Returns the number of the color in a class such as `c2 dash`; 0 if it has none.
+pub fn color_number(class: &str) -> u8 {
+    let number = |word: &str| word.strip_prefix('c')?.parse().ok();
+    class.split(' ').find_map(number).unwrap_or(0)
+}
+
+/// A line across a plot at a value of an axis, `x` or `y`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ReferenceLine {
+    pub axis: char,
+    pub at: f64,
+}
+
+/// The meaning of a marked span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpanTone {
+    /// Something stalled, or was away and returned.
+    Stall,
+    /// Something was lost and did not return.
+    Lost,
+}
+
+/// A marked span of x, over the whole height or in a lane.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MarkedSpan {
+    pub from: f64,
+    pub to: f64,
+    pub tone: SpanTone,
+    pub lane: Option<usize>,
+    /// Number above the plot, under which a table lists the span.
+    pub mark: String,
+    /// Text that is shown under the cursor.
+    pub label: String,
+}
+
+/// A plot with everything that a page needs to draw it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Plot {
+    /// Id of the figure, unique in the page.
+    #[serde(skip)]
+    pub id: String,
+    /// Caption of the figure; empty: it has none.
+    #[serde(skip)]
+    pub title: String,
+    /// Alternative text.
+    #[serde(skip)]
+    pub description: String,
+    /// Height with axes, in CSS pixels. A plot of rows is as high as its rows.
+    pub height: u32,
+    pub x: PlotAxis,
+    pub y: PlotAxis,
+    pub series: Vec<DataSeries>,
+    pub lines: Vec<ReferenceLine>,
+    pub spans: Vec<MarkedSpan>,
+    /// Plots of one group share cursor and zoom.
+    pub group: &'static str,
+}
+
+impl Plot {
+    /// Returns the plot as a figure of a page.
+    pub fn figure(&self) -> Markup {
+        // Serializing plain values cannot fail. No tag or comment can begin in the data.
+        let data = compact(serde_json::to_value(self).unwrap_or_default());
+        let data = data.to_string().replace('<', "\\u003c");
+        html! {
+            figure class="plot" id=(self.id) {
+                @if !self.title.is_empty() { figcaption { (self.title) } }
+                div role="img" aria-label=(self.description) {}
+                script type="application/json" { (PreEscaped(data)) }
+            }
+        }
+    }
+}
+
+/// Returns what the script reads: without what is empty, without decimal points of whole numbers,
+/// and with control characters made visible.
+fn compact(value: Value) -> Value {
+    const MAX_EXACT: f64 = (1_u64 << 53) as f64;
+    let is_empty = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| (name, compact(value)));
+            fields.filter(|(_, value)| !is_empty(value)).collect()
+        }
+        Value::Array(items) => items.into_iter().map(compact).collect(),
+        Value::String(text) => single_line(&text).into(),
+        Value::Number(number) => match number.as_f64() {
+            Some(whole) if whole.fract() == 0.0 && whole.abs() < MAX_EXACT => (whole as i64).into(),
+            _ => Value::Number(number),
+        },
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_names_stay_inside_their_script() {
+        let name = "</script><!-- <b>\u{1b}[2J\u{202e}";
+        let series = DataSeries { x: vec![1.0, 2.5], y: vec![f64::NAN, 1e300], ..DataSeries::default() };
+        let plot = Plot {
+            id: "p".into(),
+            title: name.into(),
+            series: vec![DataSeries { name: name.into(), names: vec![name.into()], ..series }],
+            ..Plot::default()
+        };
+        let figure = plot.figure().into_string();
+        let (_, data) = figure.split_once("<script type=\"application/json\">").unwrap();
+        let (data, rest) = data.split_once("</script>").unwrap();
+        assert_eq!(rest, "</figure>");
+        assert!(!data.contains('<') && !data.contains('\u{1b}') && !data.contains('\u{202e}'), "{data}");
+        let read: Value = serde_json::from_str(data).unwrap();
+        let shown = "</script><!-- <b>\\u001b[2J\\u202e";
+        assert_eq!(read["series"][0]["name"], shown);
+        assert_eq!(read["series"][0]["y"], serde_json::json!([null, 1e300]));
+        assert!(data.contains("\"x\":[1,2.5]"), "{data}");
+    }
+
+    #[test]
+    fn classes_give_color_dash_and_weight() {
+        let of = |class| {
+            let DataSeries { color, dash, is_strong, .. } = DataSeries::with_class("a", class);
+            (color, dash, is_strong)
+        };
+        assert_eq!(of("c2 strong dash"), (2, LineDash::Dash, true));
+        assert_eq!(of("c7"), (7, LineDash::Solid, false));
+        assert_eq!(of("whole dashdot"), (0, LineDash::DashDot, false));
+    }
+}
