@@ -15,7 +15,7 @@ pub struct Load {
 const MID: u64 = 100_000;
 
 /// Returns the price of a level on a side of the middle, 0 for the nearest.
-fn apart(buy: bool, level: u64) -> u64 {
+fn price_at_level(buy: bool, level: u64) -> u64 {
     if buy { MID - 1 - level } else { MID + 1 + level }
 }
 
@@ -23,7 +23,7 @@ fn apart(buy: bool, level: u64) -> u64 {
 pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     let one = |at: u64| {
         let buy = at.is_multiple_of(2);
-        Op::Add { id: first + at, buy, price: apart(buy, at / 2 % levels), quantity: 10 }
+        Op::Add { id: first + at, buy, price: price_at_level(buy, at / 2 % levels), quantity: 10 }
     };
     (0..orders).map(one).collect()
 }
@@ -45,12 +45,12 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
 }
 
 /// Returns cancels of the newest orders of `orders`, as most cancels are in practice.
-pub fn cancel_young(orders: u64) -> Load {
-    let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
+pub fn cancel_newest(orders: u64) -> Load {
+    let newest = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
         format!("cancel of the last, {orders} orders"),
         resting(orders, 1_000.min(orders / 4), 1),
-        cancels(young),
+        cancels(newest),
     )
 }
 
@@ -67,8 +67,8 @@ pub fn cancel_middle() -> Load {
 
 /// Returns 1,000 cancels, each of the first order at the best bid.
 pub fn cancel_touch() -> Load {
-    let first = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
-    load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(first)))
+    let id = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
+    load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(id)))
 }
 
 /// Returns twenty orders that each trade with 100 levels of one order.
@@ -104,16 +104,18 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
         let any = open.get(random.below(open.len().max(1) as u64) as usize).copied();
         let op = match (kind, any) {
             (0..9, _) | (12.., None) => {
-                Op::Add { id, buy, price: apart(buy, level), quantity: 1 + random.below(20) }
+                Op::Add { id, buy, price: price_at_level(buy, level), quantity: 1 + random.below(20) }
             }
-            (9..12, _) => Op::Take { id, buy, price: apart(!buy, 99), quantity: 1 + random.below(19) },
+            (9..12, _) => {
+                Op::Take { id, buy, price: price_at_level(!buy, 99), quantity: 1 + random.below(19) }
+            }
             (12..18, Some(id)) => Op::Cancel { id },
             (_, Some(id)) => {
                 let (buy, at, quantity) = book.open(id).expect("an open order");
-                let price = apart(buy, level);
+                let price = price_at_level(buy, level);
                 Op::Move {
                     id,
-                    price: if price == at { apart(buy, (level + 1) % 100) } else { price },
+                    price: if price == at { price_at_level(buy, (level + 1) % 100) } else { price },
                     quantity,
                 }
             }
@@ -191,7 +193,12 @@ fn half_crossing(operations: u64) -> Vec<Op> {
         let op = match (kind, book.best(!buy), book.any(&mut random)) {
             (6..8, _, Some(id)) => Op::Cancel { id },
             (8.., Some(price), _) => Op::Add { id, buy, price, quantity: 1 },
-            _ => Op::Add { id, buy, price: apart(buy, random.below(100)), quantity: 1 + random.below(20) },
+            _ => Op::Add {
+                id,
+                buy,
+                price: price_at_level(buy, random.below(100)),
+                quantity: 1 + random.below(20),
+            },
         };
         book.apply(op);
         all.push(op);

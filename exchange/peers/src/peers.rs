@@ -177,7 +177,9 @@ impl Matchcore {
         | Op::Market { id: taker, .. }
         | Op::Cancel { id: taker }
         | Op::Move { id: taker, .. }) = op;
-        let maker = |of: u64| self.ids.iter().find(|(_, sequence)| **sequence == of).map_or(0, |(id, _)| *id);
+        let maker = |maker_sequence: u64| {
+            self.ids.iter().find(|(_, sequence)| **sequence == maker_sequence).map_or(0, |(id, _)| *id)
+        };
         let one = |trade: &matchcore::Trade| Trade {
             maker: maker(trade.maker_order_id().0),
             taker,
@@ -211,7 +213,7 @@ impl Peer for Matchcore {
                 order: NewOrder::Limit(LimitOrder::new(Price(price), quantity, flags)),
             })
         };
-        let of = |id: u64| OrderId(self.ids.get(&id).copied().unwrap_or(u64::MAX));
+        let order_id = |id: u64| OrderId(self.ids.get(&id).copied().unwrap_or(u64::MAX));
         let kind = match op {
             Op::Add { id, buy, price, quantity } => {
                 self.ids.insert(id, sequence);
@@ -222,10 +224,10 @@ impl Peer for Matchcore {
                 order: NewOrder::Market(MarketOrder::new(Quantity(quantity), side(buy), false)),
             }),
             Op::Cancel { id } => {
-                CommandKind::Cancel(CancelCmd { order_id: of(id), order_kind: OrderKind::Limit })
+                CommandKind::Cancel(CancelCmd { order_id: order_id(id), order_kind: OrderKind::Limit })
             }
             Op::Move { id, price, .. } => CommandKind::Amend(AmendCmd {
-                order_id: of(id),
+                order_id: order_id(id),
                 patch: AmendPatch::Limit(LimitOrderPatch::new().with_price(Price(price))),
             }),
         };
