@@ -155,7 +155,7 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(),
     for n in 0..count {
         let mut waiting = RetryLoop(None);
         while producer.try_push(&message(index, n)).is_err() {
-            waiting.retry(|| format!("producer {index} finds it full for ever at message {n}"))?;
+            waiting.retry(|| format!("producer {index} finds the ring full forever at message {n}"))?;
         }
     }
     Ok(())
@@ -252,7 +252,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
         let mut waiting = RetryLoop(None);
         while !push(&mut sent) {
             ledger.receive_all(&mut consumer)?;
-            waiting.retry(|| "the living one finds it full for ever".into())?;
+            waiting.retry(|| "the running producer finds the ring full forever".into())?;
         }
     }
     ledger.receive_all(&mut consumer)?;
@@ -286,8 +286,9 @@ pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violati
                 let mut waiting = RetryLoop(None);
                 while producer.try_push(&message(index, sent[index])).is_err() {
                     ledger.try_receive(&mut consumer)?;
-                    waiting
-                        .retry(|| format!("producer {index} finds it full for ever after a succession"))?;
+                    waiting.retry(|| {
+                        format!("producer {index} finds the ring full forever after a succession")
+                    })?;
                 }
                 sent[index] += 1;
             }

@@ -22,7 +22,7 @@ use techniques::with_link;
 mod commands;
 use commands::{
     BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
-    board_value, message, commands_name,
+    board_value, commands_name, message,
 };
 
 /// Pushes a message; single-stepped by the tracer.
@@ -123,8 +123,10 @@ fn main() {
     let [run, role, index] = &arguments[..] else { return stop() };
     let index: usize = index.parse().expect("an index");
     let (control, plan) = open_control(run).expect("a run");
-    let commands =
-        Region::open(&plan.segment_name(&commands_name(role, index))).expect("commands").words().slice(0, WORDS);
+    let commands = Region::open(&plan.segment_name(&commands_name(role, index)))
+        .expect("commands")
+        .words()
+        .slice(0, WORDS);
     if role == "board" {
         let words = Region::open(&plan.segment_name(BOARD)).expect("a board").words();
         return write_board(Writer::attach(&words).expect("a board"), &commands);
