@@ -1,6 +1,6 @@
 //! Loads: lists of operations with the same meaning in every book.
 
-use crate::obvious::Obvious;
+use crate::btree_book::BTreeBook;
 pub use crate::op::{Op, Random};
 use std::collections::HashMap;
 
@@ -91,7 +91,7 @@ pub fn cancel_any(orders: u64) -> Load {
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
     let before = resting(1_000, 100, 1);
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     before.iter().for_each(|op| drop(book.apply(*op)));
     let mut open: Vec<u64> = (1..=1_000).collect();
     let mut place: HashMap<u64, usize> = open.iter().enumerate().map(|(at, id)| (*id, at)).collect();
@@ -185,7 +185,7 @@ fn crossing(orders: u64) -> Vec<Op> {
 /// Returns 60 % resting orders, 20 % cancels, and 20 % orders that trade with the best price.
 fn half_crossing(operations: u64) -> Vec<Op> {
     let mut random = Random(11);
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     let mut all = Vec::new();
     for id in 1..=operations {
         let buy = random.below(2) == 0;
@@ -208,7 +208,7 @@ fn half_crossing(operations: u64) -> Vec<Op> {
 
 /// Returns the percentage of a load's timed operations that trade.
 pub fn crossing_rate(load: &Load) -> f64 {
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     load.before.iter().for_each(|op| drop(book.apply(*op)));
     let trading = load.timed.iter().filter(|op| !book.apply(**op).is_empty()).count();
     100.0 * trading as f64 / load.timed.len() as f64

@@ -1,7 +1,7 @@
 //! The compared books, each with its own type of command, created before the measurement.
 
+use crate::btree_book::{BTreeBook, Trade};
 use crate::load::Op;
-use crate::obvious::{Obvious, Trade};
 use exchange::{Capacity, Event, Events, Exchange, Instrument, NewOrder, Side};
 use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
@@ -133,12 +133,12 @@ impl Peer for Together {
     }
 }
 
-impl Peer for Obvious {
+impl Peer for BTreeBook {
     const NAME: &'static str = "BTreeMap";
     type Command = Op;
 
     fn fresh(_: BookSize) -> Self {
-        Obvious::new()
+        BTreeBook::new()
     }
 
     fn translate(&mut self, op: Op) -> Op {
@@ -151,7 +151,7 @@ impl Peer for Obvious {
     }
 
     fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
-        Obvious::depth(self, buy)
+        BTreeBook::depth(self, buy)
     }
 }
 

@@ -2,8 +2,8 @@
 //! a test, and is explained in docs/src/exchange.md.
 
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder};
+use exchange_peers::btree_book::{BTreeBook, Trade};
 use exchange_peers::load::{Op, Random};
-use exchange_peers::obvious::{Obvious, Trade};
 use exchange_peers::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer};
 use orderbook_rs::{DefaultOrderBook, STPMode};
 use pricelevel::{Hash32, Id, OrderUpdate, Price, Quantity, Side, TimeInForce};
@@ -13,12 +13,12 @@ const SIZE: BookSize = BookSize { capacity: Capacity { orders: 4_096, levels: 8_
 struct Books {
     ours: Ours,
     theirs: OrderbookRs,
-    obvious: Obvious,
+    btree_book: BTreeBook,
 }
 
 impl Books {
     fn new() -> Books {
-        Books { ours: Ours::fresh(SIZE), theirs: OrderbookRs::fresh(SIZE), obvious: Obvious::new() }
+        Books { ours: Ours::fresh(SIZE), theirs: OrderbookRs::fresh(SIZE), btree_book: BTreeBook::new() }
     }
 
     fn ours(&mut self, op: Op) -> Vec<Trade> {
@@ -42,7 +42,7 @@ impl Books {
     /// Applies an operation to all three books, which must have equal trades and levels.
     fn apply_and_compare(&mut self, op: Op) -> usize {
         let trades = self.ours(op);
-        assert_eq!(trades, self.obvious.apply(op), "the map, {op:?}");
+        assert_eq!(trades, self.btree_book.apply(op), "the map, {op:?}");
         // It returns an error for an order that is cancelled after a partial fill: only the levels
         // show its trades.
         let theirs = self.theirs(op);
@@ -50,7 +50,7 @@ impl Books {
         assert!(is_partial_fill || trades == theirs, "orderbook-rs, {op:?}: {theirs:?}, expected {trades:?}");
         for buy in [true, false] {
             let depth = self.ours.depth(buy);
-            assert_eq!(depth, self.obvious.depth(buy), "the map, {op:?}");
+            assert_eq!(depth, self.btree_book.depth(buy), "the map, {op:?}");
             assert_eq!(depth, self.theirs.depth(buy), "orderbook-rs, {op:?}");
         }
         trades.len()
@@ -58,7 +58,7 @@ impl Books {
 }
 
 /// An operation in a narrow book: half of the limit orders cross.
-fn draw(random: &mut Random, book: &Obvious, id: u64) -> Op {
+fn draw(random: &mut Random, book: &BTreeBook, id: u64) -> Op {
     let buy = random.below(2) == 0;
     let (price, quantity) = (100 + random.below(16), 1 + random.below(20));
     match (random.below(10), book.any(random)) {
@@ -86,7 +86,7 @@ fn peers_trade_alike() {
     for seed in 0..40 {
         let (mut random, mut books) = (Random(seed), Books::new());
         for id in 1..=500 {
-            let op = draw(&mut random, &books.obvious, id);
+            let op = draw(&mut random, &books.btree_book, id);
             trades += books.apply_and_compare(op);
         }
     }
@@ -98,13 +98,14 @@ fn peers_trade_alike() {
 fn matchcore_trades_beyond_a_limit() {
     let mut beyond = 0;
     for seed in 0..40 {
-        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(SIZE));
+        let (mut random, mut btree_book, mut matchcore) =
+            (Random(seed), BTreeBook::new(), Matchcore::fresh(SIZE));
         for id in 1..=500 {
-            let op = match draw(&mut random, &obvious, id) {
+            let op = match draw(&mut random, &btree_book, id) {
                 Op::Move { id, .. } => Op::Cancel { id },
                 op => op,
             };
-            obvious.apply(op);
+            btree_book.apply(op);
             let trades = matchcore.trades(op);
             if let Op::Add { buy, price, .. } | Op::Take { buy, price, .. } = op {
                 beyond += trades
