@@ -104,14 +104,14 @@ impl Peer for Ours {
 }
 
 /// This project's exchange, which applies sixteen commands at a time.
-pub struct Together(Ours);
+pub struct BatchedExchange(Ours);
 
-impl Peer for Together {
+impl Peer for BatchedExchange {
     const NAME: &'static str = "exchange, 16 at a time";
     type Command = exchange::Command;
 
     fn fresh(size: BookSize) -> Self {
-        Together(Ours::fresh(size))
+        BatchedExchange(Ours::fresh(size))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {

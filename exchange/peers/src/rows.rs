@@ -2,21 +2,21 @@
 
 use crate::btree_book::BTreeBook;
 use crate::load::{Load, Op};
-use crate::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer, Together};
+use crate::peers::{BatchedExchange, BookSize, Matchcore, OrderbookRs, Ours, Peer};
 use exchange::Capacity;
 use std::time::Instant;
 use system::clock::{Clock, Tsc};
 use system::usage::thread_cpu_ns;
 
 pub const NAMES: [&str; 5] =
-    [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, BTreeBook::NAME];
+    [Ours::NAME, BatchedExchange::NAME, OrderbookRs::NAME, Matchcore::NAME, BTreeBook::NAME];
 
 /// Calls a generic function for each compared book, in the order of [`NAMES`].
 macro_rules! of_each {
     ($function:ident($($argument:expr),*)) => {
         [
             $function::<Ours>($($argument),*),
-            $function::<Together>($($argument),*),
+            $function::<BatchedExchange>($($argument),*),
             $function::<OrderbookRs>($($argument),*),
             $function::<Matchcore>($($argument),*),
             $function::<BTreeBook>($($argument),*),
