@@ -16,24 +16,24 @@ mod naive;
 #[path = "../tests/all/pair.rs"]
 mod pair;
 
-use drawn::{Drawer, Seeded, Setting};
+use drawn::{CommandSource, Seeded, Setting};
 use exchange::{Command, Exchange};
-use pair::{Every, Pair, failure};
+use pair::{CompareIntervals, Pair, failure};
 use std::process::ExitCode;
 use std::time::Instant;
 
 /// Commands of one history: short enough to be shrunk.
 const HISTORY: u64 = 10_000;
-const EVERY: Every = Every { books: 2, check: 2 };
-/// In the deep book: the check looks at all of it.
-const CHECK: u64 = 20_000;
+const INTERVALS: CompareIntervals = CompareIntervals { books: 2, check: 2 };
+/// Commands between two checks of the deep book; a check visits all of it.
+const CHECK_INTERVAL: u64 = 20_000;
 
 fn main() -> ExitCode {
     let started = Instant::now();
     let result = arguments().and_then(|(operations, seed)| {
-        let large = operations / 10;
-        let trades = crowded(operations - large, seed)?;
-        let deep = deep::run(large, seed, CHECK)?;
+        let deep_operations = operations / 10;
+        let trades = crowded(operations - deep_operations, seed)?;
+        let deep = deep::run(deep_operations, seed, CHECK_INTERVAL)?;
         println!("deep book: up to {} orders at once", deep.max_open);
         Ok((operations, seed, trades + deep.trades))
     });
@@ -45,9 +45,9 @@ fn main() -> ExitCode {
             );
             ExitCode::SUCCESS
         }
-        Err(what) => {
-            eprintln!("{what}");
-            ExitCode::from(if what.starts_with("usage") { 2 } else { 1 })
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(if error.starts_with("usage") { 2 } else { 1 })
         }
     }
 }
@@ -78,16 +78,16 @@ fn arguments() -> Result<(u64, u64), String> {
 fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
     let mut trades = 0;
     for history in 0..operations.div_ceil(HISTORY) {
-        let of = seed.wrapping_mul(1 << 32).wrapping_add(history);
+        let history_seed = seed.wrapping_mul(1 << 32).wrapping_add(history);
         let setting = Setting::of_history(history);
-        let (mut numbers, mut drawer) = (Seeded(of), Drawer::new(&setting));
+        let (mut numbers, mut source) = (Seeded(history_seed), CommandSource::new(&setting));
         let length = HISTORY.min(operations - history * HISTORY);
-        let commands: Vec<Command> = (0..length).map(|_| drawer.command(&mut numbers)).collect();
-        let mut pair = Pair::<Exchange>::new(&setting, EVERY);
+        let commands: Vec<Command> = (0..length).map(|_| source.command(&mut numbers)).collect();
+        let mut pair = Pair::<Exchange>::new(&setting, INTERVALS);
         for command in &commands {
             pair.apply(*command).map_err(|difference| {
-                let why = failure(&setting, &commands, difference);
-                format!("seed {seed}, history {history}: {why}")
+                let description = failure(&setting, &commands, difference);
+                format!("seed {seed}, history {history}: {description}")
             })?;
         }
         trades += pair.trades();

@@ -22,13 +22,13 @@ impl Book {
         let best = self.auction_price(store);
         let (price, volume) = best.map_or((0, 0), |priority| (priority.price, priority.volume));
         out.on(Event::Uncrossed { instrument: self.number, price, volume });
-        let mut rest = volume;
-        while rest > 0 {
+        let mut remaining = volume;
+        while remaining > 0 {
             let head = |part: BookPart| store.arena.node(self.first[part as usize]).head();
             let (bid, offer) = (head(BookPart::Bids), head(BookPart::Offers));
             let (buyer, seller) = (*store.arena.node(bid), *store.arena.node(offer));
-            let quantity = rest.min(buyer.leaves).min(seller.leaves);
-            rest -= quantity;
+            let quantity = remaining.min(buyer.leaves).min(seller.leaves);
+            remaining -= quantity;
             out.on(Event::Trade {
                 number: store.trades,
                 instrument: self.number,

@@ -93,8 +93,8 @@ impl Book {
         } else {
             let key = self.key(part, price);
             let is_empty = self.first[part as usize] == NONE;
-            let found = if is_empty { None } else { self.lists[part as usize].get(&store.pool, key) };
-            found.unwrap_or_else(|| self.add_queue(store, part, key, price))
+            let existing = if is_empty { None } else { self.lists[part as usize].get(&store.pool, key) };
+            existing.unwrap_or_else(|| self.add_queue(store, part, key, price))
         };
         let rank = store.next_rank();
         store.arena.append(queue, slot, rank);

@@ -146,10 +146,10 @@ impl Exchange {
         let (buy, sell) = (best(BookPart::BuyStops), best(BookPart::SellStops));
         let untriggered =
             |part, stop: Option<i64>| stop.is_some_and(|stop| book.is_stop_reached(part, stop, book.last));
-        let forgotten = book.phase == Phase::Continuous
+        let is_stop_missed = book.phase == Phase::Continuous
             && book.last != 0
             && (untriggered(BookPart::BuyStops, buy) || untriggered(BookPart::SellStops, sell));
-        if forgotten || book.triggered != (NONE, NONE) {
+        if is_stop_missed || book.triggered != (NONE, NONE) {
             return Err(Inconsistency::Stop { instrument: book.number });
         }
         Ok(())
@@ -202,8 +202,8 @@ impl Exchange {
             if node.rank <= rank {
                 return Err(Inconsistency::Fifo { id });
             }
-            let here = (book.number, part, number, queue.price, prev);
-            if (node.instrument, node.part, node.queue, node.price, node.prev) != here
+            let expected_links = (book.number, part, number, queue.price, prev);
+            if (node.instrument, node.part, node.queue, node.price, node.prev) != expected_links
                 || !is_in_matching_part(node)
             {
                 return Err(Inconsistency::Misplaced { id });

@@ -31,10 +31,10 @@ struct ExecutionTerms {
 
 impl ExecutionTerms {
     fn new(order_type: OrderType, time_in_force: TimeInForce, quantity: u64, minimum: u64) -> Self {
-        let all = time_in_force == TimeInForce::FillOrKill;
+        let is_fill_or_kill = time_in_force == TimeInForce::FillOrKill;
         ExecutionTerms {
-            needed: if all { quantity } else { minimum },
-            shortage: if all { CancelReason::FillOrKill } else { CancelReason::Minimum },
+            needed: if is_fill_or_kill { quantity } else { minimum },
+            shortage: if is_fill_or_kill { CancelReason::FillOrKill } else { CancelReason::Minimum },
             remainder: match time_in_force {
                 _ if order_type == OrderType::Market => Some(CancelReason::NoLiquidity),
                 TimeInForce::ImmediateOrCancel => Some(CancelReason::Immediate),
@@ -69,7 +69,7 @@ impl Exchange {
         let keys = instruments.iter().map(keys).max().unwrap_or(1);
         let numbered = instruments.iter().zip(0..);
         Ok(Exchange {
-            books: numbered.map(|(one, number)| Book::new(number, *one)).collect(),
+            books: numbered.map(|(instrument, number)| Book::new(number, *instrument)).collect(),
             store: OrderStore::new(4 * instruments.len(), capacity, keys),
         })
     }
@@ -78,7 +78,7 @@ impl Exchange {
     /// happen.
     #[inline]
     pub fn apply(&mut self, command: Command, out: &mut impl Events) {
-        let done = match command {
+        let result = match command {
             Command::New(ref order) => self.new_order(order, out).map_err(|reason| (order.id, reason)),
             Command::Cancel { id, owner } => self.cancel(id, owner, out).map_err(|reason| (id, reason)),
             Command::Replace { id, owner, price, quantity } => {
@@ -94,7 +94,7 @@ impl Exchange {
             Command::Auction { instrument } => self.auction(instrument).map_err(|reason| (0, reason)),
             Command::Uncross { instrument } => self.uncross(instrument, out).map_err(|reason| (0, reason)),
         };
-        if let Err((id, reason)) = done {
+        if let Err((id, reason)) = result {
             out.on(Event::Rejected { id, reason });
         }
     }
@@ -183,7 +183,7 @@ impl Exchange {
     ) -> Result<(), RejectReason> {
         let books = match instrument.map(usize::from) {
             None => &mut self.books[..],
-            Some(one) => self.books.get_mut(one..=one).ok_or(RejectReason::UnknownInstrument)?,
+            Some(index) => self.books.get_mut(index..=index).ok_or(RejectReason::UnknownInstrument)?,
         };
         for book in books {
             BookPart::ALL.iter().for_each(|&part| book.cancel_all(&mut self.store, part, owner, out));
@@ -316,8 +316,8 @@ impl Book {
             let following = self.next(store, part, queue);
             let mut slot = store.arena.node(queue).head();
             while slot != queue {
-                let Node { id, side, price, leaves, next, owner: found, .. } = *store.arena.node(slot);
-                if found == owner {
+                let Node { id, side, price, leaves, next, owner: order_owner, .. } = *store.arena.node(slot);
+                if order_owner == owner {
                     self.remove(store, slot);
                     out.on(Event::Cancelled { id, side, price, leaves, reason: CancelReason::MassCancel });
                 }

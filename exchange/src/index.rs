@@ -166,10 +166,10 @@ impl Index {
     /// Finds an order id. `is` returns `true` for the node that has it.
     #[inline(always)]
     pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
-        let here = &self.buckets[home.bucket];
-        match here.find(home.tag, &is) {
+        let current = &self.buckets[home.bucket];
+        match current.find(home.tag, &is) {
             Some(position) => Some(Entry::new(home, home.bucket, position)),
-            None if here.overflowed > 0 || self.old.len > 0 => self.find_elsewhere(id, home, is),
+            None if current.overflowed > 0 || self.old.len > 0 => self.find_elsewhere(id, home, is),
             None => None,
         }
     }
@@ -185,11 +185,11 @@ impl Index {
         let mut bucket = home.bucket;
         // At most one round: every bucket may have overflowed.
         for _ in 0..table.len {
-            let here = &self.buckets[bucket];
-            if let Some(position) = here.find(home.tag, &is) {
+            let current = &self.buckets[bucket];
+            if let Some(position) = current.find(home.tag, &is) {
                 return Some(Entry::new(home, bucket, position));
             }
-            if here.overflowed == 0 {
+            if current.overflowed == 0 {
                 return None;
             }
             bucket = table.next_bucket(bucket);
@@ -249,9 +249,9 @@ impl Index {
         }
         self.unmoved -= 1;
         let bucket = self.old.start + self.unmoved;
-        let here = self.buckets[bucket];
-        for position in here.used() {
-            let slot = here.slots[position % BUCKET_SLOTS];
+        let current = self.buckets[bucket];
+        for position in current.used() {
+            let slot = current.slots[position % BUCKET_SLOTS];
             let id = id_of(slot);
             self.unlink(self.old, Entry::new(self.old.home(id), bucket, position));
             self.insert_in_table(self.table.home(id), slot);
@@ -344,7 +344,7 @@ mod tests {
             index.insert(index.home(id), slot, |slot| by_slot[slot as usize]);
         };
         let remove = |index: &mut Index, id, slot| {
-            let entry = index.find(id, index.home(id), |found| found == slot);
+            let entry = index.find(id, index.home(id), |candidate| candidate == slot);
             index.remove(entry.expect("it was inserted"));
         };
         all(1_000_000).for_each(|(id, slot)| insert(&mut index, &mut by_slot, id, slot));

@@ -116,9 +116,10 @@ impl LevelNodes {
     /// Returns the queue at the lowest key below a node (`lowest`), or at the highest.
     fn outermost(&self, mut node: u32, mut shift: u32, lowest: bool) -> u32 {
         loop {
-            let here = &self.nodes[node as usize];
-            let digit = if lowest { here.bits.trailing_zeros() } else { 63 - here.bits.leading_zeros() };
-            node = here.children[digit as usize & 63];
+            let current = &self.nodes[node as usize];
+            let digit =
+                if lowest { current.bits.trailing_zeros() } else { 63 - current.bits.leading_zeros() };
+            node = current.children[digit as usize & 63];
             if shift == 0 {
                 return node;
             }
@@ -193,13 +194,13 @@ impl PriceLevels {
         pool.nodes[leaf as usize].children[digit(key, 0)] = queue;
         let (mut node, mut shift) = (leaf, 0);
         loop {
-            let here = &mut pool.nodes[node as usize];
-            let was = here.bits;
-            here.bits |= 1 << digit(key, shift);
-            if was != 0 || here.parent == NONE {
+            let current = &mut pool.nodes[node as usize];
+            let was = current.bits;
+            current.bits |= 1 << digit(key, shift);
+            if was != 0 || current.parent == NONE {
                 return leaf;
             }
-            (node, shift) = (here.parent, shift + 6);
+            (node, shift) = (current.parent, shift + 6);
         }
     }
 
@@ -208,12 +209,12 @@ impl PriceLevels {
     pub(crate) fn remove(&mut self, pool: &mut LevelNodes, leaf: u32, key: u64) -> (u32, u32) {
         let (mut node, mut shift) = (leaf, 0);
         loop {
-            let here = &mut pool.nodes[node as usize];
-            here.bits &= !(1 << digit(key, shift));
-            if here.bits != 0 || here.parent == NONE {
+            let current = &mut pool.nodes[node as usize];
+            current.bits &= !(1 << digit(key, shift));
+            if current.bits != 0 || current.parent == NONE {
                 break;
             }
-            (node, shift) = (here.parent, shift + 6);
+            (node, shift) = (current.parent, shift + 6);
         }
         if shift > 0 {
             pool.list_emptied(leaf);
@@ -238,11 +239,11 @@ impl PriceLevels {
         (mut node, mut shift): (u32, u32),
         key: u64,
     ) -> Option<u32> {
-        let here = &pool.nodes[node as usize];
-        // The key itself counts; above the lowest node, only what is after the way to it.
-        let mut bits = here.bits & u64::MAX << digit(key, shift);
+        let current = &pool.nodes[node as usize];
+        // In the lowest node from the key itself; in nodes above it, only after the path to the key.
+        let mut bits = current.bits & u64::MAX << digit(key, shift);
         if shift == 0 && bits != 0 {
-            return Some(here.children[bits.trailing_zeros() as usize & 63]);
+            return Some(current.children[bits.trailing_zeros() as usize & 63]);
         }
         while bits == 0 {
             if shift == self.top {
@@ -290,9 +291,9 @@ impl PriceLevels {
         let (mut node, mut shift) = self.walk(pool, key);
         while shift > 0 {
             let child = pool.allocate(node, self.list, prefix(shift - 6));
-            let here = &mut pool.nodes[node as usize];
-            here.children[digit(key, shift)] = child;
-            here.children_count += 1;
+            let current = &mut pool.nodes[node as usize];
+            current.children[digit(key, shift)] = child;
+            current.children_count += 1;
             node = child;
             shift -= 6;
         }
@@ -360,8 +361,8 @@ mod tests {
         let mut state = 3u64;
         for step in 0..60_000u32 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let (which, key) = ((state >> 62 & 1) as usize, spread(state >> 8 & 0xffff) % keys);
-            let (list, map) = (&mut lists[which], &mut maps[which]);
+            let (list_index, key) = ((state >> 62 & 1) as usize, spread(state >> 8 & 0xffff) % keys);
+            let (list, map) = (&mut lists[list_index], &mut maps[list_index]);
             let remove = |list: &mut PriceLevels, pool: &mut LevelNodes, key| {
                 let (leaf, _) = list.lowest_node(pool, key);
                 list.remove(pool, leaf, key);
@@ -375,8 +376,8 @@ mod tests {
             } else if let Some((first, _)) = map.pop_first() {
                 remove(list, &mut pool, first);
             }
-            let other = spread(state >> 24 & 0xffff) % keys;
-            for key in [0, key, key + 1, other, keys] {
+            let other_key = spread(state >> 24 & 0xffff) % keys;
+            for key in [0, key, key + 1, other_key, keys] {
                 let expected = map.range(key..).next().map(|entry| *entry.1);
                 assert_eq!(list.at_or_after(&pool, key), expected, "from {key}, step {step}");
                 let expected = map.range(..key).next_back().map(|entry| *entry.1);

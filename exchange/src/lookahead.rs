@@ -67,9 +67,9 @@ impl OrderStore {
                     }
                 }
                 // Its own orders are done, or the aggressor is; further parts of icebergs follow.
-                let rest = taker.leaves.min(hidden);
-                taker.leaves -= rest;
-                LevelFill::Continues(traded + rest)
+                let later_parts = taker.leaves.min(hidden);
+                taker.leaves -= later_parts;
+                LevelFill::Continues(traded + later_parts)
             }
         }
     }

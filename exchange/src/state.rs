@@ -84,8 +84,8 @@ const TIMES: [TimeInForce; 4] = [
     TimeInForce::GoodTillTime,
 ];
 
-fn position<T: PartialEq>(all: &[T], one: T) -> u16 {
-    all.iter().position(|other| *other == one).unwrap_or(0) as u16
+fn position<T: PartialEq>(values: &[T], value: T) -> u16 {
+    values.iter().position(|candidate| *candidate == value).unwrap_or(0) as u16
 }
 
 impl OrderState {

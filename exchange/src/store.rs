@@ -114,7 +114,7 @@ impl OrderStore {
     #[inline]
     pub(crate) fn close(&mut self, slot: u32) {
         let id = self.arena.node(slot).id;
-        match self.index.find(id, self.index.home(id), |found| found == slot) {
+        match self.index.find(id, self.index.home(id), |candidate| candidate == slot) {
             Some(entry) => self.close_entry(slot, entry),
             None => debug_assert!(false, "the index has all open orders"),
         }

@@ -87,9 +87,9 @@ impl<M: DelayModel> Venue for DelayVenue<M> {
 
     #[inline]
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
-        // Nearly always one, so that path is the straight one.
+        // Nearly always exactly one is due, so that case has no further branch.
         while let Some(message) = self.held.pop_due(now) {
-            // It was an order when it came.
+            // Always an order: it was encoded from one.
             if let Ok(order) = Order::from_message(message) {
                 // Cannot fail: checked below.
                 let _ = reports.send(single_report(self.model.execute(&order), &order));

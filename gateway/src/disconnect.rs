@@ -37,11 +37,11 @@ impl CancelSweeps {
         now: u64,
         mut step: impl FnMut(&mut CancelSweep) -> bool,
     ) -> bool {
-        let all = budget;
+        let initial_budget = budget;
         while let Some(sweep) = self.0.front_mut() {
             (sweep.budget, sweep.now) = (budget, now);
             if !step(sweep) {
-                return sweep.budget < all;
+                return sweep.budget < initial_budget;
             }
             budget = sweep.budget;
             self.0.pop_front();

@@ -42,23 +42,25 @@ impl LastMessages<'_> {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Stamps of the next order come after the last order's; those of open reports after the
         // last report handed over.
-        let ahead = self.next_order.as_ref().filter(|_| self.last_order.is_some()).map(recv);
-        let known = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
-        let reports_end = self.last_done.or(known);
-        let mut orders = self.last_order.is_none() && self.next_order.is_none();
-        let mut reports = reports_end.is_none();
-        let is_ours = |key| {
+        let next_order_key = self.next_order.as_ref().filter(|_| self.last_order.is_some()).map(recv);
+        let last_report_key = self.last_report.as_ref().or(self.open.iter().flatten().next()).map(done_key);
+        let reports_end = self.last_done.or(last_report_key);
+        let mut orders_complete = self.last_order.is_none() && self.next_order.is_none();
+        let mut reports_complete = reports_end.is_none();
+        let is_own_receipt = |key| {
             let record = Record::from_words(key, 0);
-            record.is_some_and(|it| it.point == Point::GatewayRecv && it.detail == self.gateway as u8)
+            record.is_some_and(|record| {
+                record.point == Point::GatewayRecv && record.detail == self.gateway as u8
+            })
         };
-        let is_over = |newer: Option<u64>| {
-            if let Some(key) = newer {
-                orders |= is_ours(key) && Some(key) != ahead;
-                reports |= Some(key) == reports_end;
+        let is_search_complete = |key: Option<u64>| {
+            if let Some(key) = key {
+                orders_complete |= is_own_receipt(key) && Some(key) != next_order_key;
+                reports_complete |= Some(key) == reports_end;
             }
-            orders && reports
+            orders_complete && reports_complete
         };
-        keys_from_end(log, &self.keys(), is_over)
+        keys_from_end(log, &self.keys(), is_search_complete)
     }
 }
 
@@ -87,27 +89,27 @@ fn report_keys(report: &Report) -> [u64; 4] {
 /// The log of a crashed gateway, which its successor completes without repeating stamps.
 pub struct GatewayLog {
     log: StampLog,
-    present: HashSet<u64>,
+    logged_keys: HashSet<u64>,
 }
 
 impl GatewayLog {
     /// Creates the log's completion, given the keys that it has.
-    pub const fn new(log: StampLog, present: HashSet<u64>) -> Self {
-        Self { log, present }
+    pub const fn new(log: StampLog, logged_keys: HashSet<u64>) -> Self {
+        Self { log, logged_keys }
     }
 
     /// Returns `true` if the crashed gateway's log has a stamp of a report.
     pub fn is_stamped(&self, report: &Report) -> bool {
-        report_keys(report)[..2].iter().any(|key| self.present.contains(key))
+        report_keys(report)[..2].iter().any(|key| self.logged_keys.contains(key))
     }
 
     /// Returns `true` if the crashed gateway's log has the stamp of an order.
     pub fn has_order(&self, order: &Order, gateway: u16) -> bool {
-        self.present.contains(&recv_key(order, gateway))
+        self.logged_keys.contains(&recv_key(order, gateway))
     }
 
     fn append(&mut self, record: Record) {
-        if !self.present.contains(&key_with(record.point, record.id, record.detail)) {
+        if !self.logged_keys.contains(&key_with(record.point, record.id, record.detail)) {
             self.log.append_record(record);
         }
     }
@@ -148,8 +150,8 @@ impl GatewayLog {
 /// Returns the reports that a crashed gateway had stamped and not passed on, up to the last stamped
 /// one. An empty message represents each that it refused.
 pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
-    let is_given = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
-    let count = open.iter().rposition(is_given).map_or(0, |last| last + 1);
+    let is_already_stamped = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
+    let count = open.iter().rposition(is_already_stamped).map_or(0, |last| last + 1);
     let message = |report: &Option<Report>| {
         report.as_ref().filter(|report| is_stamped(report)).map_or(PLACEHOLDER, Report::to_message)
     };
@@ -164,11 +166,11 @@ mod tests {
     use shm::memory::Region;
 
     const GATEWAY: u16 = 3;
-    /// An order is reported once this many later orders were taken.
-    const OPEN: u64 = 3;
+    /// An order is reported once this many later orders were accepted.
+    const OPEN_ORDERS: u64 = 3;
 
     /// The externally visible actions of a gateway, in order.
-    enum Done {
+    enum GatewayAction {
         Logged(Point, u64, u8),
         Sent,
         HandedOver,
@@ -187,49 +189,52 @@ mod tests {
 
     /// A run of `orders` orders. Every sixth report finds the hand-off full, and waits with the
     /// next one.
-    fn run(orders: u64) -> Vec<Done> {
-        let mut all = Vec::new();
-        for taken in 0..orders {
-            all.push(Done::Logged(Point::GatewayRecv, taken, GATEWAY as u8));
-            all.push(Done::Sent);
-            if taken % 2 > 0 {
-                all.push(Done::Logged(Point::Instrument, taken, 0));
+    fn run(orders: u64) -> Vec<GatewayAction> {
+        let mut actions = Vec::new();
+        for accepted in 0..orders {
+            actions.push(GatewayAction::Logged(Point::GatewayRecv, accepted, GATEWAY as u8));
+            actions.push(GatewayAction::Sent);
+            if accepted % 2 > 0 {
+                actions.push(GatewayAction::Logged(Point::Instrument, accepted, 0));
             }
             // Another gateway of its thread.
-            all.push(Done::Logged(Point::GatewayRecv, taken, GATEWAY as u8 + 1));
-            let Some(reported) = taken.checked_sub(OPEN) else { continue };
+            actions.push(GatewayAction::Logged(Point::GatewayRecv, accepted, GATEWAY as u8 + 1));
+            let Some(reported) = accepted.checked_sub(OPEN_ORDERS) else { continue };
             let Report { number, .. } = report(reported);
             if reported % 3 == 0 {
-                all.push(Done::Logged(Point::Cancelled, reported, number));
+                actions.push(GatewayAction::Logged(Point::Cancelled, reported, number));
             }
-            all.push(Done::Logged(Point::GatewayDone, reported, report(reported).detail()));
+            actions.push(GatewayAction::Logged(Point::GatewayDone, reported, report(reported).detail()));
             if reported % 6 != 4 {
-                all.push(Done::HandedOver);
+                actions.push(GatewayAction::HandedOver);
             }
             if reported % 2 > 0 {
-                all.push(Done::Logged(Point::FillQuantity, reported, number));
-                all.push(Done::Logged(Point::FillPrice, reported, number));
+                actions.push(GatewayAction::Logged(Point::FillQuantity, reported, number));
+                actions.push(GatewayAction::Logged(Point::FillPrice, reported, number));
             }
             if reported % 6 == 5 {
-                all.push(Done::HandedOver);
+                actions.push(GatewayAction::HandedOver);
             }
         }
-        all
+        actions
     }
 
     /// Keys of the last messages that a search finds in a log, and the number of records visited.
-    type Found = (HashSet<u64>, usize);
+    type SearchResult = (HashSet<u64>, usize);
 
     /// Returns the result of `search`, which gets the last messages and the log up to a death.
-    fn searched(done: &[Done], search: impl Fn(&LastMessages<'_>, &ReadOnlyWords) -> Found) -> Found {
+    fn search_at_death(
+        actions: &[GatewayAction],
+        search: impl Fn(&LastMessages<'_>, &ReadOnlyWords) -> SearchResult,
+    ) -> SearchResult {
         let (mut sent, mut handed_over, mut keys) = (0, 0, Vec::new());
-        for one in done {
-            match one {
-                Done::Logged(point, sequence, detail) => {
+        for action in actions {
+            match action {
+                GatewayAction::Logged(point, sequence, detail) => {
                     keys.push(key_with(*point, OrderId::new(1, 0, *sequence), *detail));
                 }
-                Done::Sent => sent += 1,
-                Done::HandedOver => handed_over += 1,
+                GatewayAction::Sent => sent += 1,
+                GatewayAction::HandedOver => handed_over += 1,
             }
         }
         let open = [Some(report(handed_over)), None, Some(report(handed_over + 1))];
@@ -248,28 +253,31 @@ mod tests {
         search(&last, &words.into())
     }
 
-    fn from_end(last: &LastMessages<'_>, log: &ReadOnlyWords) -> Found {
+    fn search_from_end(last: &LastMessages<'_>, log: &ReadOnlyWords) -> SearchResult {
         last.find_in(log)
     }
 
-    fn whole(last: &LastMessages<'_>, log: &ReadOnlyWords) -> Found {
+    fn search_whole_log(last: &LastMessages<'_>, log: &ReadOnlyWords) -> SearchResult {
         keys_from_end(log, &last.keys(), |_| false)
     }
 
     /// Deaths after each of the last actions.
-    fn deaths(done: &[Done]) -> impl Iterator<Item = &[Done]> {
-        (done.len() - 80..=done.len()).map(|end| &done[..end])
+    fn deaths(actions: &[GatewayAction]) -> impl Iterator<Item = &[GatewayAction]> {
+        (actions.len() - 80..=actions.len()).map(|end| &actions[..end])
     }
 
     #[test]
     fn search_from_end_finds_all_in_bounded_work() {
         let [short, long] = [198, 19_998].map(run);
         for (short, long) in deaths(&short).zip(deaths(&long)) {
-            let (there, looked) = searched(long, from_end);
-            assert_eq!(there, searched(long, whole).0, "after {} actions", long.len());
-            assert_eq!(looked, searched(short, from_end).1, "after {} actions", long.len());
-            assert!(looked < 40, "{looked} records");
-            assert!(searched(long, whole).1 > 90 * searched(short, whole).1, "the whole log grows");
+            let (keys, visited) = search_at_death(long, search_from_end);
+            assert_eq!(keys, search_at_death(long, search_whole_log).0, "after {} actions", long.len());
+            assert_eq!(visited, search_at_death(short, search_from_end).1, "after {} actions", long.len());
+            assert!(visited < 40, "{visited} records");
+            assert!(
+                search_at_death(long, search_whole_log).1 > 90 * search_at_death(short, search_whole_log).1,
+                "the work of a whole search grows with the log"
+            );
         }
     }
 
@@ -280,8 +288,12 @@ mod tests {
             let early = |last: &LastMessages<'_>, log: &ReadOnlyWords| {
                 keys_from_end(log, &last.keys(), |key| point(key) == Some(end))
             };
-            let done = run(198);
-            assert!(deaths(&done).any(|done| searched(done, early).0 != searched(done, whole).0), "{end:?}");
+            let actions = run(198);
+            assert!(
+                deaths(&actions).any(|actions| search_at_death(actions, early).0
+                    != search_at_death(actions, search_whole_log).0),
+                "{end:?}"
+            );
         }
     }
 
@@ -296,18 +308,21 @@ mod tests {
             last_done: None,
             open: &[None],
         };
-        assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
+        assert_eq!(search_from_end(&last, &log), (HashSet::new(), 0));
         let last = LastMessages { next_order: Some(order(0)), ..last };
-        assert_eq!(from_end(&last, &log), (HashSet::new(), 0));
+        assert_eq!(search_from_end(&last, &log), (HashSet::new(), 0));
     }
 
     #[test]
-    fn stamped_reports_are_known_and_invalid_ones_counted() {
+    fn stamped_reports_are_kept_and_others_replaced() {
         let open = [None, Some(report(0)), None, Some(report(1)), Some(report(2)), None];
-        let given_of = |stamped: u64| stamped_reports(&open, |report| report.id.sequence() < stamped);
-        assert_eq!(given_of(0), Vec::<Message>::new(), "the first is taken again");
-        assert_eq!(given_of(1), [PLACEHOLDER, report(0).to_message()]);
-        assert_eq!(given_of(2), [PLACEHOLDER, report(0).to_message(), PLACEHOLDER, report(1).to_message()]);
-        assert_eq!(given_of(3).len(), 5);
+        let stamped_below = |stamped: u64| stamped_reports(&open, |report| report.id.sequence() < stamped);
+        assert_eq!(stamped_below(0), Vec::<Message>::new(), "nothing is stamped: all are read again");
+        assert_eq!(stamped_below(1), [PLACEHOLDER, report(0).to_message()]);
+        assert_eq!(
+            stamped_below(2),
+            [PLACEHOLDER, report(0).to_message(), PLACEHOLDER, report(1).to_message()]
+        );
+        assert_eq!(stamped_below(3).len(), 5);
     }
 }

@@ -87,7 +87,7 @@ pub struct Gateway<P, V> {
     /// session has them.
     holds_slots: bool,
     stamped_order: Option<OrderId>,
-    unsummed: u64,
+    unchecksummed: u64,
 }
 
 impl<P: Producer, V: Venue> Gateway<P, V> {
@@ -106,16 +106,17 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
             dispatched: Checksum::default(),
             holds_slots: false,
             stamped_order: None,
-            unsummed: 0,
+            unchecksummed: 0,
         }
     }
 
     /// Resumes where a crashed gateway stopped.
     #[must_use]
-    pub fn resume_from(self, past: GatewayResumePoint) -> Self {
-        let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed: unsummed, .. } = past;
-        let outbox = self.outbox.resume_after(past.completed, past.reported, past.stamped);
-        Self { outbox, received: orders, dispatched, stamped_order, unsummed, ..self }
+    pub fn resume_from(self, resume_point: GatewayResumePoint) -> Self {
+        let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed, .. } = resume_point;
+        let outbox =
+            self.outbox.resume_after(resume_point.completed, resume_point.reported, resume_point.stamped);
+        Self { outbox, received: orders, dispatched, stamped_order, unchecksummed, ..self }
     }
 
     /// Sets whether each fill is logged before its report is passed on. It is required where the
@@ -132,7 +133,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         let mut sink =
             ReportSink::<P, C, false>::new(&mut self.outbox, cycle, BATCH, Self::INFO, self.received);
         self.venue.advance(now, &mut sink);
-        BATCH - sink.left()
+        BATCH - sink.remaining()
     }
 
     #[cold]
@@ -140,17 +141,17 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         let Self { venue, disconnects, outbox, received, .. } = self;
         let now = cycle.now;
         let mut sink = ReportSink::<P, C, true>::new(outbox, cycle, BATCH, Self::INFO, *received);
-        let has_looked =
+        let has_swept =
             disconnects.run(disconnect::SWEEP_BATCH, now, |sweep| venue.try_cancel_all(sweep, &mut sink));
         // Visiting orders is work too: the thread must not sleep in the middle of a sweep.
-        (BATCH - sink.left()).max(usize::from(has_looked))
+        (BATCH - sink.remaining()).max(usize::from(has_swept))
     }
 
     /// Returns `true` if the venue can take an order and its immediate reports fit.
     #[inline]
     fn can_accept(&self) -> bool {
-        let at_once = usize::from(Self::INFO.immediate_reports);
-        self.venue.has_capacity() && (at_once == 0 || self.outbox.remaining() >= at_once)
+        let immediate_reports = usize::from(Self::INFO.immediate_reports);
+        self.venue.has_capacity() && (immediate_reports == 0 || self.outbox.remaining() >= immediate_reports)
     }
 
     #[inline]
@@ -169,8 +170,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
                         Err(_) => self.faults += 1,
                     }
                     // After the stamp, off the order's path.
-                    if V::IN_ORDER && self.unsummed > 0 {
-                        self.unsummed -= 1;
+                    if V::IN_ORDER && self.unchecksummed > 0 {
+                        self.unchecksummed -= 1;
                     } else {
                         self.dispatched.add(digest(&message));
                     }
@@ -254,9 +255,9 @@ impl<P: Producer, V: Venue, C: Clock> Agent<C> for Gateway<P, V> {
     }
 
     fn next_deadline(&self, _: bool) -> u64 {
-        // A report that waits for room is tried again at once.
-        let at_once = !self.outbox.is_clear() || !self.disconnects.is_empty();
-        if at_once { 0 } else { self.venue.next_deadline() }
+        // A report that waits for space is retried immediately.
+        let is_urgent = !self.outbox.is_clear() || !self.disconnects.is_empty();
+        if is_urgent { 0 } else { self.venue.next_deadline() }
     }
 
     fn seal(&self, log: &mut StampLog) {

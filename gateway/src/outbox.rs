@@ -88,30 +88,30 @@ pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
     outbox: &'a mut ReportOutbox<P>,
     pub cycle: &'a mut Cycle<C>,
     info: VenueInfo,
-    left: usize,
+    remaining: usize,
     /// Total number of reports that the venue may send for the orders that it has taken.
-    owed: u64,
+    owed_reports: u64,
 }
 
 impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCELS> {
-    /// Creates a receiver for at most `left` reports of a venue that has taken `orders` orders.
-    /// `left` is at most [`ReportOutbox::remaining`].
+    /// Creates a receiver for at most `remaining` reports of a venue that has taken `orders` orders.
+    /// `remaining` is at most [`ReportOutbox::remaining`].
     #[inline]
     pub fn new(
         outbox: &'a mut ReportOutbox<P>,
         cycle: &'a mut Cycle<C>,
-        left: usize,
-        record: VenueInfo,
+        remaining: usize,
+        info: VenueInfo,
         orders: u64,
     ) -> Self {
-        let owed = orders * u64::from(record.reports_per_order);
-        Self { outbox, cycle, info: record, left, owed }
+        let owed_reports = orders * u64::from(info.reports_per_order);
+        Self { outbox, cycle, info, remaining, owed_reports }
     }
 
     /// Returns how many more reports the venue may send in this call.
     #[inline]
-    pub const fn left(&self) -> usize {
-        self.left
+    pub const fn remaining(&self) -> usize {
+        self.remaining
     }
 
     #[inline]
@@ -133,22 +133,22 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCEL
     #[inline]
     fn is_owed(&self) -> bool {
         self.info.reports_per_order == 1
-            || self.outbox.completed + (self.outbox.completion.queued() as u64) < self.owed
+            || self.outbox.completed + (self.outbox.completion.queued() as u64) < self.owed_reports
     }
 }
 
 impl<P: Producer, C: Clock, const CANCELS: bool> Reports for ReportSink<'_, P, C, CANCELS> {
     #[inline]
     fn has_capacity(&self) -> bool {
-        self.left > 0
+        self.remaining > 0
     }
 
     #[inline]
     fn send(&mut self, report: Report) -> Result<(), ReportsFull> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Err(ReportsFull);
         }
-        self.left -= 1;
+        self.remaining -= 1;
         if !self.is_owed() {
             self.outbox.refused += 1;
             self.outbox.push(&PLACEHOLDER);
@@ -172,8 +172,8 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for ReportSink<'_, P, C
 
     #[cold]
     fn skip_report(&mut self) {
-        if self.left > 0 {
-            self.left -= 1;
+        if self.remaining > 0 {
+            self.remaining -= 1;
             self.outbox.push(&PLACEHOLDER);
         }
     }

@@ -14,7 +14,7 @@ fn order(sequence: u64, delay_ns: u64) -> Order {
         .with_id(OrderId::new(0, 0, sequence))
 }
 
-struct Bench<V> {
+struct GatewayBench<V> {
     gateway: Gateway<SpscMuxProducer, V>,
     inbox: spsc::Producer,
     completion: spsc::Consumer,
@@ -28,26 +28,26 @@ fn cycle(segment: &AtomicWords) -> Cycle<VirtualClock> {
     Cycle { clock: VirtualClock::default(), now: 1, time, draining: false, log: StampLog::new(segment) }
 }
 
-fn bench_of<V: Venue>(completion_capacity: usize, venue: V) -> Bench<V> {
+fn bench_with_venue<V: Venue>(completion_capacity: usize, venue: V) -> GatewayBench<V> {
     let (inbox, inbox_end) = spsc::heap_ring::<MESSAGE_WORDS>(64);
     let (completion, completion_end) = spsc::heap_ring::<MESSAGE_WORDS>(completion_capacity);
     let segment = Region::heap(LOG_OFFSET + 4096).words();
     let gateway = Gateway::new(0, inbox_end, SpscMuxProducer(completion), None, venue);
-    Bench { gateway, inbox, completion: completion_end, cycle: cycle(&segment), segment }
+    GatewayBench { gateway, inbox, completion: completion_end, cycle: cycle(&segment), segment }
 }
 
-fn bench(completion_capacity: usize, max_held: usize) -> Bench<DelayVenue> {
-    bench_of(completion_capacity, DelayVenue::with_capacity(InFull, max_held))
+fn bench(completion_capacity: usize, max_held: usize) -> GatewayBench<DelayVenue> {
+    bench_with_venue(completion_capacity, DelayVenue::with_capacity(InFull, max_held))
 }
 
-impl<V: Venue> Bench<V> {
+impl<V: Venue> GatewayBench<V> {
     fn send(&mut self, orders: impl IntoIterator<Item = Order>) {
         for order in orders {
             self.inbox.try_push(&order.to_message()).unwrap();
         }
     }
 
-    fn at(&mut self, ticks: u64) -> Vec<Report> {
+    fn run_at(&mut self, ticks: u64) -> Vec<Report> {
         self.cycle.clock.set(ticks);
         self.cycle.now = ticks;
         self.gateway.duty_cycle(&mut self.cycle);
@@ -72,23 +72,23 @@ impl<V: Venue> Bench<V> {
 fn order_is_reported_after_its_delay() {
     let mut bench = bench(64, 8);
     bench.send([order(0, 500), order(1, 100)]);
-    assert_eq!(bench.at(10), []);
+    assert_eq!(bench.run_at(10), []);
     assert_eq!(bench.deadline(), 110);
-    assert_eq!(bench.at(109), []);
-    let early = bench.at(110);
+    assert_eq!(bench.run_at(109), []);
+    let early = bench.run_at(110);
     assert_eq!(early.iter().map(|r| r.id.sequence()).collect::<Vec<_>>(), [1], "the shorter delay first");
     assert_eq!((early[0].status, early[0].filled), (OrderStatus::Filled, 5));
-    assert_eq!(bench.at(600).len(), 1);
+    assert_eq!(bench.run_at(600).len(), 1);
     assert_eq!(bench.deadline(), u64::MAX);
 }
 
 #[test]
-fn a_full_completion_ring_delays_and_loses_nothing() {
+fn full_completion_ring_delays_reports_without_loss() {
     let mut bench = bench(2, 8);
     bench.send((0..6).map(|n| order(n, 1)));
-    let mut seen = bench.at(0);
+    let mut seen = bench.run_at(0);
     for tick in 1..10 {
-        seen.extend(bench.at(tick * 10));
+        seen.extend(bench.run_at(tick * 10));
     }
     let sequences: Vec<u64> = seen.iter().map(|r| r.id.sequence()).collect();
     assert_eq!(sequences, [0, 1, 2, 3, 4, 5]);
@@ -97,44 +97,51 @@ fn a_full_completion_ring_delays_and_loses_nothing() {
 }
 
 #[test]
-fn a_dead_strategys_orders_are_cancelled_at_once() {
+fn orders_of_dead_strategy_are_cancelled_immediately() {
     let mut bench = bench(64, 64);
-    let of = |strategy, epoch, n| Order { id: OrderId::new(strategy, epoch, n), ..order(n, 1000) };
-    bench.send([of(0, 0, 0), of(1, 0, 0), of(0, 1, 0), of(0, 0, 1), of(0, 2, 0)]);
-    assert_eq!(bench.at(1), []);
+    let order_of = |strategy, epoch, n| Order { id: OrderId::new(strategy, epoch, n), ..order(n, 1000) };
+    bench.send([
+        order_of(0, 0, 0),
+        order_of(1, 0, 0),
+        order_of(0, 1, 0),
+        order_of(0, 0, 1),
+        order_of(0, 2, 0),
+    ]);
+    assert_eq!(bench.run_at(1), []);
     let scope = CancelScope::for_strategy(OrderId::new(0, 1, 0));
     bench.inbox.try_push(&Instruction::CancelAll(scope).to_message()).unwrap();
-    let mut reports = bench.at(2);
-    reports.extend(bench.at(3));
+    let mut reports = bench.run_at(2);
+    reports.extend(bench.run_at(3));
     assert!(reports.iter().all(|report| report.status == OrderStatus::Cancelled && report.filled == 0));
     let ids: Vec<_> = reports.iter().map(|report| (report.id.epoch(), report.id.sequence())).collect();
-    assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "its own, up to that epoch");
+    assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "the strategy's own, up to the dead epoch");
     assert_eq!(bench.log().iter().filter(|record| record.point == Point::Cancelled).count(), 3);
-    let left = bench.at(2000);
-    assert_eq!(left.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
-    assert!(left.iter().all(|report| report.status == OrderStatus::Filled));
+    let remaining = bench.run_at(2000);
+    assert_eq!(remaining.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
+    assert!(remaining.iter().all(|report| report.status == OrderStatus::Filled));
     assert_eq!(bench.deadline(), u64::MAX);
 }
 
 #[test]
-fn a_full_gateway_leaves_orders_in_the_inbox() {
+fn full_gateway_leaves_orders_in_inbox() {
     let mut bench = bench(64, 2);
     bench.send((0..3).map(|n| order(n, 100)));
-    assert_eq!(bench.at(0), []);
+    assert_eq!(bench.run_at(0), []);
     assert_eq!(bench.gateway.received, 2);
-    assert_eq!(bench.at(100).len(), 2);
+    assert_eq!(bench.run_at(100).len(), 2);
     assert_eq!(bench.gateway.received, 3);
 }
 
-/// Reports each order twice: at once, and `GAP` ticks later. What finds no room it keeps.
-struct Twice {
+/// A venue that reports each order twice: immediately, and `GAP` ticks later. Reports without space
+/// stay queued.
+struct TwoReportVenue {
     held: TimerWheel<Order>,
-    lies: bool,
+    exceeds_report_limit: bool,
 }
 
 const GAP: u64 = 100;
 
-impl Venue for Twice {
+impl Venue for TwoReportVenue {
     const INFO: VenueInfo =
         VenueInfo { reports_per_order: 2, immediate_reports: 1, announces_release: false };
 
@@ -144,19 +151,19 @@ impl Venue for Twice {
 
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
         self.held.push(now + GAP, *order);
-        let number = if self.lies { 2 } else { 0 };
+        let number = if self.exceeds_report_limit { 2 } else { 0 };
         let accepted =
             Report { status: OrderStatus::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
-        reports.send(accepted).expect("promised");
+        reports.send(accepted).expect("space for an immediate report");
         None
     }
 
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
         while reports.has_capacity() {
             let Some(order) = self.held.pop_due(now) else { break };
-            reports.send(Report { number: 1, ..in_full(&order) }).expect("asked before");
-            if self.lies {
-                // One more than it has room for an order.
+            reports.send(Report { number: 1, ..in_full(&order) }).expect("space was checked");
+            if self.exceeds_report_limit {
+                // One more report than it may send for an order.
                 let _ = reports.send(Report { number: 1, ..in_full(&order) });
             }
         }
@@ -171,8 +178,11 @@ impl Venue for Twice {
     }
 }
 
-fn twice(completion_capacity: usize, max_held: usize) -> Bench<Twice> {
-    bench_of(completion_capacity, Twice { held: TimerWheel::with_capacity(max_held), lies: false })
+fn two_report_bench(completion_capacity: usize, max_held: usize) -> GatewayBench<TwoReportVenue> {
+    bench_with_venue(
+        completion_capacity,
+        TwoReportVenue { held: TimerWheel::with_capacity(max_held), exceeds_report_limit: false },
+    )
 }
 
 fn numbers(reports: &[Report]) -> Vec<(u64, u8, bool)> {
@@ -180,15 +190,15 @@ fn numbers(reports: &[Report]) -> Vec<(u64, u8, bool)> {
 }
 
 #[test]
-fn an_order_has_several_reports_and_each_its_stamp() {
-    let mut bench = twice(64, 8);
+fn each_report_of_an_order_is_stamped() {
+    let mut bench = two_report_bench(64, 8);
     bench.send([order(0, 0), order(1, 0)]);
-    assert_eq!(numbers(&bench.at(10)), [(0, 0, false), (1, 0, false)], "at once");
+    assert_eq!(numbers(&bench.run_at(10)), [(0, 0, false), (1, 0, false)], "immediately");
     assert_eq!(bench.deadline(), 110);
-    assert_eq!(bench.at(109), []);
-    assert_eq!(numbers(&bench.at(110)), [(0, 1, true), (1, 1, true)]);
+    assert_eq!(bench.run_at(109), []);
+    assert_eq!(numbers(&bench.run_at(110)), [(0, 1, true), (1, 1, true)]);
     assert_eq!(bench.deadline(), u64::MAX);
-    // t4 and two t5 each, what was filled, and no release: this venue returns none.
+    // t4 and two t5 for each order, the fills, and no release: this venue returns none.
     let points: Vec<(Point, u64, u8)> =
         bench.log().into_iter().map(|record| (record.point, record.value, record.detail)).collect();
     let more = 1 << 7;
@@ -200,12 +210,12 @@ fn an_order_has_several_reports_and_each_its_stamp() {
 /// Immediate reports fit: a gateway with queued reports takes no order that is reported
 /// immediately.
 #[test]
-fn reports_at_once_find_room() {
-    let mut bench = twice(2, 64);
+fn immediate_reports_always_have_space() {
+    let mut bench = two_report_bench(2, 64);
     bench.send((0..60).map(|n| order(n, 0)));
     let mut seen = Vec::new();
     for tick in 1..200 {
-        let reports = bench.at(tick * 10);
+        let reports = bench.run_at(tick * 10);
         assert!(bench.gateway.outbox.remaining() <= OUTBOX_CAPACITY);
         seen.extend(reports);
     }
@@ -217,47 +227,47 @@ fn reports_at_once_find_room() {
     assert_eq!(bench.gateway.outbox.refused, 0);
 }
 
-/// The logs have capacity for the number in the venue's record, so more is not sent.
+/// The logs have capacity for the number of reports in [`VenueInfo`], so more are not sent.
 #[test]
-fn reports_beyond_its_record_are_refused_and_counted() {
-    let mut bench = twice(64, 64);
-    bench.gateway.venue.lies = true;
+fn excess_reports_are_refused_and_counted() {
+    let mut bench = two_report_bench(64, 64);
+    bench.gateway.venue.exceeds_report_limit = true;
     bench.send((0..4).map(|n| order(n, 0)));
-    let mut seen = bench.at(1);
-    assert_eq!(seen.len(), 4, "a number too high is for the merge to find: there is room");
+    let mut seen = bench.run_at(1);
+    assert_eq!(seen.len(), 4, "a wrong number is left to the merge while reports are owed");
     for tick in 1..10 {
-        seen.extend(bench.at(tick * 100 + 1));
+        seen.extend(bench.run_at(tick * 100 + 1));
     }
-    assert_eq!(seen.len(), 8, "two an order, and no more");
+    assert_eq!(seen.len(), 8, "two reports for each order, and no more");
     assert_eq!(bench.gateway.outbox.refused, 4);
     bench.send([order(9, 0)]);
-    bench.at(2_000);
-    bench.at(3_000);
-    assert_eq!(bench.gateway.outbox.refused, 7, "what was too many before is missing now");
-    assert_eq!(bench.gateway.outbox.completed, 15, "something was handed over for each");
+    bench.run_at(2_000);
+    bench.run_at(3_000);
+    assert_eq!(bench.gateway.outbox.refused, 7, "the excess reports use up those of the new order");
+    assert_eq!(bench.gateway.outbox.completed, 15, "each report or its placeholder was handed over");
 }
 
 fn report_of(n: u64) -> Report {
     in_full(&order(n, 0))
 }
 
-const HARMFUL: u64 = 12;
+const REPORT_COUNT: u64 = 12;
 
-/// Returns what two gateways hand over, the second in place of the first, which crashes before it
-/// releases what it has taken. Every third message of the exchange is invalid; a defect does not
-/// count those of the first gateway.
-fn with_harmful_exchange(are_invalid_counted: bool) -> Vec<Option<Report>> {
+/// Returns the reports of two gateways, the second of which resumes the first. The first crashes
+/// before it releases its slots. Every third message of the exchange is invalid. Unless
+/// `are_invalid_counted`, those of the first gateway are not counted.
+fn reports_with_invalid_messages(are_invalid_counted: bool) -> Vec<Option<Report>> {
     let ring = || {
         let words = Region::heap(spsc::ring_words(64, MESSAGE_WORDS)).words();
         spsc::write_header::<MESSAGE_WORDS>(&words, 64);
         words
     };
-    let (out, back, completion) = (ring(), ring(), ring());
-    let mut exchange = spsc::Producer::<MESSAGE_WORDS>::attach(&back).unwrap();
+    let (to_exchange, from_exchange, completion) = (ring(), ring(), ring());
+    let mut exchange = spsc::Producer::<MESSAGE_WORDS>::attach(&from_exchange).unwrap();
     let mut received = spsc::Consumer::<MESSAGE_WORDS>::attach(&completion).unwrap();
     let mut cycle = cycle(&Region::heap(LOG_OFFSET + 4096).words());
-    for (life, turns) in [(0, 1), (1, 3)] {
-        for n in life * HARMFUL / 2..(life + 1) * HARMFUL / 2 {
+    for (incarnation, cycles) in [(0, 1), (1, 3)] {
+        for n in incarnation * REPORT_COUNT / 2..(incarnation + 1) * REPORT_COUNT / 2 {
             let mut message = report_of(n).to_message();
             if n % 3 == 2 {
                 message[1..].fill(u64::MAX - n);
@@ -265,16 +275,17 @@ fn with_harmful_exchange(are_invalid_counted: bool) -> Vec<Option<Report>> {
             exchange.try_push(&message).unwrap();
         }
         let handed_over = spsc::Producer::resume(&completion).unwrap();
-        let uncounted = if are_invalid_counted { 0 } else { life * HARMFUL / 6 };
+        let uncounted = if are_invalid_counted { 0 } else { incarnation * REPORT_COUNT / 6 };
         let completed = handed_over.published() - uncounted;
-        let mut reports = spsc::Consumer::resume(&back).unwrap();
+        let mut reports = spsc::Consumer::resume(&from_exchange).unwrap();
         reports.skip_to(completed);
-        let session = SessionVenue::new(spsc::Producer::resume(&out).unwrap(), None, reports);
+        let session = SessionVenue::new(spsc::Producer::resume(&to_exchange).unwrap(), None, reports);
         let (_orders, inbox) = spsc::heap_ring::<MESSAGE_WORDS>(64);
-        let resume_point = GatewayResumePoint { orders: HARMFUL, completed, ..GatewayResumePoint::default() };
+        let resume_point =
+            GatewayResumePoint { orders: REPORT_COUNT, completed, ..GatewayResumePoint::default() };
         let gateway = Gateway::new(0, inbox, SpscMuxProducer(handed_over), None, session);
         let mut gateway = gateway.resume_from(resume_point);
-        (0..turns).for_each(|_| _ = gateway.duty_cycle(&mut cycle));
+        (0..cycles).for_each(|_| _ = gateway.duty_cycle(&mut cycle));
     }
     let handed_over = std::iter::from_fn(|| received.try_pop().unwrap());
     handed_over.map(|message| Report::from_message(message).ok()).collect()
@@ -282,7 +293,7 @@ fn with_harmful_exchange(are_invalid_counted: bool) -> Vec<Option<Report>> {
 
 #[test]
 fn invalid_reports_are_counted() {
-    let wanted: Vec<_> = (0..HARMFUL).map(|n| (n % 3 != 2).then(|| report_of(n))).collect();
-    assert_eq!(with_harmful_exchange(true), wanted);
-    assert_ne!(with_harmful_exchange(false), wanted, "reports come twice");
+    let expected: Vec<_> = (0..REPORT_COUNT).map(|n| (n % 3 != 2).then(|| report_of(n))).collect();
+    assert_eq!(reports_with_invalid_messages(true), expected);
+    assert_ne!(reports_with_invalid_messages(false), expected, "reports are repeated");
 }

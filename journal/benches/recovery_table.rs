@@ -1,7 +1,7 @@
 //! The table of recovery times that the benchmarks of exchange and engine fill in.
 //!
 //! For each number of open orders, with a log of 64 MB: from the whole log, from a snapshot with
-//! the whole log behind it, from a snapshot of a few thousand records before the end, and from the
+//! the whole log after it, from a snapshot of a few thousand records before the end, and from the
 //! state of a standby that has followed all but the last few hundred records. In turns, median of
 //! the rounds, with the fastest and the slowest. `--quick`: once each, with a log of 8 MB.
 
@@ -14,8 +14,8 @@ const ROUNDS: usize = 5;
 const RECORD: u64 = 88;
 /// Segment length in bytes, as in a run.
 const SEGMENT: u64 = 4 << 20;
-const BEHIND_SNAPSHOT: u64 = 16_384;
-const BEHIND_SPARE: u64 = 400;
+const RECORDS_AFTER_SNAPSHOT: u64 = 16_384;
+const RECORDS_BEHIND_STANDBY: u64 = 400;
 
 pub fn options() -> Options {
     Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
@@ -29,15 +29,15 @@ pub struct RecoveryCase<'a> {
     pub open: u64,
     /// Record after which a snapshot is written.
     pub snapshot: Option<u64>,
-    is_spare: bool,
+    is_standby: bool,
 }
 
 impl RecoveryCase<'_> {
     /// Returns a follower of the journal that began with `state`, if the case has one.
     pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<JournalFollower<S>> {
-        self.is_spare.then(|| {
+        self.is_standby.then(|| {
             let mut follower = JournalFollower::open(self.folder, state()).expect("a snapshot or a log");
-            let end = self.records - BEHIND_SPARE;
+            let end = self.records - RECORDS_BEHIND_STANDBY;
             while follower.last() < end {
                 follower.poll((end - follower.last()).min(512) as usize).expect("records");
             }
@@ -51,13 +51,13 @@ impl RecoveryCase<'_> {
         let mut follower = JournalFollower::open(self.folder, state).expect("a log");
         while follower.poll(4096).expect("records") > 0 {}
         confirm(&mut follower.state);
-        follower.snapshot().expect("room for it");
+        follower.snapshot().expect("space for it");
     }
 }
 
-/// Prints the table; a short one with the argument `--quick`. `one` writes the journal and recovers
+/// Prints the table; a short one with the argument `--quick`. `recover` writes the journal and recovers
 /// from it. It returns the duration of the recovery and the number of open orders after it.
-pub fn table(mut one: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
+pub fn table(mut recover: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
     let is_quick = std::env::args().any(|word| word == "--quick");
     let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };
     println!(
@@ -65,22 +65,22 @@ pub fn table(mut one: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
     );
     for open in [1_000_u64, 100_000] {
         let records = open + (megabytes << 20) / RECORD;
-        let all_behind = format!("a snapshot, {megabytes} MB behind it");
+        let whole_log_after_snapshot = format!("a snapshot, {megabytes} MB after it");
         let cases = [
             ("the whole log", None, false),
-            (&all_behind, Some(open), false),
-            ("a snapshot, 16,384 records behind it", Some(records - BEHIND_SNAPSHOT), false),
-            ("a spare, 400 records behind", Some(records - BEHIND_SNAPSHOT), true),
+            (&whole_log_after_snapshot, Some(open), false),
+            ("a snapshot, 16,384 records after it", Some(records - RECORDS_AFTER_SNAPSHOT), false),
+            ("a standby, 400 records behind", Some(records - RECORDS_AFTER_SNAPSHOT), true),
         ];
         let mut times = vec![Vec::new(); cases.len()];
         let mut orders = 0;
         for _ in 0..rounds {
-            for (times, (_, snapshot, is_spare)) in times.iter_mut().zip(cases) {
+            for (times, (_, snapshot, is_standby)) in times.iter_mut().zip(cases) {
                 let folder = tempfile::tempdir().expect("a folder");
-                let (took, then) =
-                    one(RecoveryCase { folder: folder.path(), records, open, snapshot, is_spare });
-                times.push(took);
-                orders = then;
+                let (elapsed, open_after) =
+                    recover(RecoveryCase { folder: folder.path(), records, open, snapshot, is_standby });
+                times.push(elapsed);
+                orders = open_after;
             }
         }
         for (mut times, (name, ..)) in times.into_iter().zip(cases) {

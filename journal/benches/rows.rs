@@ -27,11 +27,11 @@ pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
     for round in 0..rounds {
         for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
-            let begun = Instant::now();
+            let started = Instant::now();
             (subject.batch)(subject.operations);
-            let took = begun.elapsed().as_nanos() as f64 / f64::from(subject.operations);
+            let ns_per_operation = started.elapsed().as_nanos() as f64 / f64::from(subject.operations);
             if round >= rounds / 10 {
-                samples.push(took);
+                samples.push(ns_per_operation);
             }
         }
     }
@@ -127,7 +127,7 @@ pub fn snapshots(disk: &Path, orders: u64) {
             slow(subject("snapshot encode", || drop(black_box(codec::encode(1, black_box(&state)))))),
             slow(subject("snapshot write, with its syncs, until its name is there", write)),
             slow(subject("snapshot decode", || drop(black_box(codec::decode::<Vec<Order>>(1, &encoded))))),
-            slow(subject("restore: find, check, decode, read the log behind it", move || {
+            slow(subject("restore: find, check, decode, read the log after it", move || {
                 let mut records = 0;
                 let end = recover(&restored, |part| match part {
                     Recovered::Snapshot { state, .. } => {
@@ -156,8 +156,8 @@ pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64);
     let block = vec![3_u8; outstanding as usize * 80];
     let mut at = 0;
     let mut times = [Vec::new(), Vec::new()];
-    let begun = Instant::now();
-    while begun.elapsed() < duration {
+    let started = Instant::now();
+    while started.elapsed() < duration {
         let start = Instant::now();
         let last = (0..outstanding).map(|_| writer.append(&payload).expect("taken")).last().unwrap_or(0);
         assert!(watermark.wait(last, Duration::from_secs(60)).expect("synced"));

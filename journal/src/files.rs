@@ -11,10 +11,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Flags for a file that is not followed if it is a link, and never waited for.
-const SAFE: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
+const SAFE_FLAGS: OFlag =
+    OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).union(OFlag::O_CLOEXEC);
 
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    regular(open(path, SAFE | OFlag::O_RDONLY, Mode::empty()))
+    regular(open(path, SAFE_FLAGS | OFlag::O_RDONLY, Mode::empty()))
 }
 
 /// Opens a regular file of a directory for reading and writing, and creates it if it does not
@@ -26,7 +27,8 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 pub(crate) fn open_for_update(dir: &Path, name: &str) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let dir = open(dir, flags, Mode::empty())?;
-    let file = openat(&dir, name, SAFE | OFlag::O_RDWR | OFlag::O_CREAT, Mode::from_bits_truncate(0o666));
+    let file =
+        openat(&dir, name, SAFE_FLAGS | OFlag::O_RDWR | OFlag::O_CREAT, Mode::from_bits_truncate(0o666));
     let file = regular(file)?;
     if file.metadata()?.nlink() > 1 {
         Err(refused("a file with several names (hard links)"))

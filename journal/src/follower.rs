@@ -13,7 +13,7 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 
 /// Number of snapshots kept: one more in case the newest is damaged.
-const KEPT: usize = 2;
+const KEPT_SNAPSHOTS: usize = 2;
 
 /// A state machine that applies a log's records, such as a replica of an engine.
 pub trait State {
@@ -143,7 +143,7 @@ impl<S: State> JournalFollower<S> {
     pub fn snapshot(&mut self) -> Result<(), RecoveryError> {
         self.snapshot_at = self.last();
         let state = self.state.encode()?;
-        Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT)?)
+        Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT_SNAPSHOTS)?)
     }
 
     /// Returns the state and the reader of its log, from which a new writer continues

@@ -42,8 +42,8 @@ const VERSION: u64 = 1;
 
 /// Writes words into bytes from the byte `at` on.
 pub(crate) fn put(bytes: &mut [u8], at: usize, words: &[u64]) {
-    let places = bytes[at..].as_chunks_mut::<8>().0.iter_mut();
-    places.zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
+    let slots = bytes[at..].as_chunks_mut::<8>().0.iter_mut();
+    slots.zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
 }
 
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {

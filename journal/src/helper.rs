@@ -30,7 +30,7 @@ pub(crate) fn create_segment(
     shared: &Shared,
     options: SegmentOptions,
     index: u64,
-    ahead: bool,
+    touches_pages: bool,
 ) -> Result<Arc<MappedSegment>, JournalError> {
     let disk = &*shared.disk;
     let unfinished = shared.folder.join(segment::UNFINISHED);
@@ -40,7 +40,7 @@ pub(crate) fn create_segment(
     let header = SegmentHeader { log: shared.log, index, bytes: options.bytes, watermark: 0 };
     disk::write(disk, &unfinished, &file, &header.encode())?;
     let words = MappedWords::map(&file).map_err(JournalError::io(&unfinished, "map it"))?;
-    if ahead {
+    if touches_pages {
         let touched = words.touch_ranges().try_for_each(|range| words.touch(range));
         touched.map_err(JournalError::io(&unfinished, "touch its pages"))?;
     }
@@ -155,7 +155,7 @@ pub(crate) fn run_helper(
 /// Runs the sync thread of group commit until it must stop. It syncs once `records` records wait or
 /// one has waited `within`.
 pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
-    let nap = (within / 4).clamp(Duration::from_micros(10), Duration::from_millis(1));
+    let sleep = (within / 4).clamp(Duration::from_micros(10), Duration::from_millis(1));
     let mut since = None;
     loop {
         let is_last = shared.stop.load(Ordering::Acquire) != 0;
@@ -176,6 +176,6 @@ pub(crate) fn sync_groups(shared: &Shared, records: u64, within: Duration) {
         if is_last {
             return;
         }
-        thread::park_timeout(nap);
+        thread::park_timeout(sleep);
     }
 }

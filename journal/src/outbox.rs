@@ -111,13 +111,13 @@ mod tests {
         #[test]
         fn unconfirmed_is_exact_for_any_counts(counts in prop::collection::vec((0u64..5, 0u64..20), 0..20)) {
             let mut outbox = Outbox::default();
-            let mut gone = 0;
+            let mut confirmed = 0;
             for (pushes, count) in counts {
                 (0..pushes).for_each(|_| outbox.push(outbox.produced()));
                 outbox.confirm(count);
-                gone = gone.max(count.min(outbox.produced()));
-                prop_assert!(outbox.unconfirmed().iter().copied().eq(gone..outbox.produced()));
-                prop_assert!(outbox.is_sound() && outbox.confirmed() == gone);
+                confirmed = confirmed.max(count.min(outbox.produced()));
+                prop_assert!(outbox.unconfirmed().iter().copied().eq(confirmed..outbox.produced()));
+                prop_assert!(outbox.is_sound() && outbox.confirmed() == confirmed);
             }
         }
     }
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(outbox.retract(&'a'), None, "nothing was produced");
         "abcd".chars().for_each(|output| outbox.push(output));
         assert_eq!(outbox.retract(&'c'), Some(true));
-        assert_eq!(outbox.retract(&'z'), None, "nothing has gone out");
-        // b goes after the others and is taken back: one of those that were counted as gone is
-        // still there.
+        assert_eq!(outbox.retract(&'z'), None, "none was confirmed");
+        // The two that were sent are `a` and `d`. `b` is retracted although it was counted as
+        // confirmed, and `d` is still listed.
         outbox.confirm(2);
         assert_eq!(outbox.retract(&'b'), Some(false));
         assert_eq!((outbox.produced(), outbox.confirmed()), (2, 1));

@@ -245,7 +245,7 @@ impl Reader {
 }
 
 fn later(folder: &Path, index: u64) -> Result<Vec<(u64, PathBuf)>, JournalError> {
-    Ok(segment::list(folder)?.into_iter().filter(|(found, _)| *found > index).collect())
+    Ok(segment::list(folder)?.into_iter().filter(|(candidate, _)| *candidate > index).collect())
 }
 
 /// Opens a segment with its first record; `None` if it has none, has an invalid header, or was

@@ -95,10 +95,10 @@ pub(crate) fn resume(
     let mut end = scan_headers(folder)?;
     end.last = reader.next_sequence() - 1;
     end.snapshot = end.last;
-    // Those that the reader has passed.
+    // Segments that the reader has passed.
     let current = reader.index().unwrap_or(0);
-    let before = segment::list(folder)?.into_iter().map(|(index, _)| index);
-    end.segments = before.filter(|index| *index < current).collect();
+    let passed = segment::list(folder)?.into_iter().map(|(index, _)| index);
+    end.segments = passed.filter(|index| *index < current).collect();
     check_watermark(folder, read_records(reader, end, apply)?)
 }
 

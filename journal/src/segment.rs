@@ -14,15 +14,15 @@ pub(crate) const UNFINISHED: &str = "unfinished-segment";
 /// Lists the files with a prefix and a number, the lowest number first.
 pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>, JournalError> {
     let entries = fs::read_dir(folder).map_err(JournalError::io(folder, "list the folder"))?;
-    let mut found: Vec<_> = entries
+    let mut files: Vec<_> = entries
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             Some((name.strip_prefix(prefix)?.parse().ok()?, entry.path()))
         })
         .collect();
-    found.sort();
-    Ok(found)
+    files.sort();
+    Ok(files)
 }
 
 /// Returns index and path of all log segments in a directory, in order.
@@ -48,16 +48,16 @@ pub(crate) struct OpenSegment {
 
 /// Reads bytes of a file from an offset. Returns fewer only at the end of the file.
 pub(crate) fn read_at(file: &File, path: &Path, buffer: &mut [u8], at: u64) -> Result<usize, JournalError> {
-    let mut got = 0;
-    while got < buffer.len() {
-        match file.read_at(&mut buffer[got..], at + got as u64) {
+    let mut bytes_read = 0;
+    while bytes_read < buffer.len() {
+        match file.read_at(&mut buffer[bytes_read..], at + bytes_read as u64) {
             Ok(0) => break,
-            Ok(bytes) => got += bytes,
+            Ok(bytes) => bytes_read += bytes,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(JournalError::io(path, "read it")(error)),
         }
     }
-    Ok(got)
+    Ok(bytes_read)
 }
 
 impl OpenSegment {
@@ -65,8 +65,8 @@ impl OpenSegment {
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         let file = open_regular(path).map_err(JournalError::io(path, "open it"))?;
         let mut bytes = [0; SEGMENT_HEADER];
-        let got = read_at(&file, path, &mut bytes, 0)?;
-        let header = SegmentHeader::decode(&bytes[..got]).map_err(|what| JournalError::Bad {
+        let bytes_read = read_at(&file, path, &mut bytes, 0)?;
+        let header = SegmentHeader::decode(&bytes[..bytes_read]).map_err(|what| JournalError::Bad {
             path: path.to_owned(),
             offset: 0,
             sequence: 0,

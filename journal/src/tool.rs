@@ -136,9 +136,9 @@ fn shown_text(text: &str) -> String {
     })
 }
 
-fn print(record: Record<'_>, form: DumpFormat, out: &mut dyn Write) -> io::Result<()> {
+fn print(record: Record<'_>, dump_format: DumpFormat, out: &mut dyn Write) -> io::Result<()> {
     let Record { sequence, payload } = record;
-    match form {
+    match dump_format {
         DumpFormat::Text => match std::str::from_utf8(payload) {
             Ok(text) if is_mostly_printable(text) => {
                 writeln!(out, "{sequence}  {}  {}", payload.len(), shown_text(text))
@@ -161,18 +161,18 @@ fn print(record: Record<'_>, form: DumpFormat, out: &mut dyn Write) -> io::Resul
 pub fn dump(
     path: &Path,
     from: Option<u64>,
-    form: DumpFormat,
+    dump_format: DumpFormat,
     out: &mut dyn Write,
     mut should_continue: impl FnMut() -> bool,
 ) -> Result<u64, ToolError> {
     let mut reader = Reader::open(folder(path), from)?;
-    if form == DumpFormat::Csv {
+    if dump_format == DumpFormat::Csv {
         writeln!(out, "sequence,length,payload")?;
     }
     let mut records = 0;
     loop {
         while let Some(record) = reader.next_record()? {
-            print(record, form, out)?;
+            print(record, dump_format, out)?;
             records += 1;
         }
         out.flush()?;

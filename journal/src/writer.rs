@@ -184,18 +184,27 @@ impl Writer {
         shared.add(&first);
         shared.segment.store(index, Ordering::Relaxed);
 
-        let (ready_to, ready) = mpsc::sync_channel(1);
-        let (jobs, jobs_from) = mpsc::channel();
+        let (segment_sender, ready) = mpsc::sync_channel(1);
+        let (jobs, job_receiver) = mpsc::channel();
         let mut threads = Vec::new();
-        let (helped, keep, touched) = (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
+        let (helper_shared, keep, first_segment) =
+            (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
         threads.push(spawn_running("journal-helper", move || {
-            helper::remove_unused(&helped, &unused);
-            helper::run_helper(&helped, segments, index + 1, keep, &ready_to, &jobs_from, touched);
+            helper::remove_unused(&helper_shared, &unused);
+            helper::run_helper(
+                &helper_shared,
+                segments,
+                index + 1,
+                keep,
+                &segment_sender,
+                &job_receiver,
+                first_segment,
+            );
         })?);
         if let Durability::GroupCommit { records, within } = options.durability {
-            let synced = Arc::clone(&shared);
+            let sync_shared = Arc::clone(&shared);
             threads.push(spawn_running("journal-sync", move || {
-                helper::sync_groups(&synced, records, within);
+                helper::sync_groups(&sync_shared, records, within);
             })?);
         }
         let mut writer = Self::in_memory(options, shared, first.words.clone(), first.seed, end);
@@ -284,13 +293,13 @@ impl Writer {
         let sequence = self.next;
         let record = &self.words[self.at..self.at + words];
         record[1].store(sequence, Ordering::Relaxed);
-        let (whole, rest) = payload.as_chunks::<8>();
+        let (whole, remainder) = payload.as_chunks::<8>();
         for (word, bytes) in record[2..].iter().zip(whole) {
             word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
-        if !rest.is_empty() {
+        if !remainder.is_empty() {
             let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
+            last[..remainder.len()].copy_from_slice(remainder);
             record[words - 1].store(u64::from_le_bytes(last), Ordering::Relaxed);
         }
         // Release: a reader or a recovery that sees this word sees the record's other words.
@@ -321,8 +330,8 @@ impl Writer {
         while next.is_err() {
             self.shared.check()?;
             if self.threads.iter().any(JoinHandle::is_finished) {
-                let gone = JournalError::Options("a thread of the journal has ended".to_owned());
-                return Err(self.shared.fail(gone));
+                let error = JournalError::Options("a thread of the journal has ended".to_owned());
+                return Err(self.shared.fail(error));
             }
             self.threads.iter().for_each(|thread| thread.thread().unpark());
             std::thread::yield_now();

@@ -73,7 +73,7 @@ fn from_session(
     let out = attached.resume_sender(&session_out(index))?;
     let mut inbox = attached.resume_receiver(&inbox(index))?;
     inbox.skip_to(out.published());
-    let unsummed = repair.inbox_end.saturating_sub(inbox.taken());
+    let unchecksummed = repair.inbox_end.saturating_sub(inbox.taken());
     let waiting = all_messages(&mut inbox);
     let open = open_reports(index, repair.counts.reports, attached)?;
     let last = LastMessages {
@@ -89,7 +89,7 @@ fn from_session(
     Ok(GatewayResumePoint {
         orders: repair.counts.orders.saturating_sub(waiting_orders),
         stamped_order: last.next_order.filter(|order| log.has_order(order, index)).map(|order| order.id),
-        unchecksummed: unsummed,
+        unchecksummed,
         completed: repair.counts.reports,
         stamped,
         ..GatewayResumePoint::default()

@@ -13,7 +13,7 @@ use std::time::Duration;
 type Tick = [u64; 2];
 
 /// Messages received before the first sender is killed.
-const LIFE: u64 = 5_000;
+const FIRST_MESSAGES: u64 = 5_000;
 /// Messages of the successor.
 const MESSAGES: u64 = 20_000;
 
@@ -41,8 +41,8 @@ fn receive(receiver: &mut Receiver<Tick>, from: Tick, last: u64) -> Result<u64, 
     let [incarnation, mut next] = from;
     while next < last {
         match receiver.pop_timeout(Duration::from_millis(200))? {
-            Some(found) if found == [incarnation, next] => next += 1,
-            Some(found) => return Err(format!("{found:?} instead of [{incarnation}, {next}]").into()),
+            Some(message) if message == [incarnation, next] => next += 1,
+            Some(message) => return Err(format!("{message:?} instead of [{incarnation}, {next}]").into()),
             None => break,
         }
     }
@@ -53,8 +53,8 @@ fn receive_all(queue: &mut MessageQueue<Tick>, name: &str) -> Result<(), Box<dyn
     let mut receiver = queue.receiver()?;
     let mut first = start(name, 0)?;
     let mut taken = 0;
-    while taken < LIFE {
-        taken = receive(&mut receiver, [0, taken], LIFE)?;
+    while taken < FIRST_MESSAGES {
+        taken = receive(&mut receiver, [0, taken], FIRST_MESSAGES)?;
     }
     first.kill()?;
     first.wait()?;
@@ -72,11 +72,11 @@ fn receive_all(queue: &mut MessageQueue<Tick>, name: &str) -> Result<(), Box<dyn
     }
     drop(receiver);
     let mut receiver = queue.receiver()?;
-    let mut all = half;
-    while all < MESSAGES {
-        all = receive(&mut receiver, [1, all], MESSAGES)?;
+    let mut total = half;
+    while total < MESSAGES {
+        total = receive(&mut receiver, [1, total], MESSAGES)?;
     }
-    println!("its successor: {all} messages, to two receivers one after the other");
+    println!("its successor: {total} messages, to two receivers one after the other");
     if !successor.wait()?.success() {
         return Err("the successor failed".into());
     }

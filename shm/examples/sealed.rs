@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut next = 0;
     while next < MESSAGES {
         match receiver.pop_timeout(Duration::from_millis(100))? {
-            Some(found) if found == next => next += 1,
-            Some(found) => return Err(format!("{found} instead of {next}").into()),
+            Some(message) if message == next => next += 1,
+            Some(message) => return Err(format!("{message} instead of {next}").into()),
             None => match child.try_wait()? {
                 Some(status) if !status.success() => return Err(format!("the sender: {status}").into()),
                 _ => {}

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 /// Number of messages.
 const MESSAGES: u64 = 20_000;
-/// The sender pauses after that many, so that the receiver has to wait.
+/// Number of messages after which the sender pauses, so that the receiver has to wait.
 const BURST: u64 = 500;
 
 fn send(name: &str) -> Result<(), Box<dyn Error>> {
@@ -48,9 +48,9 @@ async fn consume(receiver: Receiver<u64>) -> Result<(), Box<dyn Error>> {
     // SAFETY: the descriptor is the receiver's own, which has it open until it is dropped.
     let mut receiver = unsafe { AsyncFd::register_with_interest(receiver, Interest::READABLE) }?;
     for n in 0..MESSAGES {
-        let found = timeout(Duration::from_secs(60), receive(&mut receiver)).await??;
-        if found != n {
-            return Err(format!("{found} instead of {n}").into());
+        let message = timeout(Duration::from_secs(60), receive(&mut receiver)).await??;
+        if message != n {
+            return Err(format!("{message} instead of {n}").into());
         }
     }
     Ok(())

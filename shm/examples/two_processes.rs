@@ -45,8 +45,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for sequence in 0..MESSAGES {
         loop {
             match receiver.pop_timeout(Duration::from_millis(100))? {
-                Some(found) if found == trade(sequence) => break,
-                Some(found) => return Err(format!("{found:?} instead of trade {sequence}").into()),
+                Some(message) if message == trade(sequence) => break,
+                Some(message) => return Err(format!("{message:?} instead of trade {sequence}").into()),
                 None => match child.try_wait()? {
                     Some(status) if !status.success() => return Err(format!("the sender: {status}").into()),
                     _ => {}

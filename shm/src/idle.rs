@@ -238,10 +238,7 @@ mod tests {
         });
         let start = Instant::now();
         (0..2).for_each(|_| park.idle(2_000_000));
-        assert!(
-            start.elapsed() >= Duration::from_millis(1),
-            "nobody rings: it sleeps until the time is over"
-        );
+        assert!(start.elapsed() >= Duration::from_millis(1), "without a ring it sleeps until its timeout");
     }
 
     #[test]
@@ -259,7 +256,7 @@ mod tests {
     #[cfg_attr(miri, ignore = "Miri's sleep is not for measuring")]
     fn zero_wait_retries_at_once_then_naps() {
         assert_eq!((nap_ns(0), nap_ns(63)), (0, 0));
-        let least = |idle: &mut dyn FnMut(), calls| {
+        let elapsed = |idle: &mut dyn FnMut(), calls| {
             let start = Instant::now();
             (0..calls).for_each(|_| idle());
             start.elapsed()
@@ -268,11 +265,11 @@ mod tests {
         // is armed.
         let naps = Duration::from_nanos(50 * nap_ns(64));
         let mut park = Park::new(Listener::new(&Region::heap(BELL_WORDS).words()));
-        assert!(least(&mut || park.idle(0), 2 * 164) >= naps);
+        assert!(elapsed(&mut || park.idle(0), 2 * 164) >= naps);
         park.reset();
         assert_eq!(park.empty_waits, 0);
         let mut backoff = Backoff { idle_cycles: 200 };
-        assert!(least(&mut || backoff.idle(0), 100) >= naps);
+        assert!(elapsed(&mut || backoff.idle(0), 100) >= naps);
     }
 
     #[test]

@@ -154,8 +154,8 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     }
 
     fn finished(&self, draining: bool) -> bool {
-        let sends_no_more = draining || self.session.is_spent() || self.strategy.finished();
-        sends_no_more && self.session.open() == 0
+        let has_sent_all = draining || self.session.is_spent() || self.strategy.finished();
+        has_sent_all && self.session.open() == 0
     }
 
     fn seal(&self, log: &mut StampLog) {
@@ -226,11 +226,11 @@ mod tests {
         let deadline =
             |agent: &StrategyAgent<_, _>, draining| Agent::<VirtualClock>::next_deadline(agent, draining);
         let deadlines = (deadline(&agent, false), deadline(&agent, true));
-        assert_eq!(deadlines, (1, u64::MAX), "a run that ends takes none");
+        assert_eq!(deadlines, (1, u64::MAX), "a draining run sends none");
         for _ in 0..4 {
             agent.duty_cycle(&mut cycle);
         }
-        assert_eq!(deadline(&agent, false), u64::MAX, "as many are open as may be");
+        assert_eq!(deadline(&agent, false), u64::MAX, "the limit of open orders is reached");
         let order = Order::from_message(submit_end.try_pop().unwrap().unwrap()).unwrap();
         returns.try_push(&Report::full_fill(&order).to_message()).unwrap();
         assert!(agent.receive_reports(&mut cycle) > 0);
@@ -244,10 +244,10 @@ mod tests {
         assert_eq!((agent.session.open(), deadline(&agent, false)), (0, u64::MAX), "all are sent");
     }
 
-    /// 1 while the announcement of the last push is not withdrawn.
-    struct Announcing(Arc<AtomicU64>);
+    /// A producer whose flag is 1 while the announcement of the last push is not withdrawn.
+    struct AnnouncingProducer(Arc<AtomicU64>);
 
-    impl Producer for Announcing {
+    impl Producer for AnnouncingProducer {
         fn try_push_with(
             &mut self,
             _: &Message,
@@ -266,13 +266,13 @@ mod tests {
     fn no_announcement_remains_after_duty_cycle() {
         let announced = Arc::new(AtomicU64::new(0));
         let (_, returns) = spsc::heap_ring::<MESSAGE_WORDS>(8);
-        let session = Session::new(0, 2, Announcing(Arc::clone(&announced)), None, returns);
+        let session = Session::new(0, 2, AnnouncingProducer(Arc::clone(&announced)), None, returns);
         let mut agent = StrategyAgent::new(Overdue, session);
         let segment = Region::heap(LOG_OFFSET + RECORD_WORDS).words();
-        let mut turns = DutyCycle::default();
+        let mut duty_cycle = DutyCycle::default();
         let control = ControlWriter::new(Region::heap(PLAN + 8).words()).control();
-        let turn = turns.run_once(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
-        assert!(matches!(turn, CycleOutcome::Busy), "it has sent");
+        let outcome = duty_cycle.run_once(&mut agent, &mut cycle(), &StatusWriter::new(&segment), &control);
+        assert!(matches!(outcome, CycleOutcome::Busy), "it has sent");
         assert_eq!(announced.load(Ordering::Relaxed), 0);
     }
 }

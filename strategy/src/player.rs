@@ -22,9 +22,9 @@ pub(crate) trait OrderShaper {
     fn on_sent(&mut self, order: &OrderRequest, id: OrderId);
 }
 
-struct AsScheduled;
+struct UnchangedShaper;
 
-impl OrderShaper for AsScheduled {
+impl OrderShaper for UnchangedShaper {
     #[inline]
     fn shape_order(&mut self, scheduled: &OrderRequest, _: Option<u64>) -> Option<OrderRequest> {
         Some(*scheduled)
@@ -128,7 +128,7 @@ impl Strategy for Player {
     #[inline(always)]
     fn on_cycle(&mut self, orders: &mut impl Orders) -> usize {
         // Nearly always false: reads one word.
-        if self.due > orders.now() { 0 } else { self.send_due(orders, &mut AsScheduled) }
+        if self.due > orders.now() { 0 } else { self.send_due(orders, &mut UnchangedShaper) }
     }
 
     fn next_due(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! A liquidity taker: trades against resting orders at the times of its schedule.
 //!
 //! Each new order of the schedule becomes an immediate-or-cancel order of the same side and
-//! quantity, whose limit is [`REACH`] worse than the scheduled price. Scheduled cancels are
+//! quantity, whose limit is [`MAX_SLIPPAGE`] worse than the scheduled price. Scheduled cancels are
 //! skipped, because none of its orders rests.
 //!
 //! With market data, an order that would not trade at the current top of book waits for one at
@@ -12,7 +12,7 @@ use crate::{MarketTick, Orders, Strategy, TopOfBook};
 use protocol::wire::{Operation, OrderId, OrderRequest, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
 
 /// In cents.
-const REACH: i64 = 100;
+const MAX_SLIPPAGE: i64 = 100;
 
 /// A strategy that takes liquidity: it trades against resting orders at the times of its schedule.
 pub struct Taker {
@@ -23,7 +23,7 @@ pub struct Taker {
 #[derive(Default)]
 struct TakerState {
     /// The last top of book of each venue, of instrument 0, which its schedule trades.
-    heard: Vec<Option<TopOfBook>>,
+    touches: Vec<Option<TopOfBook>>,
     /// The order that waits for a top of book at which it trades, with its intended time in ticks.
     waiting: Option<(OrderRequest, Option<u64>)>,
 }
@@ -31,7 +31,7 @@ struct TakerState {
 impl Taker {
     /// Creates a taker at `venues` venues that sends at the times of a player.
     pub fn new(player: Player, venues: u16) -> Self {
-        Self { player, state: TakerState { heard: vec![None; venues.into()], waiting: None } }
+        Self { player, state: TakerState { touches: vec![None; venues.into()], waiting: None } }
     }
 }
 
@@ -47,8 +47,8 @@ fn immediate_order(scheduled: &OrderRequest) -> Option<OrderRequest> {
     let price = match scheduled.side {
         // A recorded market order has no price.
         _ if scheduled.price == 0 || scheduled.terms.order_type == OrderType::Market => scheduled.price,
-        Side::Buy => scheduled.price.saturating_add(REACH),
-        Side::Sell => scheduled.price.saturating_sub(REACH).max(1),
+        Side::Buy => scheduled.price.saturating_add(MAX_SLIPPAGE),
+        Side::Sell => scheduled.price.saturating_sub(MAX_SLIPPAGE).max(1),
     };
     Some(OrderRequest { price, terms, ..*scheduled })
 }
@@ -68,7 +68,7 @@ fn can_trade(order: &OrderRequest, touch: &TopOfBook) -> bool {
 impl OrderShaper for TakerState {
     fn shape_order(&mut self, scheduled: &OrderRequest, due: Option<u64>) -> Option<OrderRequest> {
         let order = immediate_order(scheduled)?;
-        let touch = self.heard.get(usize::from(order.venue)).copied().flatten();
+        let touch = self.touches.get(usize::from(order.venue)).copied().flatten();
         // At most one order waits: orders that are due together are sent.
         if self.waiting.is_some() || touch.is_none_or(|touch| can_trade(&order, &touch)) {
             return Some(order);
@@ -87,7 +87,7 @@ impl TakerState {
         if tick.instrument != 0 {
             return None;
         }
-        *self.heard.get_mut(usize::from(tick.venue))? = Some(tick.top);
+        *self.touches.get_mut(usize::from(tick.venue))? = Some(tick.top);
         let (order, due) = self.waiting?;
         if order.venue != tick.venue || !can_trade(&order, &tick.top) {
             return None;
@@ -144,10 +144,10 @@ mod tests {
     fn taker_sends_ioc_at_worse_price() {
         let scheduled = OrderRequest { price: 1_000, quantity: 3, ..OrderRequest::to_venue(0) };
         let taken = immediate_order(&scheduled).unwrap();
-        assert_eq!((taken.price, taken.quantity), (1_000 + REACH, 3));
+        assert_eq!((taken.price, taken.quantity), (1_000 + MAX_SLIPPAGE, 3));
         assert_eq!(taken.terms.time_in_force, TimeInForce::ImmediateOrCancel);
-        let sold = immediate_order(&OrderRequest { side: Side::Sell, ..scheduled }).unwrap();
-        assert_eq!(sold.price, 1_000 - REACH);
+        let sell = immediate_order(&OrderRequest { side: Side::Sell, ..scheduled }).unwrap();
+        assert_eq!(sell.price, 1_000 - MAX_SLIPPAGE);
         assert_eq!(
             immediate_order(&OrderRequest { side: Side::Sell, price: 50, ..scheduled }).unwrap().price,
             1
@@ -171,18 +171,18 @@ mod tests {
     fn taker_waits_for_tradable_quote_and_names_trigger() {
         let scheduled = OrderRequest { price: 1_000, quantity: 3, ..OrderRequest::to_venue(1) };
         let due = Some(50);
-        let mut state = TakerState { heard: vec![None; 2], waiting: None };
-        assert!(state.shape_order(&scheduled, due).is_some(), "it knows nothing of the market");
+        let mut state = TakerState { touches: vec![None; 2], waiting: None };
+        assert!(state.shape_order(&scheduled, due).is_some(), "no market data yet");
         assert_eq!(state.record_tick(&tick(1, 1_101), 60), None, "nothing waits");
         assert_eq!(state.shape_order(&scheduled, due), None);
-        assert_eq!(state.record_tick(&tick(2, 1_101), 60), None, "beyond its limit");
-        let elsewhere = MarketTick { venue: 0, ..tick(9, 1_000) };
-        assert_eq!(state.record_tick(&elsewhere, 60), None, "at another venue");
+        assert_eq!(state.record_tick(&tick(2, 1_101), 60), None, "the offer is above its limit");
+        let other_venue = MarketTick { venue: 0, ..tick(9, 1_000) };
+        assert_eq!(state.record_tick(&other_venue, 60), None, "a quote at another venue");
         assert_eq!(state.record_tick(&MarketTick { instrument: 1, ..tick(9, 1_000) }, 60), None);
-        let (fired, at) = state.record_tick(&tick(3, 1_100), 80).unwrap();
-        assert_eq!((fired.trigger, at, fired.price), (3, Some(70), 1_100));
+        let (order, at) = state.record_tick(&tick(3, 1_100), 80).unwrap();
+        assert_eq!((order.trigger, at, order.price), (3, Some(70), 1_100));
         assert_eq!(state.record_tick(&tick(3, 1_100), 60).unwrap().1, Some(60), "never later than now");
-        assert!(state.shape_order(&scheduled, due).is_some(), "it takes what is there now");
+        assert!(state.shape_order(&scheduled, due).is_some(), "it trades with the current offer");
         assert_eq!(state.record_tick(&MarketTick { venue: 77, ..tick(1, 1) }, 1), None, "no such venue");
     }
 }

@@ -28,7 +28,7 @@ pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
     let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let session = Session::new(0, 1024, SpscMuxProducer(submit), None, returns_end);
     let mut agent = StrategyAgent::new(strategy, session);
-    // A log that takes nothing: what is dropped is only counted.
+    // A log without capacity: dropped records are only counted.
     let log = StampLog::new(&Region::heap(LOG_OFFSET + RECORD_WORDS).words());
     let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
     let mut cycle = Cycle { clock: VirtualClock::default(), now: 0, time, draining: false, log };

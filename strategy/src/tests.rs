@@ -10,7 +10,7 @@ use shm::memory::Region;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// Due at 1 and 3 µs.
+/// A schedule of two orders, due at 1 and 3 µs.
 fn context() -> Context {
     let entries = [(1_000, 10), (3_000, 11)]
         .map(|(fire_ns, price)| Entry { fire_ns, request: OrderRequest { price, ..entry().request } });
@@ -21,13 +21,13 @@ fn context() -> Context {
     Context::new(0, words.into(), 2, Pacing::Scheduled)
 }
 
-/// The prices of the orders that a player sends in `cycles` duty cycles of a microsecond.
+/// Returns the prices of the orders that a player sends in `cycles` duty cycles of a microsecond.
 fn prices(player: Player, cycles: u64) -> Vec<i64> {
-    let sent = |event| match event {
+    let price = |event| match event {
         Event::Sent(order) => Some(order.request.price),
         Event::Reported(_) => None,
     };
-    play_against_echo(player, cycles).into_iter().filter_map(sent).collect()
+    play_against_echo(player, cycles).into_iter().filter_map(price).collect()
 }
 
 #[test]
@@ -41,10 +41,10 @@ fn orders_are_sent_when_they_are_due() {
 
 #[test]
 fn successor_resumes_after_orders_of_predecessor() {
-    for (played, left) in [(0, &[10, 11][..]), (1, &[11]), (2, &[]), (3, &[])] {
+    for (played, remaining) in [(0, &[10, 11][..]), (1, &[11]), (2, &[]), (3, &[])] {
         let mut context = context();
         (context.epoch, context.sent_before) = (1, played);
-        assert_eq!(prices(context.player(), 100), left, "{played}");
+        assert_eq!(prices(context.player(), 100), remaining, "{played}");
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
     static ALLOCATOR: super::CountingAllocator = super::CountingAllocator;
 
     #[test]
-    fn an_allocation_is_counted() {
+    fn allocation_is_counted() {
         let before = super::allocations();
         drop(core::hint::black_box(Box::new(1u64)));
         assert_eq!(super::allocations() - before, 1);

@@ -177,15 +177,15 @@ impl VirtualClock {
     /// Returns a handle to this virtual clock that calls a hook before each read. The hook may
     /// unwind, and so crash its caller at that point.
     #[must_use]
-    pub fn with_read_hook(&self, looked: fn()) -> Self {
-        Self { ticks: Rc::clone(&self.ticks), on_read: Some(looked) }
+    pub fn with_read_hook(&self, hook: fn()) -> Self {
+        Self { ticks: Rc::clone(&self.ticks), on_read: Some(hook) }
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> u64 {
-        if let Some(looked) = self.on_read {
-            looked();
+        if let Some(hook) = self.on_read {
+            hook();
         }
         self.ticks.get()
     }
@@ -206,7 +206,7 @@ impl Clock for CrashClock {
     fn now(&self) -> u64 {
         self.reads.set(self.reads.get() + 1);
         if self.reads.get() == self.crash_at {
-            std::panic::resume_unwind(Box::new("its time has come"));
+            std::panic::resume_unwind(Box::new("the simulated crash"));
         }
         self.reads.get()
     }
@@ -276,21 +276,21 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
         *counts.entry(now.saturating_sub(last)).or_default() += 1;
         last = now;
     }
-    // The clock stood still between two reads: then it advances by one step at a time.
-    if counts.get(&0).is_some_and(|still| *still >= STEP_COMMON) {
+    // The clock did not advance between two reads, so it advances by one step at a time.
+    if counts.get(&0).is_some_and(|count| *count >= STEP_COMMON) {
         return counts.keys().find(|ticks| **ticks > 0).map_or(0.0, |ticks| *ticks as f64);
     }
     let common: Vec<(u64, u32)> = counts.into_iter().filter(|(_, count)| *count >= STEP_COMMON).collect();
     // A step with a fraction of a tick shows as two adjacent numbers.
     let intervals: Vec<f64> = common
         .chunk_by(|a, b| b.0 - a.0 <= 1)
-        .map(|near| {
-            let count: u32 = near.iter().map(|(_, count)| count).sum();
-            near.iter().map(|(ticks, count)| *ticks as f64 * f64::from(*count)).sum::<f64>()
+        .map(|neighbors| {
+            let count: u32 = neighbors.iter().map(|(_, count)| count).sum();
+            neighbors.iter().map(|(ticks, count)| *ticks as f64 * f64::from(*count)).sum::<f64>()
                 / f64::from(count)
         })
         .collect();
-    let counts_every_tick = common.chunk_by(|a, b| b.0 - a.0 <= 1).any(|near| near.len() > 3);
+    let counts_every_tick = common.chunk_by(|a, b| b.0 - a.0 <= 1).any(|neighbors| neighbors.len() > 3);
     if counts_every_tick {
         return 1.0;
     }
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_go_forward() {
+    fn clock_never_goes_backward() {
         fn check(clock: &impl Clock) {
             let (a, b) = (clock.now(), clock.now());
             assert!(b >= a);
@@ -342,7 +342,7 @@ mod tests {
         check(&Tsc);
     }
 
-    /// A clock whose counter moves by `step` at a time and takes `read` and some to be read.
+    /// A clock whose counter advances in steps of `step`; a read takes at least `read`.
     #[derive(Clone)]
     struct SteppedClock {
         time: VirtualClock,
@@ -353,7 +353,7 @@ mod tests {
     impl Clock for SteppedClock {
         fn now(&self) -> u64 {
             let time = self.time.now();
-            // Spread as the low bits of a product are.
+            // Plus a pseudo-random time below 16.
             self.time.set(time + self.read + (time.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60));
             ((time as f64 / self.step).floor() * self.step) as u64
         }
@@ -361,21 +361,21 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "thousands of readings: minutes there")]
-    fn step_of_a_counter_is_measured() {
-        let found = |step: f64, read: u64| {
+    fn counter_step_is_measured() {
+        let measured = |step: f64, read: u64| {
             let clock = SteppedClock { time: VirtualClock::default(), step, read };
             clock.time.set(1_000_000_007);
             step_ticks(&clock)
         };
-        assert_eq!(found(26.0, 35), 26.0, "reading takes longer than a step");
-        assert_eq!(found(26.0, 3), 26.0, "and less long");
-        assert!((found(26.4, 35) - 26.4).abs() < 1.0, "{}", found(26.4, 35));
-        assert_eq!(found(1000.0, 20), 1000.0, "much less long");
-        assert!(found(1.0, 35) <= 2.0, "{}: it counts every tick", found(1.0, 35));
+        assert_eq!(measured(26.0, 35), 26.0, "a read takes longer than a step");
+        assert_eq!(measured(26.0, 3), 26.0, "a read takes less than a step");
+        assert!((measured(26.4, 35) - 26.4).abs() < 1.0, "{}", measured(26.4, 35));
+        assert_eq!(measured(1000.0, 20), 1000.0, "a read takes much less than a step");
+        assert!(measured(1.0, 35) <= 2.0, "{}: the counter counts every tick", measured(1.0, 35));
     }
 
     #[test]
-    fn pairs_give_the_length_of_a_tick() {
+    fn clock_pairs_give_tick_length() {
         let earlier = ClockPair { ticks: 1_000, monotonic_ns: 500 };
         let later = ClockPair { ticks: 3_000, monotonic_ns: 1_500 };
         assert_eq!(later.ns_per_tick_since(&earlier), 0.5);
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri's clock is not for measuring")]
-    fn a_monotonic_tick_is_a_nanosecond() {
+    fn monotonic_tick_is_one_nanosecond() {
         let earlier = ClockPair::read(&Monotonic);
         std::thread::sleep(Duration::from_millis(2));
         let ratio = ClockPair::read(&Monotonic).ns_per_tick_since(&earlier);

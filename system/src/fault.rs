@@ -67,7 +67,7 @@ pub fn exit(code: i32) -> ! {
 pub struct ChildCrowd {
     /// The pipe on which they wait; only this process has its other end.
     wait: PipeReader,
-    hold: PipeWriter,
+    keep_open: PipeWriter,
 }
 
 impl ChildCrowd {
@@ -76,8 +76,8 @@ impl ChildCrowd {
 
     /// Creates a crowd without child processes.
     pub fn new() -> io::Result<Self> {
-        let (wait, hold) = io::pipe()?;
-        Ok(Self { wait, hold })
+        let (wait, keep_open) = io::pipe()?;
+        Ok(Self { wait, keep_open })
     }
 
     /// Starts one more child process, and waits until it has written to `bytes` bytes of its
@@ -87,17 +87,18 @@ impl ChildCrowd {
     /// The system refuses to start a process, or a child has ended, before or after it had its
     /// memory.
     pub fn add(&mut self, bytes: usize) -> io::Result<()> {
-        let (mut told, tell) = io::pipe()?;
-        let (wait, hold, tell_fd) = (self.wait.as_raw_fd(), self.hold.as_raw_fd(), tell.as_raw_fd());
+        let (mut ready_reader, ready_writer) = io::pipe()?;
+        let (wait, keep_open, ready_fd) =
+            (self.wait.as_raw_fd(), self.keep_open.as_raw_fd(), ready_writer.as_raw_fd());
         // SAFETY: the child calls nothing but `run_crowd_child`, which makes system calls and
         // writes to memory that it has mapped itself: it takes no lock, allocates nothing and drops
         // nothing, and it does not return.
         if let ForkResult::Child = unsafe { fork() }? {
-            run_crowd_child(bytes, wait, hold, tell_fd)
+            run_crowd_child(bytes, wait, keep_open, ready_fd)
         }
-        drop(tell);
-        // A dead child sends nothing.
-        told.read_exact(&mut [0])?;
+        drop(ready_writer);
+        // A killed child sends nothing.
+        ready_reader.read_exact(&mut [0])?;
         // If memory is short, the kernel may have killed another child.
         match waitpid(None, Some(WaitPidFlag::WNOHANG))? {
             WaitStatus::StillAlive => Ok(()),
@@ -107,7 +108,7 @@ impl ChildCrowd {
 }
 
 /// The body of a child, in a forked copy of a process that has other threads.
-fn run_crowd_child(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
+fn run_crowd_child(bytes: usize, wait: i32, keep_open: i32, ready_writer: i32) -> ! {
     const PAGE: usize = 4096;
     if let Some(length) = NonZeroUsize::new(bytes) {
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -115,10 +116,10 @@ fn run_crowd_child(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
         let Ok(memory) = (unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE) }) else {
             exit(1)
         };
-        for place in (0..bytes).step_by(PAGE) {
+        for offset in (0..bytes).step_by(PAGE) {
             // SAFETY: the offset is within the writable mapping made above, which no other thread
             // uses.
-            unsafe { memory.cast::<u8>().add(place).write_volatile(1) };
+            unsafe { memory.cast::<u8>().add(offset).write_volatile(1) };
         }
     }
     let mut ends = libc::pollfd { fd: wait, events: libc::POLLIN, revents: 0 };
@@ -126,8 +127,8 @@ fn run_crowd_child(bytes: usize, wait: i32, hold: i32, tell: i32) -> ! {
     // of a constant, `poll` one structure that lives until it has returned. The end that keeps
     // `wait` from ending is closed here, so that only the first process has it.
     unsafe {
-        libc::close(hold);
-        libc::write(tell, [1u8].as_ptr().cast(), 1);
+        libc::close(keep_open);
+        libc::write(ready_writer, [1u8].as_ptr().cast(), 1);
         libc::poll(&raw mut ends, 1, ChildCrowd::MAX_LIFETIME.as_millis() as i32);
     }
     exit(0)
@@ -145,9 +146,9 @@ mod tests {
         for bytes in [0, 1, 1 << 20] {
             crowd.add(bytes).unwrap();
         }
-        assert!(crowd.add(1 << 60).is_err(), "more than there is");
-        let mut tell = crowd.wait.try_clone().unwrap();
+        assert!(crowd.add(1 << 60).is_err(), "more than the machine has");
+        let mut wait = crowd.wait.try_clone().unwrap();
         drop(crowd);
-        assert_eq!(tell.read(&mut [0]).unwrap(), 0, "nobody holds the other end");
+        assert_eq!(wait.read(&mut [0]).unwrap(), 0, "no child holds the other end");
     }
 }

@@ -135,14 +135,14 @@ fn with_pinned_pair<A: Send, B: Send>(
         });
         let asker = scope.spawn(move || {
             is_pinned.recv().expect("the answering thread reports whether it is pinned")?;
-            let asked = pin_to(core_a).map(|()| ask(line));
-            if asked.is_err() {
+            let asker_result = pin_to(core_a).map(|()| ask(line));
+            if asker_result.is_err() {
                 stop_answering(line);
             }
-            asked
+            asker_result
         });
-        let asked = asker.join().expect("bouncing a line does not panic")?;
-        Ok((asked, answerer.join().expect("bouncing a line does not panic")?))
+        let asker_result = asker.join().expect("bouncing a line does not panic")?;
+        Ok((asker_result, answerer.join().expect("bouncing a line does not panic")?))
     })
 }
 
@@ -158,10 +158,10 @@ fn batches(rounds: u32, mut batch: impl FnMut(u32) -> f64) -> Vec<f64> {
     (0..count).map(|_| batch((rounds / count).max(1))).collect()
 }
 
-fn each_ns(count: u32, mut one: impl FnMut()) -> f64 {
+fn each_ns(count: u32, mut operation: impl FnMut()) -> f64 {
     let start = Monotonic.now();
     for _ in 0..count {
-        one();
+        operation();
     }
     (Monotonic.now() - start) as f64 / f64::from(count)
 }
@@ -252,7 +252,7 @@ mod tests {
             bounce(&line, 7, || asked += 1);
             stop_answering(&line);
         });
-        assert_eq!((asked, answered), (7, 7), "none for the end");
+        assert_eq!((asked, answered), (7, 7), "no work for the end mark");
         let lengths = |mut pauses: PseudoRandomWork| {
             core::iter::repeat_with(move || {
                 pauses.run();
@@ -260,11 +260,11 @@ mod tests {
             })
         };
         let asker: Vec<u32> = lengths(PseudoRandomWork::for_asker()).take(1000).collect();
-        assert!(lengths(PseudoRandomWork::for_asker()).zip(&asker).all(|(one, other)| one == *other));
+        assert!(lengths(PseudoRandomWork::for_asker()).zip(&asker).all(|(length, other)| length == *other));
         assert!(
             lengths(PseudoRandomWork::for_answerer())
                 .zip(&asker)
-                .filter(|(one, other)| one == *other)
+                .filter(|(length, other)| length == *other)
                 .count()
                 < 10
         );

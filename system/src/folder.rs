@@ -222,9 +222,9 @@ fn check_regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
 
 /// Returns the name if it is a plain file name without a path.
 fn file_name(name: &OsStr) -> io::Result<&OsStr> {
-    let mut parts = Path::new(name).components();
-    match (parts.next(), parts.next()) {
-        (Some(Component::Normal(part)), None) if part == name => Ok(name),
+    let mut components = Path::new(name).components();
+    match (components.next(), components.next()) {
+        (Some(Component::Normal(component)), None) if component == name => Ok(name),
         _ => Err(io::Error::new(ErrorKind::InvalidInput, "not the name of a file in this folder")),
     }
 }
@@ -239,7 +239,7 @@ mod tests {
     use tempfile::TempDir;
 
     /// Makes a directory with traps of another user, and a file outside that must not change.
-    fn trapped() -> (TempDir, PathBuf, PathBuf) {
+    fn folder_with_traps() -> (TempDir, PathBuf, PathBuf) {
         let outside = tempfile::tempdir().unwrap();
         let (victim, folder) = (outside.path().join("victim"), outside.path().join("folder"));
         fs::write(&victim, "precious").unwrap();
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn written_files_replace_traps_and_follow_none() {
-        let (outside, victim, folder) = trapped();
+        let (outside, victim, folder) = folder_with_traps();
         let open = OpenDir::open(&folder).unwrap();
         for name in ["link", "dangling", "hard", "fifo", "socket", "new"] {
             open.write_whole(name, b"ours", name == "new").unwrap();
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn opened_files_are_regular_and_have_one_name() {
-        let (_outside, victim, folder) = trapped();
+        let (_outside, victim, folder) = folder_with_traps();
         for (name, wrong) in [
             ("link", NotRegular::Link),
             ("dangling", NotRegular::Link),
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn linked_directories_and_names_with_paths_are_refused() {
-        let (outside, _, folder) = trapped();
+        let (outside, _, folder) = folder_with_traps();
         symlink(&folder, outside.path().join("elsewhere")).unwrap();
         let error = OpenDir::open(&outside.path().join("elsewhere")).unwrap_err();
         assert!(error.to_string().contains("symbolic link"), "{error}");
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
     fn drafts_that_are_not_saved_leave_nothing() {
-        let (_outside, _, folder) = trapped();
+        let (_outside, _, folder) = folder_with_traps();
         let open = OpenDir::open(&folder).unwrap();
         let before = fs::read_dir(&folder).unwrap().count();
         let mut draft = open.draft("new").unwrap();
@@ -321,11 +321,11 @@ mod tests {
         assert_eq!(fs::read_dir(&folder).unwrap().count(), before + 1);
         drop(draft);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
-        if let Ok(room) = open.reserve(5_000) {
-            assert_eq!(room.metadata().unwrap().len(), 5_000);
-            assert_eq!(fs::read_dir(&folder).unwrap().count(), before, "it has no name");
+        if let Ok(reserved) = open.reserve(5_000) {
+            assert_eq!(reserved.metadata().unwrap().len(), 5_000);
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), before, "a reserved file has no name");
         }
-        // The directory is accessible after it was moved.
+        // The directory is still accessible after it is moved.
         fs::rename(&folder, folder.with_file_name("moved")).unwrap();
         open.write_whole("new", b"whole", false).unwrap();
         assert_eq!(fs::read(folder.with_file_name("moved").join("new")).unwrap(), b"whole");

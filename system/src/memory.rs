@@ -32,8 +32,8 @@ pub fn file_limit() -> Option<u64> {
 /// allocation fails, and the process aborts. An ordinary user's process cannot raise the limit
 /// again.
 pub fn limit_growth(bytes: u64) -> io::Result<()> {
-    let (_, most) = getrlimit(Resource::RLIMIT_AS)?;
-    let bytes = mapped()?.saturating_add(bytes).min(most);
+    let (_, hard_limit) = getrlimit(Resource::RLIMIT_AS)?;
+    let bytes = mapped()?.saturating_add(bytes).min(hard_limit);
     Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
 }
 

@@ -74,19 +74,19 @@ mod tests {
     fn only_pin_beyond_mask_ignores_inherited_mask() {
         let allowed = allowed_cores();
         let [first, .., last] = allowed[..] else { return eprintln!("SKIPPED: one core only") };
-        let found = std::thread::spawn(move || {
+        let results = std::thread::spawn(move || {
             pin_to(first).unwrap();
             let refused = pin_to(last);
             pin_beyond_mask(last).unwrap();
-            let at = allowed_cores();
+            let cores_after_pin = allowed_cores();
             restrict_to(&[first, last]).unwrap();
-            (refused, at, allowed_cores(), pin_beyond_mask(4095), restrict_to(&[]).is_err())
+            (refused, cores_after_pin, allowed_cores(), pin_beyond_mask(4095), restrict_to(&[]).is_err())
         });
         let refused = PinError::NotAllowed { core: last, allowed: vec![first] };
         let both = vec![first, last];
         let nowhere = PinError::NotAllowed { core: 4095, allowed: both.clone() };
-        let found = found.join().unwrap();
-        assert_eq!(found, (Err(refused), vec![last], both, Err(nowhere), true));
-        assert_eq!(allowed_cores(), allowed, "another thread's mask is its own");
+        let results = results.join().unwrap();
+        assert_eq!(results, (Err(refused), vec![last], both, Err(nowhere), true));
+        assert_eq!(allowed_cores(), allowed, "the mask of this thread is unchanged");
     }
 }

@@ -38,11 +38,11 @@ pub fn own_fifo() -> Option<u8> {
     let mut parameters = SchedParam { priority: 0 };
     // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second
     // one writes the parameters, which live longer.
-    let (policy, got) = unsafe {
+    let (policy, result) = unsafe {
         let policy = libc::syscall(libc::SYS_sched_getscheduler, 0);
         (policy, libc::syscall(libc::SYS_sched_getparam, 0, &raw mut parameters))
     };
-    if policy & !i64::from(libc::SCHED_RESET_ON_FORK) != i64::from(libc::SCHED_FIFO) || got < 0 {
+    if policy & !i64::from(libc::SCHED_RESET_ON_FORK) != i64::from(libc::SCHED_FIFO) || result < 0 {
         return None;
     }
     u8::try_from(parameters.priority).ok()
@@ -80,11 +80,11 @@ mod tests {
             eprintln!("SKIPPED priority_applies_to_one_thread_only: no SCHED_FIFO here: {error}");
             return;
         }
-        let within = std::thread::spawn(|| {
+        let thread = std::thread::spawn(|| {
             set_fifo(1).unwrap();
             (own_fifo(), std::thread::spawn(own_fifo).join().unwrap())
         });
-        assert_eq!(within.join().unwrap(), (Some(1), None), "who is started by it begins as an ordinary one");
+        assert_eq!(thread.join().unwrap(), (Some(1), None), "a thread that it starts has the default policy");
         assert_eq!(own_fifo(), None);
     }
 

@@ -51,9 +51,9 @@ pub fn wake_with_parent(parent: u32) -> io::Result<()> {
 /// its first instruction on and without its cooperation.
 pub fn die_with_starter(command: &mut Command) {
     let starter = std::process::id();
-    let ask = move || -> io::Result<()> {
+    let before_exec = move || -> io::Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // The starter may have died before that.
+        // The starter may have ended before that.
         if getppid().as_raw() as u32 == starter {
             Ok(())
         } else {
@@ -62,7 +62,7 @@ pub fn die_with_starter(command: &mut Command) {
     };
     // SAFETY: between fork and exec the closure makes two system calls and nothing else: it
     // allocates nothing, takes no lock and touches no memory but its own copy of a number.
-    unsafe { command.pre_exec(ask) };
+    unsafe { command.pre_exec(before_exec) };
 }
 
 fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
@@ -135,12 +135,12 @@ pub fn reap(pidfd: BorrowedFd<'_>) {
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps this process's ended children until the next one is in `own`, which the caller reaps
+/// Reaps this process's ended children until the next one is in `last_id`, which the caller reaps
 /// itself. No other thread may start processes at the same time.
-pub fn reap_orphans(own: &[u32]) {
+pub fn reap_orphans(last_id: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {
-        let is_own = own.contains(&(pid.as_raw() as u32));
+        let is_own = last_id.contains(&(pid.as_raw() as u32));
         if is_own || waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG).is_err() {
             return;
         }
@@ -166,13 +166,13 @@ pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
         return Some(tid);
     }
     // The last number is the id in the thread's own namespace.
-    let own = |status: String| {
+    let last_id = |status: String| {
         let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         ids.split_whitespace().next_back()?.parse::<u64>().ok()
     };
     let numbers = std::fs::read_dir(&tasks).ok()?.flatten();
     numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|number: &u64| {
-        std::fs::read_to_string(format!("{tasks}/{number}/status")).ok().and_then(own) == Some(tid)
+        std::fs::read_to_string(format!("{tasks}/{number}/status")).ok().and_then(last_id) == Some(tid)
     })
 }
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no /proc")]
-    fn a_process_is_known_by_pid_and_start() {
+    fn process_is_identified_by_pid_and_start() {
         let me = std::process::id();
         let start = start_time(me).unwrap();
         assert!(is_running(me, start));
@@ -229,7 +229,11 @@ mod tests {
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
         for send in [kill, stop] {
             let refused = send(fd.as_fd()).unwrap_err();
-            assert_eq!(refused.raw_os_error(), Some(libc::ESRCH), "whoever has the id now gets nothing");
+            assert_eq!(
+                refused.raw_os_error(),
+                Some(libc::ESRCH),
+                "a process that reuses the id gets no signal"
+            );
         }
     }
 

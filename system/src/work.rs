@@ -27,7 +27,7 @@ pub struct TimedWork {
     table: Box<[u64; TABLE_WORDS]>,
     state: u64,
     /// The target of the loop, in ticks.
-    aim: f64,
+    target_ticks: f64,
     /// [`INTERRUPTED_NS`] in ticks.
     interrupted: u64,
     until_sample: u32,
@@ -51,7 +51,7 @@ impl TimedWork {
             wanted_ns,
             table,
             state: 1,
-            aim: 0.0,
+            target_ticks: 0.0,
             interrupted: 0,
             until_sample: 0,
             samples: 0,
@@ -79,7 +79,7 @@ impl TimedWork {
     fn work(&mut self, clock: &impl Clock) -> u64 {
         let mut x = self.state;
         let (mut last, mut lost) = (clock.peek(), 0);
-        let mut until = last.saturating_add(self.aim as u64);
+        let mut until = last.saturating_add(self.target_ticks as u64);
         // A round takes at least a nanosecond: the loop ends even if the clock does not advance, as
         // in a simulation.
         for _ in 0..self.wanted_ns {
@@ -108,23 +108,23 @@ impl TimedWork {
     fn perform_measured(&mut self, clock: &impl Clock, time: Timebase) {
         let wanted = self.wanted_ns as f64 / time.ns_per_tick;
         if self.samples == 0 {
-            self.aim = wanted;
+            self.target_ticks = wanted;
             self.interrupted = time.ticks(INTERRUPTED_NS);
             self.ns_per_tick = time.ns_per_tick;
         }
         // The interval between two clock reads includes one read, whose current cost is measured
         // and subtracted.
-        let look = clock.now();
+        let read_ticks = clock.now();
         let before = clock.now();
         let lost = self.work(clock);
-        let took = clock.now().saturating_sub(before).saturating_sub(lost) as f64;
-        let took = took - before.saturating_sub(look) as f64;
+        let elapsed = clock.now().saturating_sub(before).saturating_sub(lost) as f64;
+        let elapsed = elapsed - before.saturating_sub(read_ticks) as f64;
         self.until_sample = if self.samples < FIRST_SAMPLES { 0 } else { SAMPLE_EVERY - 1 };
         // An interruption outside of the loop invalidates the sample.
-        if (took - wanted).abs() < (self.interrupted as f64).max(wanted / 4.0) {
+        if (elapsed - wanted).abs() < (self.interrupted as f64).max(wanted / 4.0) {
             self.samples += 1;
-            self.sampled_ticks += took;
-            self.aim = (self.aim + GAIN * (wanted - took)).clamp(0.0, wanted);
+            self.sampled_ticks += elapsed;
+            self.target_ticks = (self.target_ticks + GAIN * (wanted - elapsed)).clamp(0.0, wanted);
         }
     }
 
@@ -142,35 +142,34 @@ mod tests {
 
     const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 0.5 };
 
-    /// A clock that advances by itself; a read takes a while, and now and then ten thousand times
-    /// as long.
+    /// A clock that advances with each read, and by ten thousand times as much at an interruption.
     #[derive(Clone, Default)]
     struct AdvancingClock {
         time: VirtualClock,
         /// Ticks per read.
-        look: u64,
+        read_ticks: u64,
         /// Number of reads between interruptions; 0: none.
         interrupted_every: u64,
     }
 
     impl Clock for AdvancingClock {
         fn now(&self) -> u64 {
-            let looks = self.time.now() / self.look;
-            let is_interrupted = self.interrupted_every > 0 && looks % self.interrupted_every == 1;
-            self.time.set(self.time.now() + self.look * if is_interrupted { 10_000 } else { 1 });
+            let reads = self.time.now() / self.read_ticks;
+            let is_interrupted = self.interrupted_every > 0 && reads % self.interrupted_every == 1;
+            self.time.set(self.time.now() + self.read_ticks * if is_interrupted { 10_000 } else { 1 });
             self.time.now()
         }
     }
 
     /// Returns the mean time of an order in ticks without interruptions, and that reported.
-    fn took(wanted_ns: u64, clock: &AdvancingClock) -> (f64, f64) {
+    fn mean_work_ticks(wanted_ns: u64, clock: &AdvancingClock) -> (f64, f64) {
         let mut work = TimedWork::new(wanted_ns);
         let mut sum = 0;
         for _ in 0..2_000 {
             let before = clock.time.now();
             work.perform(clock, TIME);
-            let took = clock.time.now() - before;
-            sum += if took > 100_000 { 2 * wanted_ns } else { took };
+            let elapsed = clock.time.now() - before;
+            sum += if elapsed > 100_000 { 2 * wanted_ns } else { elapsed };
         }
         (sum as f64 / 2_000.0, work.achieved_picos() as f64 / 1000.0 / TIME.ns_per_tick)
     }
@@ -185,19 +184,19 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "millions of rounds: minutes there")]
     fn work_takes_requested_time_at_any_round_cost() {
-        for look in [7, 20, 35] {
+        for read_ticks in [7, 20, 35] {
             for wanted_ns in [100, 500, 1_500] {
-                let clock = AdvancingClock { look, ..AdvancingClock::default() };
-                let (took, said) = took(wanted_ns, &clock);
+                let clock = AdvancingClock { read_ticks, ..AdvancingClock::default() };
+                let (elapsed, reported) = mean_work_ticks(wanted_ns, &clock);
                 let wanted = 2.0 * wanted_ns as f64;
                 assert!(
-                    (said / wanted - 1.0).abs() < 0.05,
-                    "{wanted} ticks asked, {said} said: {look} a look"
+                    (reported / wanted - 1.0).abs() < 0.05,
+                    "{wanted} ticks requested, {reported} reported, {read_ticks} per read"
                 );
                 // Measuring costs three reads on one order of sixteen, and on the first.
                 assert!(
-                    (took / wanted - 1.0).abs() < 0.1,
-                    "{wanted} ticks asked, {took} taken: {look} a look"
+                    (elapsed / wanted - 1.0).abs() < 0.1,
+                    "{wanted} ticks requested, {elapsed} taken, {read_ticks} per read"
                 );
             }
         }
@@ -206,13 +205,13 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "millions of rounds: minutes there")]
     fn preempted_time_does_not_count_as_work() {
-        let clock = AdvancingClock { look: 20, interrupted_every: 777, ..AdvancingClock::default() };
-        let (_, said) = took(500, &clock);
-        assert!((said / 1_000.0 - 1.0).abs() < 0.05, "{said}");
+        let clock = AdvancingClock { read_ticks: 20, interrupted_every: 777, ..AdvancingClock::default() };
+        let (_, reported) = mean_work_ticks(500, &clock);
+        assert!((reported / 1_000.0 - 1.0).abs() < 0.05, "{reported}");
     }
 
     #[test]
-    fn work_ends_if_clock_stands_still() {
+    fn work_ends_if_clock_does_not_advance() {
         let mut work = TimedWork::new(500);
         work.perform(&VirtualClock::default(), TIME);
         assert_ne!(work.state, 1);

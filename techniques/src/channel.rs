@@ -174,12 +174,12 @@ impl<const W: usize> Receiver<W> {
             if let Some(message) = self.try_pop()? {
                 return Ok(Some(message));
             }
-            let left =
+            let remaining =
                 deadline.map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
+            if remaining.is_zero() {
                 return Ok(None);
             }
-            self.park(left.min(MAX_WAIT));
+            self.park(remaining.min(MAX_WAIT));
         }
     }
 

@@ -117,13 +117,13 @@ impl PipeReceiver {
 
     #[inline]
     fn try_fill(&mut self) -> bool {
-        let left = self.end - self.next;
-        if left > 0 {
+        let remaining = self.end - self.next;
+        if remaining > 0 {
             self.bytes.copy_within(self.next..self.end, 0);
         }
-        (self.next, self.end) = (0, left);
-        let until = if self.is_synchronized && left == 0 { FRAME_BYTES } else { SCAN_BYTES };
-        match self.pipe.read(&mut self.bytes[left..until]) {
+        (self.next, self.end) = (0, remaining);
+        let until = if self.is_synchronized && remaining == 0 { FRAME_BYTES } else { SCAN_BYTES };
+        match self.pipe.read(&mut self.bytes[remaining..until]) {
             Ok(bytes @ 1..) => {
                 self.end += bytes;
                 true
@@ -131,7 +131,7 @@ impl PipeReceiver {
             // EAGAIN: empty. 0: empty, and no producer has it open. Frames are written whole, so
             // the remaining bytes are invalid.
             _ => {
-                self.stray += left;
+                self.stray += remaining;
                 self.end = 0;
                 false
             }
@@ -141,9 +141,9 @@ impl PipeReceiver {
     /// Skips at least one byte, up to the next possible beginning of a frame.
     #[cold]
     fn skip_invalid(&mut self) {
-        let rest = &self.bytes[self.next + 1..self.end];
-        let may_begin = |at: &usize| rest[*at..].iter().zip(&MARK).all(|(byte, mark)| byte == mark);
-        let bytes = 1 + (0..rest.len()).find(may_begin).unwrap_or(rest.len());
+        let following = &self.bytes[self.next + 1..self.end];
+        let may_begin = |at: &usize| following[*at..].iter().zip(&MARK).all(|(byte, mark)| byte == mark);
+        let bytes = 1 + (0..following.len()).find(may_begin).unwrap_or(following.len());
         self.next += bytes;
         self.stray += bytes;
         self.is_synchronized = false;

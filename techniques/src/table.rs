@@ -249,8 +249,8 @@ mod tests {
         }
         let mut kernel = Kernel(Vec::new());
         visit(&mut kernel);
-        let wanted = Technique::built_in().iter().map(|technique| (*technique, technique.is_kernel()));
-        assert!(kernel.0.into_iter().eq(wanted));
+        let expected = Technique::built_in().iter().map(|technique| (*technique, technique.is_kernel()));
+        assert!(kernel.0.into_iter().eq(expected));
     }
 
     #[test]
@@ -266,8 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn a_technique_is_registered_once() {
-        assert_eq!(Technique::register::<SpscMux>(), Ok(Technique::default()), "it is there");
+    fn technique_is_registered_once() {
+        assert_eq!(
+            Technique::register::<SpscMux>(),
+            Ok(Technique::default()),
+            "a built-in technique is registered already"
+        );
         assert_eq!(Technique::all().iter().filter(|t| t.name() == "spsc-mux").count(), 1);
     }
 }

@@ -97,23 +97,23 @@ impl SeqpacketReceiver {
     /// if a connection was accepted.
     #[cold]
     fn try_accept(&mut self) -> bool {
-        let mut came = false;
+        let mut has_new = false;
         for _ in 0..self.connections.len() {
             let Ok((stream, _)) = self.listener.accept() else { break };
             let pid = seqpacket::peer_pid(&stream).unwrap_or(0);
-            let place = self.connections.iter().position(Option::is_none);
-            let Some(place) = place.filter(|_| self.can_accept(pid)) else {
+            let slot = self.connections.iter().position(Option::is_none);
+            let Some(slot) = slot.filter(|_| self.can_accept(pid)) else {
                 let producer = self.only_producer_of(pid);
                 self.store_fault(producer, PeerFault::Stranger { pid: pid.into() });
                 continue;
             };
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, place as u64);
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, slot as u64);
             if stream.set_nonblocking(true).is_ok() && self.epoll.add(&stream, event).is_ok() {
-                self.connections[place] = Some(Connection { stream, pid, producer: None });
-                came = true;
+                self.connections[slot] = Some(Connection { stream, pid, producer: None });
+                has_new = true;
             }
         }
-        came
+        has_new
     }
 
     /// Stores a fault until it is taken; a fault with a known producer has priority.
@@ -142,20 +142,20 @@ impl SeqpacketReceiver {
     }
 
     #[inline]
-    fn serve(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
-        let unnamed = self.is_unidentified(place);
-        let taken = self.receive_packet(place);
+    fn serve(&mut self, slot: usize) -> Option<(Option<usize>, Message)> {
+        let unnamed = self.is_unidentified(slot);
+        let taken = self.receive_packet(slot);
         // A message may follow the identification packet.
-        if unnamed { self.receive_packet(place) } else { taken }
+        if unnamed { self.receive_packet(slot) } else { taken }
     }
 
-    fn is_unidentified(&self, place: usize) -> bool {
-        matches!(self.connections.get(place), Some(Some(Connection { producer: None, .. })))
+    fn is_unidentified(&self, slot: usize) -> bool {
+        matches!(self.connections.get(slot), Some(Some(Connection { producer: None, .. })))
     }
 
     #[inline]
-    fn receive_packet(&mut self, place: usize) -> Option<(Option<usize>, Message)> {
-        let connection = self.connections.get_mut(place)?.as_mut()?;
+    fn receive_packet(&mut self, slot: usize) -> Option<(Option<usize>, Message)> {
+        let connection = self.connections.get_mut(slot)?.as_mut()?;
         // One word more than a message, to detect longer packets.
         let mut packet = [0; MESSAGE_WORDS + 1];
         let read = connection.stream.read(packet.as_mut_bytes());
@@ -167,11 +167,11 @@ impl SeqpacketReceiver {
             }
             (Err(error), _) if error.kind() == std::io::ErrorKind::WouldBlock => None,
             (Ok(bytes), None) if bytes == size_of::<u64>() => {
-                self.identify(place, packet[0]);
+                self.identify(slot, packet[0]);
                 None
             }
             (Ok(bytes), producer) => {
-                self.connections[place] = None;
+                self.connections[slot] = None;
                 // 0 bytes: the producer has closed it.
                 if bytes > 0 {
                     self.store_fault(producer, PeerFault::Framing { bytes });
@@ -179,7 +179,7 @@ impl SeqpacketReceiver {
                 None
             }
             (Err(_), _) => {
-                self.connections[place] = None;
+                self.connections[slot] = None;
                 None
             }
         }
@@ -187,15 +187,15 @@ impl SeqpacketReceiver {
 
     /// Assigns a connection to the producer that it claims to be, or closes it.
     #[cold]
-    fn identify(&mut self, place: usize, index: u64) {
-        let Some(pid) = self.connections[place].as_ref().map(|connection| connection.pid) else { return };
+    fn identify(&mut self, slot: usize, index: u64) {
+        let Some(pid) = self.connections[slot].as_ref().map(|connection| connection.pid) else { return };
         let producer = usize::try_from(index).ok().filter(|index| self.peers.producer(*index) == Some(pid));
         let taken = self.connections.iter().flatten().any(|c| c.producer.is_some() && c.producer == producer);
         if producer.is_none_or(|producer| producer >= self.connections.len()) || taken {
-            self.connections[place] = None;
+            self.connections[slot] = None;
             let producer = self.only_producer_of(pid);
             self.store_fault(producer, PeerFault::InvalidIndex { index });
-        } else if let Some(connection) = &mut self.connections[place] {
+        } else if let Some(connection) = &mut self.connections[slot] {
             connection.producer = producer;
         }
     }
@@ -209,21 +209,21 @@ impl shm::ring::Consumer for SeqpacketReceiver {
         // is bounded, so a process that keeps connecting does not block the others.
         let (mut looks, mut more) = (1, 2 + self.connections.len());
         loop {
-            let mut came = false;
+            let mut has_new = false;
             while self.next < self.ready_len {
                 let token = self.ready[self.next].data();
                 self.next += 1;
                 if token == LISTENER {
-                    came |= self.try_accept();
+                    has_new |= self.try_accept();
                     continue;
                 }
                 let is_new = self.is_unidentified(token as usize);
                 if let Some(message) = self.serve(token as usize) {
                     return Some(message);
                 }
-                came |= is_new;
+                has_new |= is_new;
             }
-            if came && more > 0 {
+            if has_new && more > 0 {
                 (looks, more) = (1, more - 1);
             }
             if looks == 0 {
@@ -242,10 +242,10 @@ impl shm::ring::Consumer for SeqpacketReceiver {
     fn retire(&mut self, producer: usize) -> bool {
         // The producer may have died before its connection was accepted or identified.
         self.try_accept();
-        for place in 0..self.connections.len() {
-            if self.connections[place].as_ref().is_some_and(|connection| connection.producer.is_none()) {
+        for slot in 0..self.connections.len() {
+            if self.connections[slot].as_ref().is_some_and(|connection| connection.producer.is_none()) {
                 // An unidentified connection has no message yet.
-                let _ = self.receive_packet(place);
+                let _ = self.receive_packet(slot);
             }
         }
         let theirs = |connection: &Connection| connection.producer == Some(producer);

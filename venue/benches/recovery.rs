@@ -16,9 +16,9 @@ use system::clock::Timebase;
 use venue::{ExchangeReplica, MarketSetup, OutputWatermarks, SessionEnd, Trade, TradeTape};
 
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
-struct NoTape;
+struct NullTape;
 
-impl TradeTape for NoTape {
+impl TradeTape for NullTape {
     fn trade(&mut self, _: &Trade, _: u64) {}
     fn close(&mut self, _: &Exchange) {}
 }
@@ -54,12 +54,12 @@ fn record(number: u64, open: u64) -> Vec<u8> {
     words.flat_map(u64::to_le_bytes).collect()
 }
 
-/// The rings of the session. Everything that the log has went through it.
-struct World {
+/// The rings of the session. Their cursors are past all records of the log.
+struct SessionMemory {
     rings: [AtomicWords; 2],
 }
 
-impl World {
+impl SessionMemory {
     fn new(records: u64, open: u64) -> Self {
         let ring = || {
             let words = Region::heap(spsc::ring_words(64, 7)).words();
@@ -70,9 +70,9 @@ impl World {
         let mut producer = spsc::Producer::<7>::attach(&reports).expect("a ring");
         let mut consumer = spsc::Consumer::<7>::attach(&reports).expect("a ring");
         // A cancel has a report of its order and one of its own.
-        let given = (0..records).map(|number| 1 + u64::from(is_cancel(number, open)));
-        for _ in 0..given.sum() {
-            producer.try_push(&[0; 7]).expect("room");
+        let report_counts = (0..records).map(|number| 1 + u64::from(is_cancel(number, open)));
+        for _ in 0..report_counts.sum() {
+            producer.try_push(&[0; 7]).expect("space");
             consumer.try_pop().expect("no fault");
         }
         Self { rings: [orders, reports] }
@@ -89,31 +89,32 @@ fn replica(open: usize) -> ExchangeReplica {
     ExchangeReplica::new(setup(open), TIME)
 }
 
-fn comes_back(case: RecoveryCase<'_>) -> (Duration, u64) {
+fn recover(case: RecoveryCase<'_>) -> (Duration, u64) {
     let open = case.open as usize;
     write(&case);
-    let world = World::new(case.records, case.open);
+    let session_memory = SessionMemory::new(case.records, case.open);
     let follower = case.followed(|| replica(open)).map(|mut follower| {
         follower.state.confirm_sent(u64::MAX);
         follower
     });
-    let begun = Instant::now();
+    let started = Instant::now();
     let (replica, reader) = match follower.map(JournalFollower::into_parts) {
         Some((replica, reader)) => (replica, Some(reader)),
         None => (self::replica(open), None),
     };
     let watermarks = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
-    let ends = (world.session(open), NoTape, None);
-    let agent = replica.promote(reader, (case.folder, &options()), &watermarks, ends).expect("it comes back");
-    let took = begun.elapsed();
-    (took, agent.open_orders() as u64)
+    let ends = (session_memory.session(open), NullTape, None);
+    let agent =
+        replica.promote(reader, (case.folder, &options()), &watermarks, ends).expect("the exchange recovers");
+    let elapsed = started.elapsed();
+    (elapsed, agent.open_orders() as u64)
 }
 
 /// Writes the log, with the snapshot in it.
 fn write(case: &RecoveryCase<'_>) {
     let mut writer = Writer::open(case.folder, &options(), |_| {}).expect("a folder");
     for number in 0..case.records {
-        writer.append(&record(number, case.open)).expect("room");
+        writer.append(&record(number, case.open)).expect("space");
         if case.snapshot == Some(number + 1) {
             case.snapshot(replica(case.open as usize), |state| state.confirm_sent(u64::MAX));
         }
@@ -122,5 +123,5 @@ fn write(case: &RecoveryCase<'_>) {
 }
 
 fn main() {
-    table(comes_back);
+    table(recover);
 }

@@ -130,7 +130,7 @@ impl<T: TradeTape> ExchangeAgent<T> {
         {
             cycle.stamp(Point::ExchangeRecv, order.id);
         }
-        // Before its slot is released: a successor takes again what is not in the journal.
+        // Before its slot is released: a successor reads the messages again that are not in the journal.
         if !self.try_journal(&JournalEntry::Message(message), cycle.now) {
             return;
         }
@@ -158,9 +158,9 @@ impl<T, C> AsMut<SessionCounts> for CycleOutputs<'_, T, C> {
 
 impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
     #[inline]
-    fn expect(&mut self, command: &Command, exchange: &Exchange) {
+    fn before_command(&mut self, command: &Command, exchange: &Exchange) {
         if let Some(board) = &mut self.outputs.board {
-            board.expect(command, exchange);
+            board.before_command(command, exchange);
         }
     }
 
@@ -169,11 +169,11 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { outputs, journal, cycle } = self;
         let record = journal.map_or(0, Writer::last);
-        let may_go =
+        let is_durable =
             outputs.deferred.is_empty() && journal.is_none_or(|journal| journal.durable_sequence() >= record);
         for report in reports {
             outputs.completed += 1;
-            if may_go {
+            if is_durable {
                 outputs.send(report, false, cycle);
             } else {
                 outputs.deferred.push_back(DeferredReport { report: *report, record, is_stamped: false });
@@ -236,8 +236,8 @@ impl<T> Outputs<T> {
     #[cold]
     fn release_durable<C: Clock>(&mut self, settled: u64, cycle: &mut Cycle<C>) -> usize {
         let mut sent = 0;
-        while let Some(held) = self.deferred.pop_front_if(|held| held.record <= settled) {
-            self.send(&held.report, held.is_stamped, cycle);
+        while let Some(deferred) = self.deferred.pop_front_if(|deferred| deferred.record <= settled) {
+            self.send(&deferred.report, deferred.is_stamped, cycle);
             sent += 1;
         }
         sent
@@ -293,8 +293,8 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
 
     fn next_deadline(&self, _: bool) -> u64 {
         let Outputs { session, .. } = &self.outputs;
-        let at_once = session.is_waiting() || session.has_message();
-        if at_once || !self.outputs.deferred.is_empty() { 0 } else { self.market.next_expiry() }
+        let is_urgent = session.is_waiting() || session.has_message();
+        if is_urgent || !self.outputs.deferred.is_empty() { 0 } else { self.market.next_expiry() }
     }
 
     fn failure(&self) -> Option<&str> {

@@ -55,8 +55,8 @@ impl JournalEntry {
 
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut words = codec::words(bytes)?;
-        let (what, now) = (words.next()?, words.next()?);
-        let entry = match what {
+        let (kind, now) = (words.next()?, words.next()?);
+        let entry = match kind {
             0 => Self::Time,
             1 => Self::Close,
             2 => {
@@ -83,13 +83,9 @@ mod tests {
             let bytes = entry.encode(u64::MAX - 3, <[u8]>::to_vec);
             let length = bytes.len();
             assert_eq!(JournalEntry::decode(&bytes), Some((entry, u64::MAX - 3)));
-            assert_eq!(JournalEntry::decode(&bytes[..length - 8]), None, "cut off");
-            assert_eq!(JournalEntry::decode(&bytes[..length - 1]), None, "cut off within a word");
-            assert_eq!(
-                JournalEntry::decode(&[&bytes[..length], &[0; 8]].concat()),
-                None,
-                "something behind it"
-            );
+            assert_eq!(JournalEntry::decode(&bytes[..length - 8]), None, "truncated");
+            assert_eq!(JournalEntry::decode(&bytes[..length - 1]), None, "truncated within a word");
+            assert_eq!(JournalEntry::decode(&[&bytes[..length], &[0; 8]].concat()), None, "trailing bytes");
         }
         assert_eq!(JournalEntry::decode(&[3; 16]), None);
         assert_eq!(JournalEntry::decode(&[]), None);

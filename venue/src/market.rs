@@ -70,7 +70,7 @@ pub struct InputTime {
 pub trait ExecutionSink {
     /// Prepares for a command that is about to be applied, by which instruments may change.
     #[inline]
-    fn expect(&mut self, command: &Command, exchange: &Exchange) {
+    fn before_command(&mut self, command: &Command, exchange: &Exchange) {
         let _ = (command, exchange);
     }
 
@@ -136,7 +136,7 @@ impl Market {
     pub fn apply_order(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
         let order = match &mut self.setup.sequencer {
             None => Some(*order),
-            Some(script) => script.enqueue(*order),
+            Some(sequencer) => sequencer.enqueue(*order),
         };
         if let Some(order) = order {
             self.apply_request(&order, at, sink);
@@ -202,11 +202,11 @@ impl Market {
         cause: Cause,
         sink: &mut impl ExecutionSink,
     ) -> Option<RejectReason> {
-        sink.expect(&command, &self.setup.exchange);
+        sink.before_command(&command, &self.setup.exchange);
         let Self { setup, open, reports, trades, overrun, .. } = self;
-        let mut answers = ReportBuilder::new(setup.venue, cause, open, reports, trades, overrun);
-        setup.exchange.apply(command, &mut answers);
-        let refused = answers.refused();
+        let mut report_builder = ReportBuilder::new(setup.venue, cause, open, reports, trades, overrun);
+        setup.exchange.apply(command, &mut report_builder);
+        let refused = report_builder.refused();
         if !self.overrun.is_empty() {
             self.cancel_overrun();
         }
@@ -265,23 +265,23 @@ impl Market {
         if !matches!(order.request.operation, Operation::New | Operation::Replace) {
             return false;
         }
-        let any = order.request.price == 0 || order.request.terms.order_type == OrderType::Market;
+        let is_market = order.request.price == 0 || order.request.terms.order_type == OrderType::Market;
         let crosses = |level: &Level| match order.request.side {
-            wire::Side::Buy => any || level.price <= order.request.price,
-            wire::Side::Sell => any || level.price >= order.request.price,
+            wire::Side::Buy => is_market || level.price <= order.request.price,
+            wire::Side::Sell => is_market || level.price >= order.request.price,
         };
-        let mut left = order.request.quantity;
+        let mut remaining = order.request.quantity;
         let levels = self.setup.exchange.depth(
             order.request.instrument,
             side(order.request.side.opposite()),
             MAX_LEVELS,
         );
-        let taken = levels.take_while(crosses).take_while(|level| {
-            let is_needed = left > 0;
-            left = left.saturating_sub(level.quantity);
+        let crossed_levels = levels.take_while(crosses).take_while(|level| {
+            let is_needed = remaining > 0;
+            remaining = remaining.saturating_sub(level.quantity);
             is_needed
         });
-        taken.count() == MAX_LEVELS
+        crossed_levels.count() == MAX_LEVELS
     }
 
     pub(crate) fn state(&self) -> MarketState {
@@ -308,12 +308,12 @@ impl Market {
             }
             self.open.insert(id, order);
         }
-        let is_same_script = match (&mut self.setup.sequencer, &state.script) {
-            (Some(script), Some(state)) => script.try_restore(state),
-            (script, state) => script.is_none() && state.is_none(),
+        let is_same_sequencer = match (&mut self.setup.sequencer, &state.script) {
+            (Some(sequencer), Some(state)) => sequencer.try_restore(state),
+            (sequencer, state) => sequencer.is_none() && state.is_none(),
         };
-        if !is_same_script {
-            return Err("another script of whose turn it is".into());
+        if !is_same_sequencer {
+            return Err("the snapshot has another replay sequence".into());
         }
         (self.is_closed, self.open_peak, self.refused) = (state.is_closed, state.open_peak, state.refused);
         Ok(())

@@ -34,10 +34,10 @@ impl MarketBoard {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
         let mut words = [0; TOP_OF_BOOK_WORDS];
-        let said =
+        let last =
             |cell| writer.last(cell, &mut words).and_then(|_| TopOfBook::parse(&words)).unwrap_or_default();
-        let said = (0..touches.len()).map(said).collect();
-        Self { venue, writer, published: said, touches, changed: ChangedInstruments::All }
+        let published = (0..touches.len()).map(last).collect();
+        Self { venue, writer, published, touches, changed: ChangedInstruments::All }
     }
 
     /// Returns the last published version of each instrument's top of book; 0 if none was.
@@ -51,8 +51,8 @@ impl MarketBoard {
 
     /// Notes which tops of book a command may change. Called before the command is applied.
     #[inline]
-    pub fn expect(&mut self, command: &Command, exchange: &Exchange) {
-        let by = match *command {
+    pub fn before_command(&mut self, command: &Command, exchange: &Exchange) {
+        let affected = match *command {
             Command::New(order) => Some(order.instrument),
             Command::Cancel { id, .. } | Command::Replace { id, .. } => {
                 match exchange.order(id).map(|order| order.instrument) {
@@ -65,9 +65,9 @@ impl MarketBoard {
             Command::Auction { instrument } | Command::Uncross { instrument } => Some(instrument),
             Command::Time(_) => None,
         };
-        self.changed = match (self.changed, by) {
-            (ChangedInstruments::None, Some(one)) => ChangedInstruments::One(one),
-            (ChangedInstruments::One(one), Some(other)) if one == other => self.changed,
+        self.changed = match (self.changed, affected) {
+            (ChangedInstruments::None, Some(instrument)) => ChangedInstruments::One(instrument),
+            (ChangedInstruments::One(instrument), Some(other)) if instrument == other => self.changed,
             _ => ChangedInstruments::All,
         };
     }
@@ -140,9 +140,9 @@ impl MarketBoard {
             ..*touch
         };
         *touch = new;
-        let said = &mut self.published[instrument];
-        let is_new = new != *said;
-        *said = new;
+        let published = &mut self.published[instrument];
+        let is_new = new != *published;
+        *published = new;
         is_new
     }
 }
@@ -154,14 +154,14 @@ mod tests {
     use protocol::market::shape;
     use shm::board::{self, Reader};
 
-    struct Bed {
+    struct BoardBench {
         exchange: Exchange,
         market: MarketBoard,
         reader: Reader,
         written: Vec<TopOfBookWritten>,
     }
 
-    impl Bed {
+    impl BoardBench {
         fn new() -> Self {
             let instruments = [Instrument::default(), Instrument::default()];
             let (writer, reader) = board::pair(shape(2).unwrap());
@@ -172,7 +172,7 @@ mod tests {
         /// Applies a command, and returns the instruments whose top of book was written then.
         fn apply(&mut self, command: Command) -> Vec<u16> {
             let mut events: Vec<Event> = Vec::new();
-            self.market.expect(&command, &self.exchange);
+            self.market.before_command(&command, &self.exchange);
             self.exchange.apply(command, &mut events);
             for event in events {
                 if let Event::Trade { instrument, price, quantity, .. } = event {
@@ -181,8 +181,8 @@ mod tests {
             }
             let before = self.written.len();
             let written = &mut self.written;
-            self.market.write(&self.exchange, || 7, |one| written.push(one));
-            self.written[before..].iter().map(|one| one.instrument).collect()
+            self.market.write(&self.exchange, || 7, |update| written.push(update));
+            self.written[before..].iter().map(|update| update.instrument).collect()
         }
 
         fn touch(&self, instrument: usize) -> TopOfBook {
@@ -198,15 +198,15 @@ mod tests {
 
     #[test]
     fn quote_is_written_once_per_change() {
-        let mut bed = Bed::new();
+        let mut bench = BoardBench::new();
         let quote = |price, quantity| Some(Quote { price, quantity });
-        assert_eq!(bed.apply(order(1, Side::Buy, 99)), [1]);
-        assert_eq!(bed.touch(1), TopOfBook { bid: quote(99, 5), ..TopOfBook::default() });
-        assert_eq!(bed.apply(order(2, Side::Buy, 98)), [0u16; 0], "behind the best bid");
-        assert_eq!(bed.apply(order(3, Side::Sell, 101)), [1]);
-        assert_eq!(bed.apply(Command::Cancel { id: 77, owner: 0 }), [0u16; 0], "there is no such order");
-        assert_eq!(bed.apply(Command::Time(1)), [0u16; 0], "nothing expires");
-        // It takes all of the bid, and a part of the next.
+        assert_eq!(bench.apply(order(1, Side::Buy, 99)), [1]);
+        assert_eq!(bench.touch(1), TopOfBook { bid: quote(99, 5), ..TopOfBook::default() });
+        assert_eq!(bench.apply(order(2, Side::Buy, 98)), [0u16; 0], "worse than the best bid");
+        assert_eq!(bench.apply(order(3, Side::Sell, 101)), [1]);
+        assert_eq!(bench.apply(Command::Cancel { id: 77, owner: 0 }), [0u16; 0], "unknown order");
+        assert_eq!(bench.apply(Command::Time(1)), [0u16; 0], "nothing expires");
+        // Trades with all of the best bid and a part of the next.
         let seller = NewOrder {
             id: 4,
             side: Side::Sell,
@@ -215,24 +215,24 @@ mod tests {
             instrument: 1,
             ..NewOrder::default()
         };
-        assert_eq!(bed.apply(Command::New(seller)), [1], "two trades, one version");
-        let wanted = TopOfBook {
+        assert_eq!(bench.apply(Command::New(seller)), [1], "two trades, one version");
+        let expected = TopOfBook {
             bid: quote(98, 3),
             offer: quote(101, 5),
             last: quote(98, 2),
             trades: 2,
             auction: false,
         };
-        assert_eq!(bed.touch(1), wanted);
-        assert_eq!(bed.apply(Command::MassCancel { owner: 0, instrument: None }), [1]);
-        assert_eq!(bed.touch(1), TopOfBook { last: quote(98, 2), trades: 2, ..TopOfBook::default() });
-        let versions: Vec<u64> = bed.written.iter().map(|one| one.version).collect();
+        assert_eq!(bench.touch(1), expected);
+        assert_eq!(bench.apply(Command::MassCancel { owner: 0, instrument: None }), [1]);
+        assert_eq!(bench.touch(1), TopOfBook { last: quote(98, 2), trades: 2, ..TopOfBook::default() });
+        let versions: Vec<u64> = bench.written.iter().map(|update| update.version).collect();
         assert_eq!(versions, [1, 2, 3, 4]);
-        assert!(bed.written.iter().all(|one| one.ticks == 7));
+        assert!(bench.written.iter().all(|update| update.ticks == 7));
     }
 
     #[test]
-    fn a_successor_says_only_what_is_new() {
+    fn successor_writes_only_changes() {
         let mut words = [0; TOP_OF_BOOK_WORDS];
         let (mut writer, _) = board::pair(shape(2).unwrap());
         let exchange = Exchange::new(&[Instrument::default(); 2], Capacity::for_orders(10)).unwrap();
@@ -241,21 +241,21 @@ mod tests {
         assert_eq!(writer.last(1, &mut words), Some(5));
         let mut successor = MarketBoard::new(0, writer);
         let versions: Vec<(u64, u64)> =
-            successor.last_written().map(|one| (one.version, one.ticks)).collect();
+            successor.last_written().map(|update| (update.version, update.ticks)).collect();
         assert_eq!(versions, [(0, 0), (1, 5)]);
-        assert_eq!(successor.write(&exchange, || 9, |_| {}), 0, "the books are empty, and the board says so");
+        assert_eq!(successor.write(&exchange, || 9, |_| {}), 0, "the books are empty, as on the board");
         successor.record_trade(1, 100, 3);
         successor.changed = ChangedInstruments::All;
-        successor.write(&exchange, || 9, |one| assert_eq!((one.instrument, one.version), (1, 2)));
+        successor.write(&exchange, || 9, |update| assert_eq!((update.instrument, update.version), (1, 2)));
     }
 
     #[test]
     fn trade_at_unchanged_quote_is_a_new_version() {
-        let mut bed = Bed::new();
-        bed.apply(order(1, Side::Buy, 99));
-        bed.apply(Command::Auction { instrument: 1 });
-        assert!(bed.touch(1).auction);
-        assert_eq!(bed.apply(Command::Uncross { instrument: 1 }), [1]);
-        assert!(!bed.touch(1).auction);
+        let mut bench = BoardBench::new();
+        bench.apply(order(1, Side::Buy, 99));
+        bench.apply(Command::Auction { instrument: 1 });
+        assert!(bench.touch(1).auction);
+        assert_eq!(bench.apply(Command::Uncross { instrument: 1 }), [1]);
+        assert!(!bench.touch(1).auction);
     }
 }

@@ -66,7 +66,7 @@ impl ExchangeReplica {
         let Self { market, output, .. } = self;
         session.resume_from(output.counts, &output.reports)?;
         let completed = output.reports.produced();
-        let held = (output.reports.confirmed()..).zip(output.reports.into_unconfirmed());
+        let deferred = (output.reports.confirmed()..).zip(output.reports.into_unconfirmed());
         let traded = output.trades.produced();
         output.trades.into_unconfirmed().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
         if let Some(board) = &mut board {
@@ -81,7 +81,8 @@ impl ExchangeReplica {
         });
         let mut agent = ExchangeAgent::with_market(market, session, tape);
         agent.outputs.unlogged = watermarks.unlogged(board.as_ref(), order);
-        agent.outputs.deferred = held.filter_map(|held| watermarks.deferred_report(held)).collect();
+        agent.outputs.deferred =
+            deferred.filter_map(|deferred| watermarks.deferred_report(deferred)).collect();
         (agent.outputs.completed, agent.outputs.traded) = (completed, traded);
         agent.outputs.is_closed = agent.market.is_closed();
         agent.received = output.received;
@@ -104,15 +105,15 @@ impl OutputWatermarks {
         let logged = self.touches.iter().copied().chain(core::iter::repeat(0));
         let versions = board.last_written().zip(logged);
         let touches = versions.filter(|(written, logged)| written.version > *logged);
-        let mut untold: Vec<Record> = touches.map(|(written, _)| written.record()).collect();
+        let mut records: Vec<Record> = touches.map(|(written, _)| written.record()).collect();
         let trigger = last.filter(|order| order.request.trigger > 0 && self.last_triggered != Some(order.id));
-        untold.extend(trigger.map(|order| Record {
+        records.extend(trigger.map(|order| Record {
             point: Point::Trigger,
             id: order.id,
             detail: 0,
             value: order.request.trigger,
         }));
-        untold
+        records
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) struct ConfirmedOutput {
 
 impl ReplayedOutput {
     pub fn confirm_known(&mut self) {
-        if let Some(known) = &self.confirmed {
-            self.reports.confirm(known.published);
-            self.trades.confirm(known.trades);
+        if let Some(confirmed) = &self.confirmed {
+            self.reports.confirm(confirmed.published);
+            self.trades.confirm(confirmed.trades);
         }
     }
 }
@@ -52,14 +52,14 @@ impl ExecutionSink for ReplayedOutput {
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
             self.reports.push(report.to_message());
-            if let Some(known) = &self.confirmed {
-                self.reports.confirm(known.published);
+            if let Some(confirmed) = &self.confirmed {
+                self.reports.confirm(confirmed.published);
             }
         }
         for trade in trades {
             self.trades.push((self.now, *trade));
-            if let Some(known) = &self.confirmed {
-                self.trades.confirm(known.trades);
+            if let Some(confirmed) = &self.confirmed {
+                self.trades.confirm(confirmed.trades);
             }
             if let Some((last, count)) = self.touches.get_mut(usize::from(trade.instrument)) {
                 (*last, *count) = (Some((trade.price, trade.quantity)), *count + 1);
@@ -137,7 +137,7 @@ impl ExchangeReplica {
         let (entry, now) = JournalEntry::from_record(record)?;
         let Self { market, output, time, .. } = self;
         let at = InputTime { now, time: *time };
-        output.trades.confirm(output.confirmed.as_ref().map_or(u64::MAX, |known| known.trades));
+        output.trades.confirm(output.confirmed.as_ref().map_or(u64::MAX, |confirmed| confirmed.trades));
         (output.now, output.order) = (now, None);
         let out = &mut ReplaySink { output, close };
         match entry {

@@ -47,7 +47,7 @@ impl ReplaySequencer {
     pub fn new(turns: Vec<u16>) -> Self {
         let mut orders = vec![0; MAX_STRATEGIES];
         turns.iter().for_each(|strategy| orders[usize::from(*strategy) % MAX_STRATEGIES] += 1);
-        let last = orders.iter().rposition(|orders| *orders > 0).map_or(0, |place| place + 1);
+        let last = orders.iter().rposition(|orders| *orders > 0).map_or(0, |index| index + 1);
         let waiting = orders[..last].iter().map(|orders| VecDeque::with_capacity(*orders)).collect();
         Self { order: turns, next: 0, waiting }
     }
@@ -86,22 +86,24 @@ mod tests {
         Order::new(OrderId::new(strategy, 0, sequence), 0)
     }
 
-    fn taken(script: &mut ReplaySequencer) -> Vec<(u16, u64)> {
-        std::iter::from_fn(|| script.pop()).map(|order| (order.id.strategy(), order.id.sequence())).collect()
+    fn popped(sequencer: &mut ReplaySequencer) -> Vec<(u16, u64)> {
+        std::iter::from_fn(|| sequencer.pop())
+            .map(|order| (order.id.strategy(), order.id.sequence()))
+            .collect()
     }
 
     #[test]
-    fn orders_come_out_in_their_turns() {
-        let mut script = ReplaySequencer::new(vec![0, 2, 2, 0]);
-        assert_eq!(script.enqueue(order(2, 0)), None);
-        assert_eq!(script.enqueue(order(2, 1)), None);
-        assert_eq!(taken(&mut script), []);
-        assert_eq!(script.enqueue(order(0, 0)), None);
-        assert_eq!(taken(&mut script), [(0, 0), (2, 0), (2, 1)]);
-        assert_eq!(script.enqueue(order(5, 0)), Some(order(5, 0)), "it has no turn");
-        assert_eq!(script.enqueue(order(2, 2)), None);
-        assert_eq!(taken(&mut script), [], "an order too many waits for the turns before it");
-        assert_eq!(script.enqueue(order(0, 1)), None);
-        assert_eq!(taken(&mut script), [(0, 1), (2, 2)]);
+    fn orders_are_popped_in_recorded_sequence() {
+        let mut sequencer = ReplaySequencer::new(vec![0, 2, 2, 0]);
+        assert_eq!(sequencer.enqueue(order(2, 0)), None);
+        assert_eq!(sequencer.enqueue(order(2, 1)), None);
+        assert_eq!(popped(&mut sequencer), []);
+        assert_eq!(sequencer.enqueue(order(0, 0)), None);
+        assert_eq!(popped(&mut sequencer), [(0, 0), (2, 0), (2, 1)]);
+        assert_eq!(sequencer.enqueue(order(5, 0)), Some(order(5, 0)), "its strategy is not in the sequence");
+        assert_eq!(sequencer.enqueue(order(2, 2)), None);
+        assert_eq!(popped(&mut sequencer), [], "an early order waits for those before it in the sequence");
+        assert_eq!(sequencer.enqueue(order(0, 1)), None);
+        assert_eq!(popped(&mut sequencer), [(0, 1), (2, 2)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The loads: what is in the book before, and what is timed.
+//! The loads: the commands that fill the book, and those that are timed.
 
 use exchange::book_file;
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, Side, TimeInForce};
@@ -11,13 +11,13 @@ use std::path::Path;
 pub struct Load {
     pub instrument: Instrument,
     pub capacity: Capacity,
-    /// What is not timed.
+    /// Commands that prepare the book; not timed.
     pub before: Vec<Command>,
-    /// What is.
+    /// Commands that are timed.
     pub timed: Vec<Command>,
-    /// How many operations that counts as.
+    /// Number of operations that the timed commands count as.
     pub operations: usize,
-    /// How often it is measured with each structure.
+    /// Number of rounds in which the load is measured.
     pub rounds: usize,
 }
 
@@ -31,7 +31,7 @@ pub const ALL: &[(&str, Make)] = &[
     ("recorded_flow", recorded),
     ("add_10k", add),
     ("sweep_100_levels", sweep),
-    ("new_best_far_away", far),
+    ("new_best_far_away", new_best_far_away),
     ("cancel_newest_of_100", || cancel(100, false)),
     ("cancel_newest_of_1k", || cancel(1_000, false)),
     ("cancel_newest_of_10k", || cancel(10_000, false)),
@@ -79,57 +79,57 @@ fn mixed(orders: usize, spread: u64) -> Load {
     let capacity = Capacity { orders: 4 * orders, levels: 8 * orders };
     let mut exchange = Exchange::new(&[instrument()], capacity).expect("a valid configuration");
     let mut open: Vec<u64> = Vec::new();
-    let mut places: HashMap<u64, usize> = HashMap::new();
+    let mut positions: HashMap<u64, usize> = HashMap::new();
     let mut draw = Draw(7);
     let (mut before, mut timed) = (Vec::new(), Vec::new());
     let mut next = 0;
     let mut sides: HashMap<u64, Side> = HashMap::new();
     while timed.len() < 400_000 {
         let filling = timed.is_empty() && open.len() < orders;
-        let (what, other) = (draw.below(100), draw.below(2) == 0);
-        let side = if other { Side::Buy } else { Side::Sell };
+        let (percent, buy) = (draw.below(100), draw.below(2) == 0);
+        let side = if buy { Side::Buy } else { Side::Sell };
         // Bids mostly below the middle and offers above it, so that some cross.
-        let away = (draw.around(spread).abs() - spread as i64 / 50) * if other { -1 } else { 1 };
+        let offset = (draw.around(spread).abs() - spread as i64 / 50) * if buy { -1 } else { 1 };
         let quantity = 1 + draw.below(100);
         let chosen = |draw: &mut Draw| open[draw.below(open.len() as u64) as usize];
-        let command = if filling || open.len() < orders / 2 || what < 9 {
+        let command = if filling || open.len() < orders / 2 || percent < 9 {
             next += 1;
             sides.insert(next, side);
-            Command::New(limit(next, side, MIDDLE + away, quantity))
-        } else if what < 12 {
+            Command::New(limit(next, side, MIDDLE + offset, quantity))
+        } else if percent < 12 {
             next += 1;
-            let order = limit(next, side, MIDDLE - away, quantity);
+            let order = limit(next, side, MIDDLE - offset, quantity);
             Command::New(NewOrder { time_in_force: TimeInForce::ImmediateOrCancel, ..order })
-        } else if what < 18 {
+        } else if percent < 18 {
             Command::Cancel { id: chosen(&mut draw), owner: 0 }
         } else {
             let id = chosen(&mut draw);
-            let away = away.abs() * if sides[&id] == Side::Buy { -1 } else { 1 };
-            Command::Replace { id, owner: 0, price: MIDDLE + away, quantity }
+            let offset = offset.abs() * if sides[&id] == Side::Buy { -1 } else { 1 };
+            Command::Replace { id, owner: 0, price: MIDDLE + offset, quantity }
         };
         let mut events = Vec::new();
         exchange.apply(command, &mut events);
-        let mut gone = Vec::new();
+        let mut closed = Vec::new();
         for event in &events {
             match *event {
                 Event::Trade { maker, taker, maker_leaves, taker_leaves, .. } => {
-                    gone.extend((maker_leaves == 0).then_some(maker));
-                    gone.extend((taker_leaves == 0).then_some(taker));
+                    closed.extend((maker_leaves == 0).then_some(maker));
+                    closed.extend((taker_leaves == 0).then_some(taker));
                 }
-                Event::Cancelled { id, .. } => gone.push(id),
+                Event::Cancelled { id, .. } => closed.push(id),
                 Event::Rejected { reason, .. } => panic!("{reason}"),
                 _ => {}
             }
         }
         if let Command::New(order) = command {
-            places.insert(order.id, open.len());
+            positions.insert(order.id, open.len());
             open.push(order.id);
         }
-        for id in gone {
-            if let Some(place) = places.remove(&id) {
-                open.swap_remove(place);
-                if let Some(&moved) = open.get(place) {
-                    places.insert(moved, place);
+        for id in closed {
+            if let Some(position) = positions.remove(&id) {
+                open.swap_remove(position);
+                if let Some(&moved) = open.get(position) {
+                    positions.insert(moved, position);
                 }
             }
         }
@@ -172,15 +172,15 @@ fn add() -> Load {
     let timed: Vec<Command> = (1..=10_000)
         .map(|id: u64| {
             let side = if id.is_multiple_of(2) { Side::Buy } else { Side::Sell };
-            let away = 1 + draw.below(500) as i64;
-            Command::New(limit(id, side, MIDDLE + if id.is_multiple_of(2) { -away } else { away }, 10))
+            let offset = 1 + draw.below(500) as i64;
+            Command::New(limit(id, side, MIDDLE + if id.is_multiple_of(2) { -offset } else { offset }, 10))
         })
         .collect();
     let capacity = Capacity::for_orders(16_384);
     Load { instrument: instrument(), capacity, before: vec![], operations: timed.len(), timed, rounds: 41 }
 }
 
-/// Orders that each trade with 100 levels of one order, which are made again in between.
+/// Orders that each trade with 100 levels of one order, which are refilled in between.
 fn sweep() -> Load {
     let mut timed = Vec::new();
     let mut id = 0;
@@ -197,7 +197,7 @@ fn sweep() -> Load {
 }
 
 /// A book of 4,000 levels; bids far above them come and go.
-fn far() -> Load {
+fn new_best_far_away() -> Load {
     let before = (1..=4_000).map(|n| Command::New(limit(n, Side::Buy, MIDDLE / 2 + n as i64, 10))).collect();
     let mut timed = Vec::new();
     for n in 0..20_000u64 {
@@ -213,19 +213,19 @@ fn cancel(orders: u64, any: bool) -> Load {
     let mut draw = Draw(11);
     let mut order = |id: u64| {
         let side = if id.is_multiple_of(2) { Side::Buy } else { Side::Sell };
-        let away = 1 + draw.below(500) as i64;
-        limit(id, side, MIDDLE + if id.is_multiple_of(2) { -away } else { away }, 10)
+        let offset = 1 + draw.below(500) as i64;
+        limit(id, side, MIDDLE + if id.is_multiple_of(2) { -offset } else { offset }, 10)
     };
     let before: Vec<Command> = (0..orders).map(|id| Command::New(order(id))).collect();
     let mut open: Vec<u64> = (0..orders).collect();
     let mut timed = Vec::new();
     let mut chooser = Draw(13);
     for next in orders..orders + 100_000 {
-        let among = if any { orders } else { orders.min(100) };
-        let place = orders - 1 - chooser.below(among);
-        timed.push(Command::Cancel { id: open[place as usize], owner: 0 });
+        let candidates = if any { orders } else { orders.min(100) };
+        let position = orders - 1 - chooser.below(candidates);
+        timed.push(Command::Cancel { id: open[position as usize], owner: 0 });
         timed.push(Command::New(order(next)));
-        open[place as usize] = next;
+        open[position as usize] = next;
     }
     let capacity = Capacity { orders: orders as usize + 1, levels: 2_000 };
     let operations = timed.len();

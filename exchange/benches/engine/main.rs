@@ -40,9 +40,9 @@ fn round(load: &Load, apply: impl FnOnce(&mut Exchange, &mut Sum)) -> f64 {
     let (mut exchange, mut sum) = prepared(load);
     let start = thread_cpu_ns();
     apply(&mut exchange, &mut sum);
-    let took = (thread_cpu_ns() - start) as f64;
+    let elapsed_ns = (thread_cpu_ns() - start) as f64;
     assert!(sum.0 > 0);
-    took / load.operations as f64
+    elapsed_ns / load.operations as f64
 }
 
 /// Returns the percentiles 50, 99 and 99.9 of single operations, less the cost of a clock read.

@@ -13,30 +13,30 @@ mod naive;
 #[path = "../../tests/all/pair.rs"]
 mod pair;
 
-use drawn::{Drawer, Setting, Words};
+use drawn::{CommandSource, Setting, Words};
 use exchange::{Command, Exchange};
 use libfuzzer_sys::fuzz_target;
 use pair::{ALWAYS, Pair};
 
-/// Numbers as they come: ids, prices and quantities that no generator would draw.
-fn raw(command: Command, words: &[u16]) -> Command {
-    let wide =
-        |at: usize| words.iter().cycle().skip(at).take(4).fold(0, |all, word| all << 16 | u64::from(*word));
+/// Replaces a command's numbers by raw ones: ids, prices and quantities that no generator draws.
+fn with_raw_numbers(command: Command, words: &[u16]) -> Command {
+    let wide_number =
+        |at: usize| words.iter().cycle().skip(at).take(4).fold(0, |number, word| number << 16 | u64::from(*word));
     match command {
         Command::New(mut order) => {
             match words[0] % 6 {
-                0 => order.price = wide(1) as i64,
-                1 => order.quantity = wide(1),
-                2 => order.stop_price = wide(1) as i64,
-                3 => (order.display, order.minimum) = (wide(1), wide(2)),
-                4 => order.expires_at = wide(1),
+                0 => order.price = wide_number(1) as i64,
+                1 => order.quantity = wide_number(1),
+                2 => order.stop_price = wide_number(1) as i64,
+                3 => (order.display, order.minimum) = (wide_number(1), wide_number(2)),
+                4 => order.expires_at = wide_number(1),
                 _ => order.instrument = words[1 % words.len()],
             }
             Command::New(order)
         }
-        Command::Cancel { .. } => Command::Cancel { id: wide(0), owner: wide(1) as u32 },
+        Command::Cancel { .. } => Command::Cancel { id: wide_number(0), owner: wide_number(1) as u32 },
         Command::Replace { id, owner, .. } => {
-            Command::Replace { id, owner, price: wide(0) as i64, quantity: wide(2) }
+            Command::Replace { id, owner, price: wide_number(0) as i64, quantity: wide_number(2) }
         }
         Command::MassCancel { owner, .. } => Command::MassCancel { owner, instrument: Some(words[0]) },
         Command::Time(now) => Command::Time(now),
@@ -49,13 +49,13 @@ fuzz_target!(|data: &[u8]| {
     let Some((first, rest)) = data.split_first() else { return };
     let setting = Setting::of_history(u64::from(*first));
     let words: Vec<u16> = rest.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
-    let (mut drawer, mut pair) = (Drawer::new(&setting), Pair::<Exchange>::new(&setting, ALWAYS));
-    let mut left = Words(&words);
-    while !left.0.is_empty() {
-        let before = left.0;
-        let mut command = drawer.command(&mut left);
-        if before[0] >= 0xc000 {
-            command = raw(command, before);
+    let (mut source, mut pair) = (CommandSource::new(&setting), Pair::<Exchange>::new(&setting, ALWAYS));
+    let mut remaining = Words(&words);
+    while !remaining.0.is_empty() {
+        let words_before = remaining.0;
+        let mut command = source.command(&mut remaining);
+        if words_before[0] >= 0xc000 {
+            command = with_raw_numbers(command, words_before);
         }
         if let Err(difference) = pair.apply(command) {
             panic!("{difference}");

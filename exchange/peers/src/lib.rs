@@ -1,7 +1,7 @@
 //! A comparison of the exchange with other order books: equal loads through each of them.
 
+pub mod btree_book;
 pub mod load;
-pub mod obvious;
 pub mod op;
 pub mod peers;
 pub mod recorded;

@@ -1,6 +1,6 @@
 //! Loads: lists of operations with the same meaning in every book.
 
-use crate::obvious::Obvious;
+use crate::btree_book::BTreeBook;
 pub use crate::op::{Op, Random};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct Load {
 const MID: u64 = 100_000;
 
 /// Returns the price of a level on a side of the middle, 0 for the nearest.
-fn apart(buy: bool, level: u64) -> u64 {
+fn price_at_level(buy: bool, level: u64) -> u64 {
     if buy { MID - 1 - level } else { MID + 1 + level }
 }
 
@@ -23,7 +23,7 @@ fn apart(buy: bool, level: u64) -> u64 {
 pub fn resting(orders: u64, levels: u64, first: u64) -> Vec<Op> {
     let one = |at: u64| {
         let buy = at.is_multiple_of(2);
-        Op::Add { id: first + at, buy, price: apart(buy, at / 2 % levels), quantity: 10 }
+        Op::Add { id: first + at, buy, price: price_at_level(buy, at / 2 % levels), quantity: 10 }
     };
     (0..orders).map(one).collect()
 }
@@ -45,12 +45,12 @@ fn load(name: impl Into<String>, before: Vec<Op>, timed: Vec<Op>) -> Load {
 }
 
 /// Returns cancels of the newest orders of `orders`, as most cancels are in practice.
-pub fn cancel_young(orders: u64) -> Load {
-    let young = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
+pub fn cancel_newest(orders: u64) -> Load {
+    let newest = shuffled((orders - (orders / 2).min(1_000) + 1..=orders).collect());
     load(
         format!("cancel of the last, {orders} orders"),
         resting(orders, 1_000.min(orders / 4), 1),
-        cancels(young),
+        cancels(newest),
     )
 }
 
@@ -67,8 +67,8 @@ pub fn cancel_middle() -> Load {
 
 /// Returns 1,000 cancels, each of the first order at the best bid.
 pub fn cancel_touch() -> Load {
-    let first = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
-    load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(first)))
+    let id = |at: u64| 1 + 2 * (at / 50 + at % 50 * 100);
+    load("cancel at the touch", resting(10_000, 100, 1), cancels((0..1_000).map(id)))
 }
 
 /// Returns twenty orders that each trade with 100 levels of one order.
@@ -91,7 +91,7 @@ pub fn cancel_any(orders: u64) -> Load {
 pub fn mixed(operations: usize, seed: u64) -> Load {
     let mut random = Random(seed);
     let before = resting(1_000, 100, 1);
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     before.iter().for_each(|op| drop(book.apply(*op)));
     let mut open: Vec<u64> = (1..=1_000).collect();
     let mut place: HashMap<u64, usize> = open.iter().enumerate().map(|(at, id)| (*id, at)).collect();
@@ -104,16 +104,18 @@ pub fn mixed(operations: usize, seed: u64) -> Load {
         let any = open.get(random.below(open.len().max(1) as u64) as usize).copied();
         let op = match (kind, any) {
             (0..9, _) | (12.., None) => {
-                Op::Add { id, buy, price: apart(buy, level), quantity: 1 + random.below(20) }
+                Op::Add { id, buy, price: price_at_level(buy, level), quantity: 1 + random.below(20) }
             }
-            (9..12, _) => Op::Take { id, buy, price: apart(!buy, 99), quantity: 1 + random.below(19) },
+            (9..12, _) => {
+                Op::Take { id, buy, price: price_at_level(!buy, 99), quantity: 1 + random.below(19) }
+            }
             (12..18, Some(id)) => Op::Cancel { id },
             (_, Some(id)) => {
                 let (buy, at, quantity) = book.open(id).expect("an open order");
-                let price = apart(buy, level);
+                let price = price_at_level(buy, level);
                 Op::Move {
                     id,
-                    price: if price == at { apart(buy, (level + 1) % 100) } else { price },
+                    price: if price == at { price_at_level(buy, (level + 1) % 100) } else { price },
                     quantity,
                 }
             }
@@ -183,7 +185,7 @@ fn crossing(orders: u64) -> Vec<Op> {
 /// Returns 60 % resting orders, 20 % cancels, and 20 % orders that trade with the best price.
 fn half_crossing(operations: u64) -> Vec<Op> {
     let mut random = Random(11);
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     let mut all = Vec::new();
     for id in 1..=operations {
         let buy = random.below(2) == 0;
@@ -191,7 +193,12 @@ fn half_crossing(operations: u64) -> Vec<Op> {
         let op = match (kind, book.best(!buy), book.any(&mut random)) {
             (6..8, _, Some(id)) => Op::Cancel { id },
             (8.., Some(price), _) => Op::Add { id, buy, price, quantity: 1 },
-            _ => Op::Add { id, buy, price: apart(buy, random.below(100)), quantity: 1 + random.below(20) },
+            _ => Op::Add {
+                id,
+                buy,
+                price: price_at_level(buy, random.below(100)),
+                quantity: 1 + random.below(20),
+            },
         };
         book.apply(op);
         all.push(op);
@@ -201,7 +208,7 @@ fn half_crossing(operations: u64) -> Vec<Op> {
 
 /// Returns the percentage of a load's timed operations that trade.
 pub fn crossing_rate(load: &Load) -> f64 {
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     load.before.iter().for_each(|op| drop(book.apply(*op)));
     let trading = load.timed.iter().filter(|op| !book.apply(**op).is_empty()).count();
     100.0 * trading as f64 / load.timed.len() as f64

@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         "\nCancels by the number of orders in the book: of any order (cold), and of the newest orders:\n"
     );
     println!("| load {head}\n|---|---|---|---|---|---|---|---|");
-    for cancel in [load::cancel_any, load::cancel_young] {
+    for cancel in [load::cancel_any, load::cancel_newest] {
         for orders in [100, 1_000, 10_000, 100_000, 1_000_000] {
             let load = cancel(orders);
             if wanted(&load.name) {

@@ -25,7 +25,7 @@ pub enum Op {
     Cancel {
         id: u64,
     },
-    /// Another price, the same quantity; `quantity` is what is open of it.
+    /// Another price, the same quantity; `quantity` is the open quantity.
     Move {
         id: u64,
         price: u64,

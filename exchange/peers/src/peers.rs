@@ -1,7 +1,7 @@
 //! The compared books, each with its own type of command, created before the measurement.
 
+use crate::btree_book::{BTreeBook, Trade};
 use crate::load::Op;
-use crate::obvious::{Obvious, Trade};
 use exchange::{Capacity, Event, Events, Exchange, Instrument, NewOrder, Side};
 use pricelevel::{OrderUpdate, Price, TimeInForce};
 use std::collections::HashMap;
@@ -104,14 +104,14 @@ impl Peer for Ours {
 }
 
 /// This project's exchange, which applies sixteen commands at a time.
-pub struct Together(Ours);
+pub struct BatchedExchange(Ours);
 
-impl Peer for Together {
+impl Peer for BatchedExchange {
     const NAME: &'static str = "exchange, 16 at a time";
     type Command = exchange::Command;
 
     fn fresh(size: BookSize) -> Self {
-        Together(Ours::fresh(size))
+        BatchedExchange(Ours::fresh(size))
     }
 
     fn translate(&mut self, op: Op) -> exchange::Command {
@@ -133,12 +133,12 @@ impl Peer for Together {
     }
 }
 
-impl Peer for Obvious {
+impl Peer for BTreeBook {
     const NAME: &'static str = "BTreeMap";
     type Command = Op;
 
     fn fresh(_: BookSize) -> Self {
-        Obvious::new()
+        BTreeBook::new()
     }
 
     fn translate(&mut self, op: Op) -> Op {
@@ -151,7 +151,7 @@ impl Peer for Obvious {
     }
 
     fn depth(&self, buy: bool) -> Vec<(u64, u64)> {
-        Obvious::depth(self, buy)
+        BTreeBook::depth(self, buy)
     }
 }
 
@@ -177,7 +177,9 @@ impl Matchcore {
         | Op::Market { id: taker, .. }
         | Op::Cancel { id: taker }
         | Op::Move { id: taker, .. }) = op;
-        let maker = |of: u64| self.ids.iter().find(|(_, sequence)| **sequence == of).map_or(0, |(id, _)| *id);
+        let maker = |maker_sequence: u64| {
+            self.ids.iter().find(|(_, sequence)| **sequence == maker_sequence).map_or(0, |(id, _)| *id)
+        };
         let one = |trade: &matchcore::Trade| Trade {
             maker: maker(trade.maker_order_id().0),
             taker,
@@ -211,7 +213,7 @@ impl Peer for Matchcore {
                 order: NewOrder::Limit(LimitOrder::new(Price(price), quantity, flags)),
             })
         };
-        let of = |id: u64| OrderId(self.ids.get(&id).copied().unwrap_or(u64::MAX));
+        let order_id = |id: u64| OrderId(self.ids.get(&id).copied().unwrap_or(u64::MAX));
         let kind = match op {
             Op::Add { id, buy, price, quantity } => {
                 self.ids.insert(id, sequence);
@@ -222,10 +224,10 @@ impl Peer for Matchcore {
                 order: NewOrder::Market(MarketOrder::new(Quantity(quantity), side(buy), false)),
             }),
             Op::Cancel { id } => {
-                CommandKind::Cancel(CancelCmd { order_id: of(id), order_kind: OrderKind::Limit })
+                CommandKind::Cancel(CancelCmd { order_id: order_id(id), order_kind: OrderKind::Limit })
             }
             Op::Move { id, price, .. } => CommandKind::Amend(AmendCmd {
-                order_id: of(id),
+                order_id: order_id(id),
                 patch: AmendPatch::Limit(LimitOrderPatch::new().with_price(Price(price))),
             }),
         };

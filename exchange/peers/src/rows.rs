@@ -1,24 +1,25 @@
 //! Runs loads through the books in turns, and formats medians and spreads.
 
+use crate::btree_book::BTreeBook;
 use crate::load::{Load, Op};
-use crate::obvious::Obvious;
-use crate::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer, Together};
+use crate::peers::{BatchedExchange, BookSize, Matchcore, OrderbookRs, Ours, Peer};
 use exchange::Capacity;
 use std::time::Instant;
 use system::clock::{Clock, Tsc};
 use system::usage::thread_cpu_ns;
 
-pub const NAMES: [&str; 5] = [Ours::NAME, Together::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
+pub const NAMES: [&str; 5] =
+    [Ours::NAME, BatchedExchange::NAME, OrderbookRs::NAME, Matchcore::NAME, BTreeBook::NAME];
 
 /// Calls a generic function for each compared book, in the order of [`NAMES`].
 macro_rules! of_each {
     ($function:ident($($argument:expr),*)) => {
         [
             $function::<Ours>($($argument),*),
-            $function::<Together>($($argument),*),
+            $function::<BatchedExchange>($($argument),*),
             $function::<OrderbookRs>($($argument),*),
             $function::<Matchcore>($($argument),*),
-            $function::<Obvious>($($argument),*),
+            $function::<BTreeBook>($($argument),*),
         ]
     };
 }
@@ -35,7 +36,7 @@ struct Prepared<P: Peer> {
 
 /// Returns the capacity that a load needs of an order book, and its highest price.
 fn book_size(load: &Load) -> BookSize {
-    let mut book = Obvious::new();
+    let mut book = BTreeBook::new();
     let (mut orders, mut levels, mut highest) = (0, 0, 1);
     for op in operations(load) {
         book.apply(op);
@@ -155,7 +156,7 @@ pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
             single::<Ours>(load, size),
             single::<OrderbookRs>(load, size),
             single::<Matchcore>(load, size),
-            single::<Obvious>(load, size),
+            single::<BTreeBook>(load, size),
         ];
         all.iter_mut().zip(round).for_each(|(runs, run)| runs.push(run));
     }
@@ -171,7 +172,7 @@ pub fn percentiles(load: &Load, rounds: usize) -> Vec<String> {
         };
         format!("| {name} | {:.0} | {:.0} | {:.0} |", at(500), at(990), at(999))
     };
-    let names = [Ours::NAME, OrderbookRs::NAME, Matchcore::NAME, Obvious::NAME];
+    let names = [Ours::NAME, OrderbookRs::NAME, Matchcore::NAME, BTreeBook::NAME];
     let mut rows: Vec<String> = names.iter().zip(&all).map(|(name, runs)| row(name, runs)).collect();
     rows.push(row("the clock alone", &[clock]));
     rows

@@ -2,8 +2,8 @@
 //! a test, and is explained in docs/src/exchange.md.
 
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder};
+use exchange_peers::btree_book::{BTreeBook, Trade};
 use exchange_peers::load::{Op, Random};
-use exchange_peers::obvious::{Obvious, Trade};
 use exchange_peers::peers::{BookSize, Matchcore, OrderbookRs, Ours, Peer};
 use orderbook_rs::{DefaultOrderBook, STPMode};
 use pricelevel::{Hash32, Id, OrderUpdate, Price, Quantity, Side, TimeInForce};
@@ -13,12 +13,12 @@ const SIZE: BookSize = BookSize { capacity: Capacity { orders: 4_096, levels: 8_
 struct Books {
     ours: Ours,
     theirs: OrderbookRs,
-    obvious: Obvious,
+    btree_book: BTreeBook,
 }
 
 impl Books {
     fn new() -> Books {
-        Books { ours: Ours::fresh(SIZE), theirs: OrderbookRs::fresh(SIZE), obvious: Obvious::new() }
+        Books { ours: Ours::fresh(SIZE), theirs: OrderbookRs::fresh(SIZE), btree_book: BTreeBook::new() }
     }
 
     fn ours(&mut self, op: Op) -> Vec<Trade> {
@@ -39,18 +39,18 @@ impl Books {
         self.theirs.trades(&call)
     }
 
-    /// All three: the same trades and the same levels.
-    fn agree(&mut self, op: Op) -> usize {
+    /// Applies an operation to all three books, which must have equal trades and levels.
+    fn apply_and_compare(&mut self, op: Op) -> usize {
         let trades = self.ours(op);
-        assert_eq!(trades, self.obvious.apply(op), "the map, {op:?}");
-        // Of an order cancelled after a partial fill it returns an error: only the levels show its
-        // trades.
+        assert_eq!(trades, self.btree_book.apply(op), "the map, {op:?}");
+        // It returns an error for an order that is cancelled after a partial fill: only the levels
+        // show its trades.
         let theirs = self.theirs(op);
-        let in_part = matches!(op, Op::Take { .. } | Op::Market { .. }) && theirs.is_empty();
-        assert!(in_part || trades == theirs, "orderbook-rs, {op:?}: {theirs:?}, expected {trades:?}");
+        let is_partial_fill = matches!(op, Op::Take { .. } | Op::Market { .. }) && theirs.is_empty();
+        assert!(is_partial_fill || trades == theirs, "orderbook-rs, {op:?}: {theirs:?}, expected {trades:?}");
         for buy in [true, false] {
             let depth = self.ours.depth(buy);
-            assert_eq!(depth, self.obvious.depth(buy), "the map, {op:?}");
+            assert_eq!(depth, self.btree_book.depth(buy), "the map, {op:?}");
             assert_eq!(depth, self.theirs.depth(buy), "orderbook-rs, {op:?}");
         }
         trades.len()
@@ -58,7 +58,7 @@ impl Books {
 }
 
 /// An operation in a narrow book: half of the limit orders cross.
-fn draw(random: &mut Random, book: &Obvious, id: u64) -> Op {
+fn draw(random: &mut Random, book: &BTreeBook, id: u64) -> Op {
     let buy = random.below(2) == 0;
     let (price, quantity) = (100 + random.below(16), 1 + random.below(20));
     match (random.below(10), book.any(random)) {
@@ -69,7 +69,7 @@ fn draw(random: &mut Random, book: &Obvious, id: u64) -> Op {
         (6..8, Some(id)) => Op::Cancel { id },
         (_, Some(id)) => {
             let (buy, at, quantity) = book.open(id).unwrap();
-            // Away from the other side: what a move that crosses does is another test.
+            // Does not cross: a move that crosses has a test of its own.
             let price = if buy {
                 at.min(book.best(false).unwrap_or(200)) - 1
             } else {
@@ -86,8 +86,8 @@ fn peers_trade_alike() {
     for seed in 0..40 {
         let (mut random, mut books) = (Random(seed), Books::new());
         for id in 1..=500 {
-            let op = draw(&mut random, &books.obvious, id);
-            trades += books.agree(op);
+            let op = draw(&mut random, &books.btree_book, id);
+            trades += books.apply_and_compare(op);
         }
     }
     assert!(trades > 4_000, "only {trades} trades");
@@ -98,13 +98,14 @@ fn peers_trade_alike() {
 fn matchcore_trades_beyond_a_limit() {
     let mut beyond = 0;
     for seed in 0..40 {
-        let (mut random, mut obvious, mut matchcore) = (Random(seed), Obvious::new(), Matchcore::fresh(SIZE));
+        let (mut random, mut btree_book, mut matchcore) =
+            (Random(seed), BTreeBook::new(), Matchcore::fresh(SIZE));
         for id in 1..=500 {
-            let op = match draw(&mut random, &obvious, id) {
+            let op = match draw(&mut random, &btree_book, id) {
                 Op::Move { id, .. } => Op::Cancel { id },
                 op => op,
             };
-            obvious.apply(op);
+            btree_book.apply(op);
             let trades = matchcore.trades(op);
             if let Op::Add { buy, price, .. } | Op::Take { buy, price, .. } = op {
                 beyond += trades
@@ -118,17 +119,17 @@ fn matchcore_trades_beyond_a_limit() {
     assert!(beyond > 0);
 }
 
-fn sells(books: &mut Books, orders: &[(u64, u64)]) {
+fn add_sell_orders(books: &mut Books, orders: &[(u64, u64)]) {
     for &(id, quantity) in orders {
-        books.agree(Op::Add { id, buy: false, price: 105, quantity });
+        books.apply_and_compare(Op::Add { id, buy: false, price: 105, quantity });
     }
 }
 
 #[test]
 fn crossing_move_trades_in_both() {
     let mut books = Books::new();
-    sells(&mut books, &[(1, 5)]);
-    books.agree(Op::Add { id: 2, buy: true, price: 100, quantity: 8 });
+    add_sell_orders(&mut books, &[(1, 5)]);
+    books.apply_and_compare(Op::Add { id: 2, buy: true, price: 100, quantity: 8 });
     let op = Op::Move { id: 2, price: 105, quantity: 8 };
     assert_eq!(books.ours(op), [Trade { maker: 1, taker: 2, price: 105, quantity: 5 }]);
     books.theirs(op);
@@ -137,11 +138,11 @@ fn crossing_move_trades_in_both() {
     assert_eq!(books.theirs.depth(false), []);
 }
 
-/// Ours keeps its place; theirs goes to the end if price and quantity are given together.
+/// Our order keeps its priority; theirs loses it if price and quantity are given together.
 #[test]
 fn smaller_replacement_keeps_priority_only_here() {
     let mut books = Books::new();
-    sells(&mut books, &[(1, 5), (2, 5)]);
+    add_sell_orders(&mut books, &[(1, 5), (2, 5)]);
     books.ours(Op::Move { id: 1, price: 105, quantity: 3 });
     let update = OrderUpdate::UpdatePriceAndQuantity {
         order_id: Id::sequential(1),
@@ -154,7 +155,8 @@ fn smaller_replacement_keeps_priority_only_here() {
     assert_eq!(books.theirs(op)[0].maker, 2);
 }
 
-/// Ours cancels the own orders that the aggressor meets; theirs all of a level that it touches.
+/// Our book cancels those own orders that the aggressor meets; theirs all of a level that it
+/// touches.
 #[test]
 fn cancel_oldest_cancels_whole_level_in_peer() {
     let (me, other) = (Hash32::new([1; 32]), Hash32::new([2; 32]));

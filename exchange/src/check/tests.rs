@@ -1,4 +1,4 @@
-//! Exchanges with one violated invariant each, which the check must find.
+//! Exchanges with one violated invariant each, which the check must detect.
 
 use super::*;
 use crate::{Command, NewOrder, Side};
@@ -7,7 +7,7 @@ use crate::{Command, NewOrder, Side};
 fn book() -> Exchange {
     let buy = |id, quantity, price| NewOrder { id, quantity, price, ..NewOrder::default() };
     let sell = |id, quantity, price| NewOrder { side: Side::Sell, ..buy(id, quantity, price) };
-    let until =
+    let good_till =
         |expires_at, order| NewOrder { time_in_force: TimeInForce::GoodTillTime, expires_at, ..order };
     let stop = NewOrder { order_type: OrderType::StopLimit, stop_price: 150, ..buy(7, 5, 200) };
     let iceberg = NewOrder { display: 2, ..buy(3, 9, 98) };
@@ -17,8 +17,8 @@ fn book() -> Exchange {
         buy(2, 5, 99),
         iceberg,
         sell(4, 5, 101),
-        until(9, sell(5, 5, 102)),
-        until(8, sell(6, 5, 102)),
+        good_till(9, sell(5, 5, 102)),
+        good_till(8, sell(6, 5, 102)),
         stop,
     ] {
         exchange.apply(Command::New(order), &mut Vec::new());
@@ -28,11 +28,11 @@ fn book() -> Exchange {
 }
 
 #[track_caller]
-fn finds(breaks: impl Fn(&mut Exchange), is: impl Fn(&Inconsistency) -> bool) {
+fn assert_violation(corrupt: impl Fn(&mut Exchange), is_expected: impl Fn(&Inconsistency) -> bool) {
     let mut exchange = book();
-    breaks(&mut exchange);
-    let found = exchange.check().expect_err("an invariant is violated");
-    assert!(is(&found), "{found:?}");
+    corrupt(&mut exchange);
+    let violation = exchange.check().expect_err("an invariant is violated");
+    assert!(is_expected(&violation), "{violation:?}");
 }
 
 fn slot(exchange: &Exchange, id: u64) -> u32 {
@@ -45,35 +45,39 @@ fn queue(exchange: &Exchange, id: u64) -> u32 {
 
 #[test]
 fn fill_missing_in_order_or_level_is_found() {
-    let of_order = |exchange: &mut Exchange| {
+    let fill_order_only = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.node_mut(slot).leaves -= 1;
         exchange.store.arena.node_mut(slot).shown -= 1;
     };
-    finds(of_order, |found| matches!(found, Inconsistency::Totals { price: 99, .. }));
-    let of_level = |exchange: &mut Exchange| {
+    assert_violation(fill_order_only, |violation| {
+        matches!(violation, Inconsistency::Totals { price: 99, .. })
+    });
+    let fill_level_only = |exchange: &mut Exchange| {
         let queue = queue(exchange, 3);
         exchange.store.arena.node_mut(queue).leaves -= 1;
     };
-    finds(of_level, |found| matches!(found, Inconsistency::Totals { price: 98, .. }));
+    assert_violation(fill_level_only, |violation| {
+        matches!(violation, Inconsistency::Totals { price: 98, .. })
+    });
 }
 
 #[test]
 fn crossed_book_is_found() {
-    let rests_without_trading = |exchange: &mut Exchange| {
+    let rest_crossing_order = |exchange: &mut Exchange| {
         let slot = slot(exchange, 4);
         exchange.books[0].leave(&mut exchange.store, slot);
         exchange.store.arena.node_mut(slot).price = 99;
         exchange.books[0].join(&mut exchange.store, BookPart::Offers, slot);
     };
-    finds(rests_without_trading, |broken| {
-        matches!(broken, Inconsistency::Crossed { bid: 99, offer: 99, .. })
+    assert_violation(rest_crossing_order, |violation| {
+        matches!(violation, Inconsistency::Crossed { bid: 99, offer: 99, .. })
     });
 }
 
 #[test]
 fn order_out_of_time_priority_is_found() {
-    let jumps = |exchange: &mut Exchange| {
+    let move_first_to_end = |exchange: &mut Exchange| {
         let slot = slot(exchange, 2);
         let rank = exchange.store.arena.node(slot).rank;
         let queue = queue(exchange, 1);
@@ -81,68 +85,79 @@ fn order_out_of_time_priority_is_found() {
         exchange.store.arena.unlink(first);
         exchange.store.arena.append(queue, first, rank - 1);
     };
-    finds(jumps, |found| matches!(found, Inconsistency::Fifo { id: 1 }));
+    assert_violation(move_first_to_end, |violation| matches!(violation, Inconsistency::Fifo { id: 1 }));
 }
 
 #[test]
 fn leaked_and_doubly_freed_nodes_are_found() {
-    let leaks = |exchange: &mut Exchange| {
+    let leak_order = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.books[0].leave(&mut exchange.store, slot);
     };
-    finds(leaks, |broken| {
-        matches!(broken, Inconsistency::Leak { what: "open orders", counted: 6, recorded: 7 })
+    assert_violation(leak_order, |violation| {
+        matches!(violation, Inconsistency::Leak { what: "open orders", counted: 6, recorded: 7 })
     });
-    let freed_twice = |exchange: &mut Exchange| {
+    let free_twice = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.release(slot);
     };
-    finds(freed_twice, |found| matches!(found, Inconsistency::Misplaced { id: 1 }));
-    let level_leaks = |exchange: &mut Exchange| {
+    assert_violation(free_twice, |violation| matches!(violation, Inconsistency::Misplaced { id: 1 }));
+    let leak_level = |exchange: &mut Exchange| {
         exchange.store.queues.allocate(&mut exchange.store.arena, 5, 5);
     };
-    finds(level_leaks, |found| matches!(found, Inconsistency::Leak { what: "levels", .. }));
+    assert_violation(leak_level, |violation| matches!(violation, Inconsistency::Leak { what: "levels", .. }));
 }
 
 #[test]
 fn missing_or_surplus_index_entry_is_found() {
-    let forgets = |exchange: &mut Exchange| {
+    let remove_index_entry = |exchange: &mut Exchange| {
         let index = &mut exchange.store.index;
         let entry = index.find(4, index.home(4), |_| true).expect("order 4 is open");
         index.remove(entry);
     };
-    finds(forgets, |found| matches!(found, Inconsistency::Index { id: 4 }));
-    let knows = |exchange: &mut Exchange| {
+    assert_violation(remove_index_entry, |violation| matches!(violation, Inconsistency::Index { id: 4 }));
+    let add_index_entry = |exchange: &mut Exchange| {
         let index = &mut exchange.store.index;
         index.insert(index.home(77), 3, u64::from);
     };
-    finds(knows, |found| matches!(found, Inconsistency::Leak { what: "index entries", .. }));
+    assert_violation(add_index_entry, |violation| {
+        matches!(violation, Inconsistency::Leak { what: "index entries", .. })
+    });
 }
 
 #[test]
 fn wrong_best_price_and_missed_stop_are_found() {
-    let best =
+    let set_wrong_best =
         |exchange: &mut Exchange| exchange.books[0].first[BookPart::Bids as usize] = queue(exchange, 3);
-    finds(best, |found| matches!(found, Inconsistency::Levels { .. }));
+    assert_violation(set_wrong_best, |violation| matches!(violation, Inconsistency::Levels { .. }));
     for part in BookPart::ALL {
-        let edge = |exchange: &mut Exchange| exchange.books[0].edge[part as usize] = 7;
-        finds(edge, |found| matches!(found, Inconsistency::Levels { .. }));
+        let set_wrong_edge = |exchange: &mut Exchange| exchange.books[0].edge[part as usize] = 7;
+        assert_violation(set_wrong_edge, |violation| matches!(violation, Inconsistency::Levels { .. }));
     }
-    finds(|exchange| exchange.books[0].last = 150, |found| matches!(found, Inconsistency::Stop { .. }));
-    finds(|exchange| exchange.store.reserved = 0, |found| matches!(found, Inconsistency::Leak { .. }));
+    assert_violation(
+        |exchange| exchange.books[0].last = 150,
+        |violation| matches!(violation, Inconsistency::Stop { .. }),
+    );
+    assert_violation(
+        |exchange| exchange.store.reserved = 0,
+        |violation| matches!(violation, Inconsistency::Leak { .. }),
+    );
 }
 
 #[test]
 fn missed_expiry_and_empty_order_are_found() {
-    finds(|exchange| exchange.store.now = 8, |found| matches!(found, Inconsistency::Expiry { .. }));
-    let late = |exchange: &mut Exchange| {
+    assert_violation(
+        |exchange| exchange.store.now = 8,
+        |violation| matches!(violation, Inconsistency::Expiry { .. }),
+    );
+    let postpone_expiry = |exchange: &mut Exchange| {
         let slot = slot(exchange, 6);
         exchange.store.arena.details_mut(slot).expires_at = 10;
     };
-    finds(late, |found| matches!(found, Inconsistency::Expiry { .. }));
-    let empty = |exchange: &mut Exchange| {
+    assert_violation(postpone_expiry, |violation| matches!(violation, Inconsistency::Expiry { .. }));
+    let empty_order = |exchange: &mut Exchange| {
         let slot = slot(exchange, 1);
         exchange.store.arena.node_mut(slot).leaves = 0;
     };
-    finds(empty, |found| matches!(found, Inconsistency::Quantity { id: 1, .. }));
+    assert_violation(empty_order, |violation| matches!(violation, Inconsistency::Quantity { id: 1, .. }));
 }

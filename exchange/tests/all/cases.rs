@@ -227,15 +227,15 @@ fn documented_cases_match_their_sources() {
         let mut engine = Exchange::new(&[instrument], Capacity::for_orders(64)).unwrap();
         let mut naive = Naive::new(&[instrument], Capacity::for_orders(64));
         let mut apply = |line| {
-            let mut all = Vec::new();
+            let mut all_events = Vec::new();
             for command in commands(line) {
                 let mut events = Vec::new();
                 engine.apply(command, &mut events);
                 assert_eq!(naive.apply(command), events, "{name} ({source}), of the naive engine");
-                engine.check().unwrap_or_else(|found| panic!("{name}: {found:?}"));
-                all.append(&mut events);
+                engine.check().unwrap_or_else(|violation| panic!("{name}: {violation:?}"));
+                all_events.append(&mut events);
             }
-            all
+            all_events
         };
         let events = apply(before);
         let is_rejected = events.iter().any(|event| matches!(event, Event::Rejected { .. }));

@@ -11,7 +11,7 @@ pub trait Numbers {
         let mut drawn = self.below(weighted.iter().map(|(weight, _)| weight).sum());
         for (weight, value) in weighted {
             match drawn.checked_sub(*weight) {
-                Some(left) => drawn = left,
+                Some(remainder) => drawn = remainder,
                 None => return *value,
             }
         }
@@ -55,11 +55,11 @@ pub struct Setting {
     pub capacity: Capacity,
     /// Ids are below this: with few, they are used again and cancels meet open orders.
     pub ids: u64,
-    /// How many prices are drawn from, from the band's lowest.
+    /// Number of prices to draw from, from the lowest of the band.
     pub prices: u64,
     /// An auction begins once in this number of commands, and ends twice as often; 0 for never.
     pub auctions: u64,
-    /// Bids and offers mostly lie apart, and hardly anything takes all away: the book grows.
+    /// Bids and offers rarely cross and mass cancels are rare, so that the book grows.
     pub deep: bool,
 }
 
@@ -81,14 +81,14 @@ impl Setting {
             max_quantity: 10_000,
             reference_price: 98,
         };
-        // Four of the highest price do not fit 64 bits, four of one below it do.
-        let dear = Instrument {
+        // Four times the highest price does not fit 64 bits; four times a price below it does.
+        let expensive = Instrument {
             price_low: (1 << 62) - 20,
             price_high: 1 << 62,
             reference_price: (1 << 62) - 7,
             ..plain
         };
-        let instruments = vec![plain, coarse, dear];
+        let instruments = vec![plain, coarse, expensive];
         Setting {
             instruments,
             capacity: Capacity::for_orders(40),
@@ -143,14 +143,14 @@ impl Setting {
 }
 
 /// Draws commands, with a time that advances.
-pub struct Drawer {
+pub struct CommandSource {
     setting: Setting,
     now: u64,
 }
 
-impl Drawer {
-    pub fn new(setting: &Setting) -> Drawer {
-        Drawer { setting: setting.clone(), now: 0 }
+impl CommandSource {
+    pub fn new(setting: &Setting) -> CommandSource {
+        CommandSource { setting: setting.clone(), now: 0 }
     }
 
     pub fn command(&mut self, numbers: &mut impl Numbers) -> Command {
@@ -184,12 +184,12 @@ impl Drawer {
     }
 
     fn instrument(&self, numbers: &mut impl Numbers) -> u16 {
-        let known = self.setting.instruments.len() as u64;
-        let drawn = if numbers.is_one_in(100) { known } else { numbers.below(known) };
+        let count = self.setting.instruments.len() as u64;
+        let drawn = if numbers.is_one_in(100) { count } else { numbers.below(count) };
         drawn as u16
     }
 
-    /// An id's instrument, mostly: so that replacements name prices that fit.
+    /// Returns an id's instrument, rarely another, so that replacements mostly have valid prices.
     fn instrument_of(&self, numbers: &mut impl Numbers, id: u64) -> u16 {
         if numbers.is_one_in(20) {
             self.instrument(numbers)
@@ -232,12 +232,12 @@ impl Drawer {
                 (1, u64::MAX),
             ]);
         }
-        let most = if rules.price_low > 1 << 60 { 5 } else { 20 };
-        rules.lot * (1 + numbers.below(most))
+        let max_lots = if rules.price_low > 1 << 60 { 5 } else { 20 };
+        rules.lot * (1 + numbers.below(max_lots))
     }
 
-    /// In a deep book buyers mostly bid low and sellers ask much.
-    fn apart(&self, numbers: &mut impl Numbers, side: Side, price: i64) -> i64 {
+    /// Returns a price that rarely crosses in a deep book: low for buyers, high for sellers.
+    fn rarely_crossing_price(&self, numbers: &mut impl Numbers, side: Side, price: i64) -> i64 {
         let half = self.setting.prices as i64 / 2;
         match side {
             _ if !self.setting.deep || numbers.is_one_in(12) => price,
@@ -274,7 +274,7 @@ impl Drawer {
                 (1, CancelBoth),
                 (2, Decrement),
             ]),
-            price: self.apart(numbers, side, price),
+            price: self.rarely_crossing_price(numbers, side, price),
             stop_price: self.price(numbers, instrument),
             quantity: self.quantity(numbers, instrument),
             display: if numbers.is_one_in(6) { lot * (1 + numbers.below(5)) } else { 0 },
@@ -285,7 +285,7 @@ impl Drawer {
     }
 }
 
-/// An id's owner, mostly: so that cancels name the right one.
+/// Returns an id's owner, rarely another, so that cancels mostly name the right one.
 fn owner(numbers: &mut impl Numbers, id: u64) -> u32 {
     if numbers.is_one_in(40) { numbers.below(5) as u32 } else { (id % 4) as u32 }
 }

@@ -1,6 +1,6 @@
-//! Engines with one mistake each, which the comparison with the naive engine must find.
+//! Engines with one mistake each, which the comparison with the naive engine must detect.
 
-use crate::drawn::{Drawer, Seeded, Setting};
+use crate::drawn::{CommandSource, Seeded, Setting};
 use crate::pair::{Engine, run, shrink};
 use exchange::{Command, Event, Exchange, NewOrder, OrderType, SelfTrade, TimeInForce};
 use std::marker::PhantomData;
@@ -23,8 +23,8 @@ impl<M: Mistake> Engine for FaultyEngine<M> {
     }
 
     fn apply(&mut self, command: Command, events: &mut Vec<Event>) {
-        for instead in M::commands(&self.0, command) {
-            Exchange::apply(&mut self.0, instead, events);
+        for changed in M::commands(&self.0, command) {
+            Exchange::apply(&mut self.0, changed, events);
         }
         M::change_events(command, events);
     }
@@ -34,7 +34,7 @@ impl<M: Mistake> Engine for FaultyEngine<M> {
     }
 }
 
-macro_rules! told {
+macro_rules! command_mistakes {
     ($($name:ident: |$before:ident, $command:ident| $body:expr;)*) => {$(
         struct $name;
         impl Mistake for $name {
@@ -45,7 +45,7 @@ macro_rules! told {
     )*};
 }
 
-macro_rules! said {
+macro_rules! event_mistakes {
     ($($name:ident: |$command:ident, $events:ident| $body:expr;)*) => {$(
         struct $name;
         impl Mistake for $name {
@@ -73,9 +73,9 @@ fn resting(exchange: &Exchange, id: u64) -> Option<(i64, u64)> {
     })
 }
 
-told! {
+command_mistakes! {
     LosesACancel: |_before, command| match command { Command::Cancel { id, .. } if id % 8 == 5 => vec![], _ => vec![command] };
-    CancelsForAnybody: |_before, command| match command {
+    CancelsForAnyOwner: |_before, command| match command {
         Command::Cancel { id, .. } => (0..5).map(|owner| Command::Cancel { id, owner }).collect(),
         _ => vec![command],
     };
@@ -86,7 +86,7 @@ told! {
         },
         _ => vec![command],
     };
-    LosesPriorityOnLess: |before, command| match command {
+    LosesPriorityOnReduction: |before, command| match command {
         Command::Replace { id, owner, price, quantity } => match resting(before, id) {
             Some((old, leaves)) if old == price && quantity < leaves => {
                 vec![Command::Replace { id, owner, price, quantity: leaves + quantity }, Command::Replace { id, owner, price, quantity }]
@@ -101,7 +101,7 @@ told! {
     ForgetsTheMinimum: |_before, command| altered(command, |order| order.minimum = 0);
     PostOnlyTakes: |_before, command| altered(command, |order| order.post_only = false);
     ShowsTheIceberg: |_before, command| altered(command, |order| order.display = 0);
-    CancelsTheOther: |_before, command| altered(command, |order| {
+    CancelsOldestInsteadOfNewest: |_before, command| altered(command, |order| {
         if order.self_trade == SelfTrade::CancelNewest { order.self_trade = SelfTrade::CancelOldest }
     });
     ForgetsToDecrement: |_before, command| altered(command, |order| {
@@ -122,7 +122,7 @@ told! {
     SkipsTheAuction: |_before, command| match command { Command::Auction { instrument: 0 } => vec![], _ => vec![command] };
 }
 
-said! {
+event_mistakes! {
     LosesAnEvent: |_command, events| if events.len() > 3 { events.pop(); };
     SwapsTwoMakers: |_command, events| {
         let trades: Vec<usize> = (0..events.len()).filter(|at| matches!(events[*at], Event::Trade { .. })).collect();
@@ -146,38 +146,38 @@ said! {
     };
 }
 
-/// Runs commands until the comparison finds the mistake, and checks that few of them suffice.
-fn found<M: Mistake>(name: &str) {
+/// Runs commands until the comparison detects the mistake, and checks that few of them suffice.
+fn assert_mistake_is_detected<M: Mistake>(name: &str) {
     let setting = Setting::crowded();
     for seed in 0..40 {
-        let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
-        let commands: Vec<Command> = (0..2000).map(|_| drawer.command(&mut numbers)).collect();
+        let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+        let commands: Vec<Command> = (0..2000).map(|_| source.command(&mut numbers)).collect();
         if run::<FaultyEngine<M>>(&setting, &commands).is_err() {
             let shortest = shrink::<FaultyEngine<M>>(&setting, &commands);
             assert!(run::<Exchange>(&setting, &shortest).is_ok(), "{name}: the engine itself differs");
             let max = if name == "RestartsTradeNumbers" { 200 } else { 12 };
             assert!(
                 shortest.len() <= max,
-                "{name}: found, but shrunk to no fewer than {} commands",
+                "{name}: detected, but the shortest list has {} commands",
                 shortest.len()
             );
             return;
         }
     }
-    panic!("{name}: 80,000 commands did not find it");
+    panic!("{name}: 80,000 commands did not detect it");
 }
 
-macro_rules! all_found {
+macro_rules! assert_each_is_detected {
     ($($name:ident)*) => {
         #[test]
-        fn every_mistake_is_found() {
-            $(found::<$name>(stringify!($name));)*
+        fn every_mistake_is_detected() {
+            $(assert_mistake_is_detected::<$name>(stringify!($name));)*
         }
     };
 }
 
-all_found! {
-    LosesACancel CancelsForAnybody KeepsPriorityOnANewPrice LosesPriorityOnLess FillsAndKills ForgetsTheMinimum PostOnlyTakes
-    ShowsTheIceberg CancelsTheOther ForgetsToDecrement StopsDoNotWait TriggersLate ExpiresLate CancelsTooMuch SkipsTheAuction
+assert_each_is_detected! {
+    LosesACancel CancelsForAnyOwner KeepsPriorityOnANewPrice LosesPriorityOnReduction FillsAndKills ForgetsTheMinimum PostOnlyTakes
+    ShowsTheIceberg CancelsOldestInsteadOfNewest ForgetsToDecrement StopsDoNotWait TriggersLate ExpiresLate CancelsTooMuch SkipsTheAuction
     LosesAnEvent SwapsTwoMakers ForgetsADecrement TradesAtTheTakersPrice RestartsTradeNumbers
 }

@@ -3,27 +3,28 @@
 use exchange::{Command, Event};
 use std::collections::HashMap;
 
-/// Every order's open quantity, by the events so far.
+/// Every order's open quantity, according to the events so far.
 #[derive(Default)]
 pub struct Ledger {
     open: HashMap<u64, u64>,
     trades: u64,
-    /// Quantities: accepted or added, traded (on both sides), and gone without a trade.
+    /// Quantities: accepted or added, traded (on both sides), and removed without a trade.
     pub accepted: u128,
     pub traded: u128,
-    pub gone: u128,
+    pub removed: u128,
 }
 
 impl Ledger {
-    /// Takes a command's events. Says what contradicts the quantities so far.
-    pub fn take(&mut self, command: Command, events: &[Event]) -> Result<(), String> {
+    /// Applies a command's events. Returns an error if they contradict the quantities so far.
+    pub fn apply(&mut self, command: Command, events: &[Event]) -> Result<(), String> {
         for event in events {
-            self.one(command, *event).map_err(|what| format!("{what}: {event:?} of {command:?}"))?;
+            self.apply_event(command, *event)
+                .map_err(|problem| format!("{problem}: {event:?} of {command:?}"))?;
         }
         Ok(())
     }
 
-    fn one(&mut self, command: Command, event: Event) -> Result<(), String> {
+    fn apply_event(&mut self, command: Command, event: Event) -> Result<(), String> {
         match event {
             Event::Accepted { id, .. } => {
                 let Command::New(order) = command else { return Err("accepted without a new order".into()) };
@@ -37,7 +38,7 @@ impl Ledger {
                 if leaves > *open {
                     self.accepted += u128::from(leaves - *open);
                 } else {
-                    self.gone += u128::from(*open - leaves);
+                    self.removed += u128::from(*open - leaves);
                 }
                 *open = leaves;
             }
@@ -49,7 +50,7 @@ impl Ledger {
                 for (id, leaves) in [(maker, maker_leaves), (taker, taker_leaves)] {
                     let open = self.open.get_mut(&id).ok_or("traded, but not open")?;
                     if open.checked_sub(quantity) != Some(leaves) {
-                        return Err(format!("{open} were open of {id}"));
+                        return Err(format!("order {id} had {open} open"));
                     }
                     *open = leaves;
                     self.traded += u128::from(quantity);
@@ -62,14 +63,14 @@ impl Ledger {
                 if self.open.remove(&id) != Some(leaves) {
                     return Err("another quantity was open".into());
                 }
-                self.gone += u128::from(leaves);
+                self.removed += u128::from(leaves);
             }
             Event::Reduced { id, leaves } => {
                 let open = self.open.get_mut(&id).ok_or("reduced, but not open")?;
                 if leaves == 0 || leaves >= *open {
-                    return Err(format!("{open} were open"));
+                    return Err(format!("the order had {open} open"));
                 }
-                self.gone += u128::from(*open - leaves);
+                self.removed += u128::from(*open - leaves);
                 *open = leaves;
             }
             Event::Triggered { id } if !self.open.contains_key(&id) => {
@@ -80,19 +81,19 @@ impl Ledger {
         Ok(())
     }
 
-    /// How many orders are open, and that nothing is lost.
+    /// Returns the number of open orders, or an error if quantity was lost.
     pub fn open(&self) -> Result<usize, String> {
         let open: u128 = self.open.values().map(|quantity| u128::from(*quantity)).sum();
-        if open + self.traded + self.gone != self.accepted {
+        if open + self.traded + self.removed != self.accepted {
             return Err(format!(
-                "accepted {}, but open {open}, traded {}, gone {}",
-                self.accepted, self.traded, self.gone
+                "accepted {}, but open {open}, traded {}, removed {}",
+                self.accepted, self.traded, self.removed
             ));
         }
         Ok(self.open.len())
     }
 
-    /// What is open of an order.
+    /// Returns an order's open quantity.
     pub fn leaves(&self, id: u64) -> Option<u64> {
         self.open.get(&id).copied()
     }

@@ -18,7 +18,7 @@ pub trait Engine {
 
 impl Engine for Exchange {
     fn start(setting: &Setting) -> Self {
-        Exchange::new(&setting.instruments, setting.capacity).expect("a possible setting")
+        Exchange::new(&setting.instruments, setting.capacity).expect("a valid setting")
     }
 
     fn apply(&mut self, command: Command, events: &mut Vec<Event>) {
@@ -30,27 +30,27 @@ impl Engine for Exchange {
     }
 }
 
-/// How often whole books are compared; events and best prices are after each command.
+/// Commands between two comparisons of whole books. Events and best prices are compared after each.
 #[derive(Clone, Copy)]
-pub struct Every {
+pub struct CompareIntervals {
     pub books: usize,
-    /// The engine's own check of itself.
+    /// Commands between two checks of the engine by itself.
     pub check: usize,
 }
 
-pub const ALWAYS: Every = Every { books: 1, check: 1 };
+pub const ALWAYS: CompareIntervals = CompareIntervals { books: 1, check: 1 };
 
-/// Where engine and model differ first.
+/// The first difference between the engine and the naive one.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub at: usize,
     pub command: Command,
-    pub what: String,
+    pub description: String,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "command {}: {:?}\n{}", self.at, self.command, self.what)
+        write!(f, "command {}: {:?}\n{}", self.at, self.command, self.description)
     }
 }
 
@@ -60,19 +60,19 @@ pub struct Pair<E> {
     naive: Naive,
     ledger: Ledger,
     instruments: u16,
-    every: Every,
+    intervals: CompareIntervals,
     at: usize,
     events: Vec<Event>,
 }
 
 impl<E: Engine> Pair<E> {
-    pub fn new(setting: &Setting, every: Every) -> Self {
+    pub fn new(setting: &Setting, intervals: CompareIntervals) -> Self {
         Pair {
             engine: E::start(setting),
             naive: Naive::new(&setting.instruments, setting.capacity),
             ledger: Ledger::default(),
             instruments: setting.instruments.len() as u16,
-            every,
+            intervals,
             at: 0,
             events: Vec::new(),
         }
@@ -83,14 +83,14 @@ impl<E: Engine> Pair<E> {
         self.ledger.trades()
     }
 
-    /// Applies a command to both.
+    /// Applies a command to both engines and compares them.
     pub fn apply(&mut self, command: Command) -> Result<&[Event], Difference> {
         let at = self.at;
         self.at += 1;
         self.events.clear();
         let (engine, events) = (&mut self.engine, &mut self.events);
         if catch_unwind(AssertUnwindSafe(|| engine.apply(command, events))).is_err() {
-            return Err(Difference { at, command, what: "the engine panicked".into() });
+            return Err(Difference { at, command, description: "the engine panicked".into() });
         }
         let expected = self.naive.apply(command);
         let compared = if expected == self.events {
@@ -100,12 +100,12 @@ impl<E: Engine> Pair<E> {
         };
         match compared {
             Ok(()) => Ok(&self.events),
-            Err(what) => Err(Difference { at, command, what }),
+            Err(description) => Err(Difference { at, command, description }),
         }
     }
 
     fn compare(&mut self, command: Command) -> Result<(), String> {
-        self.ledger.take(command, &self.events)?;
+        self.ledger.apply(command, &self.events)?;
         let engine = self.engine.exchange();
         if engine.open_orders() != self.naive.open_orders() {
             return Err(format!(
@@ -114,18 +114,18 @@ impl<E: Engine> Pair<E> {
                 self.naive.open_orders()
             ));
         }
-        let books = self.at.is_multiple_of(self.every.books);
+        let compares_books = self.at.is_multiple_of(self.intervals.books);
         for instrument in 0..self.instruments {
             self.compare_best(instrument)?;
-            if books {
+            if compares_books {
                 self.compare_book(instrument)?;
             }
         }
-        if books && self.ledger.open()? != engine.open_orders() {
-            return Err("the events say that another number of orders is open".into());
+        if compares_books && self.ledger.open()? != engine.open_orders() {
+            return Err("the events imply another number of open orders".into());
         }
-        if self.at.is_multiple_of(self.every.check) {
-            engine.check().map_err(|broken| format!("check(): {broken:?}"))?;
+        if self.at.is_multiple_of(self.intervals.check) {
+            engine.check().map_err(|violation| format!("check(): {violation:?}"))?;
         }
         Ok(())
     }
@@ -135,10 +135,10 @@ impl<E: Engine> Pair<E> {
         for (side, best) in [(Side::Buy, bid), (Side::Sell, offer)] {
             let best = best.map(|level| (level.price, level.quantity, level.orders));
             let first = self.naive.orders(instrument, side).first().map(|open| open.order.price);
-            let at_it =
+            let at_best =
                 self.naive.orders(instrument, side).iter().take_while(|open| Some(open.order.price) == first);
             let (shown, orders) =
-                at_it.fold((0, 0), |(shown, orders), open| (shown + open.shown, orders + 1));
+                at_best.fold((0, 0), |(shown, orders), open| (shown + open.shown, orders + 1));
             let expected = first.map(|price| (price, shown, orders));
             if best != expected {
                 return Err(format!(
@@ -156,17 +156,18 @@ impl<E: Engine> Pair<E> {
             let depth = || depth().map(|level| (level.price, level.quantity, level.orders));
             let orders =
                 || engine.orders(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves, o.shown));
-            let known = |open: &OpenOrder| {
+            let resting = |open: &OpenOrder| {
                 (open.order.id, open.order.owner, open.order.price, open.leaves, open.shown)
             };
             let stops = || engine.stops(instrument, side).map(|o| (o.id, o.owner, o.price, o.leaves));
             let waiting =
                 |open: &OpenOrder| (open.order.id, open.order.owner, open.order.stop_price, open.leaves);
-            let describe = |what: &'static str| {
-                move |found: String| format!("{what} of {side:?} of instrument {instrument}:\n{found}")
+            let describe = |list: &'static str| {
+                move |lists: String| format!("{list} of {side:?} of instrument {instrument}:\n{lists}")
             };
             same(depth, || naive.depth(instrument, side).into_iter()).map_err(describe("depth"))?;
-            same(orders, || naive.orders(instrument, side).iter().map(known)).map_err(describe("orders"))?;
+            same(orders, || naive.orders(instrument, side).iter().map(resting))
+                .map_err(describe("orders"))?;
             same(stops, || naive.stops(instrument, side).iter().map(waiting))
                 .map_err(describe("stop orders"))?;
         }
@@ -174,17 +175,20 @@ impl<E: Engine> Pair<E> {
     }
 }
 
-/// Compares what two functions iterate over. Returns both lists if they differ.
-fn same<T: PartialEq + fmt::Debug, I, J>(is: impl Fn() -> I, expected: impl Fn() -> J) -> Result<(), String>
+/// Compares the items of two iterators. Returns both lists as an error if they differ.
+fn same<T: PartialEq + fmt::Debug, I, J>(
+    actual: impl Fn() -> I,
+    expected: impl Fn() -> J,
+) -> Result<(), String>
 where
     I: Iterator<Item = T>,
     J: Iterator<Item = T>,
 {
-    if is().eq(expected()) {
+    if actual().eq(expected()) {
         return Ok(());
     }
-    let (is, expected) = (is().collect::<Vec<_>>(), expected().collect::<Vec<_>>());
-    Err(format!("is:       {is:?}\nexpected: {expected:?}"))
+    let (actual, expected) = (actual().collect::<Vec<_>>(), expected().collect::<Vec<_>>());
+    Err(format!("actual:   {actual:?}\nexpected: {expected:?}"))
 }
 
 /// A failure as a list of commands that can be pasted into a test.
@@ -195,7 +199,7 @@ pub fn failure(setting: &Setting, commands: &[Command], difference: Difference) 
     format!("{difference}\nfails after these:\n{}", lines.join("\n"))
 }
 
-/// All commands through a fresh pair, compared after each.
+/// Applies all commands to a new pair, which compares after each.
 pub fn run<E: Engine>(setting: &Setting, commands: &[Command]) -> Result<(), Difference> {
     let mut pair = Pair::<E>::new(setting, ALWAYS);
     commands.iter().try_for_each(|command| pair.apply(*command).map(drop))
@@ -205,43 +209,45 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Silences this thread's panics: shrinking runs an engine that panics thousands of times.
-fn quiet(quiet: bool) {
+/// Silences this thread's panic messages: shrinking may run an engine that panics thousands of
+/// times.
+fn silence_panics(is_silent: bool) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let loud = std::panic::take_hook();
+        let default_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if !QUIET.get() {
-                loud(info);
+                default_hook(info);
             }
         }));
     });
-    QUIET.set(quiet);
+    QUIET.set(is_silent);
 }
 
-/// Returns the shortest list that still differs, leaving out ever smaller stretches.
+/// Shortens a list of commands that shows a difference, leaving out ever smaller chunks (delta
+/// debugging).
 pub fn shrink<E: Engine>(setting: &Setting, commands: &[Command]) -> Vec<Command> {
-    quiet(true);
-    let mut kept = commands.to_vec();
-    if let Err(difference) = run::<E>(setting, &kept) {
-        kept.truncate(difference.at + 1);
+    silence_panics(true);
+    let mut shortest = commands.to_vec();
+    if let Err(difference) = run::<E>(setting, &shortest) {
+        shortest.truncate(difference.at + 1);
     }
-    let mut stretch = kept.len().next_power_of_two() / 2;
-    while stretch > 0 {
+    let mut chunk = shortest.len().next_power_of_two() / 2;
+    while chunk > 0 {
         let mut at = 0;
-        while at < kept.len() {
-            let mut fewer = kept.clone();
-            fewer.drain(at..(at + stretch).min(kept.len()));
-            match run::<E>(setting, &fewer) {
+        while at < shortest.len() {
+            let mut candidate = shortest.clone();
+            candidate.drain(at..(at + chunk).min(shortest.len()));
+            match run::<E>(setting, &candidate) {
                 Err(difference) => {
-                    fewer.truncate(difference.at + 1);
-                    kept = fewer;
+                    candidate.truncate(difference.at + 1);
+                    shortest = candidate;
                 }
-                Ok(()) => at += stretch,
+                Ok(()) => at += chunk,
             }
         }
-        stretch /= 2;
+        chunk /= 2;
     }
-    quiet(false);
-    kept
+    silence_panics(false);
+    shortest
 }

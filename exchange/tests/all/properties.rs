@@ -1,7 +1,7 @@
 //! Properties: the engine agrees with the naive one on random commands.
 
 use crate::deep;
-use crate::drawn::{Drawer, Seeded, Setting, Words};
+use crate::drawn::{CommandSource, Seeded, Setting, Words};
 use crate::pair::{ALWAYS, Engine, Pair, failure, run};
 use exchange::{Command, Event, Events, Exchange};
 use proptest::collection::vec;
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 /// Commands, each drawn from its own words, so that leaving one out keeps the others.
 fn commands(setting: Setting) -> impl Strategy<Value = Vec<Command>> {
     vec(vec(any::<u16>(), 30), 1..160).prop_map(move |drawn| {
-        let mut drawer = Drawer::new(&setting);
-        drawn.iter().map(|words| drawer.command(&mut Words(words))).collect()
+        let mut source = CommandSource::new(&setting);
+        drawn.iter().map(|words| source.command(&mut Words(words))).collect()
     })
 }
 
-fn same_as_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
+fn check_against_naive(setting: &Setting, commands: &[Command]) -> Result<(), TestCaseError> {
     run::<Exchange>(setting, commands)
         .map_err(|difference| TestCaseError::fail(failure(setting, commands, difference)))
 }
@@ -26,41 +26,41 @@ proptest! {
 
     #[test]
     fn engine_agrees_with_naive_engine(commands in commands(Setting::crowded())) {
-        same_as_naive(&Setting::crowded(), &commands)?;
+        check_against_naive(&Setting::crowded(), &commands)?;
     }
 
     #[test]
     fn engine_agrees_with_naive_when_levels_run_out(commands in commands(Setting::few_levels())) {
-        same_as_naive(&Setting::few_levels(), &commands)?;
+        check_against_naive(&Setting::few_levels(), &commands)?;
     }
 
     #[test]
     fn engine_agrees_with_naive_on_scattered_prices(commands in commands(Setting::scattered())) {
-        same_as_naive(&Setting::scattered(), &commands)?;
+        check_against_naive(&Setting::scattered(), &commands)?;
     }
 
     #[test]
     fn equal_commands_give_equal_events_and_state(commands in commands(Setting::crowded())) {
-        let once = |together: usize| {
+        let run_in_batches = |batch_len: usize| {
             let mut engine = Exchange::start(&Setting::crowded());
             let mut events = Vec::new();
-            commands.chunks(together).for_each(|some| engine.apply_all(some, &mut events));
+            commands.chunks(batch_len).for_each(|batch| engine.apply_all(batch, &mut events));
             (events, engine.digest())
         };
-        prop_assert_eq!(once(1), once(1));
-        prop_assert_eq!(once(1), once(commands.len()), "one by one or in a batch");
+        prop_assert_eq!(run_in_batches(1), run_in_batches(1));
+        prop_assert_eq!(run_in_batches(1), run_in_batches(commands.len()), "one by one or in a batch");
     }
 }
 
-/// Long histories: what proptest's short ones do not reach, with a seed that names them. Together
-/// they have every kind of event, rejection and cancel.
+/// Long histories, which proptest does not reach, each from a seed. Together they have every kind of
+/// event, rejection and cancel.
 #[test]
 fn engine_agrees_with_naive_over_long_histories() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
-        let (mut numbers, mut drawer) = (Seeded(seed), Drawer::new(&setting));
-        let commands: Vec<Command> = (0..4000).map(|_| drawer.command(&mut numbers)).collect();
+        let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+        let commands: Vec<Command> = (0..4000).map(|_| source.command(&mut numbers)).collect();
         let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);
         for command in &commands {
             let events = match pair.apply(*command) {
@@ -80,7 +80,7 @@ fn engine_agrees_with_naive_over_long_histories() {
         assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());
     }
     let fewest = seen.values().min().unwrap();
-    assert!(seen.len() == 26 && *fewest >= 10, "what happened how often: {seen:#?}");
+    assert!(seen.len() == 26 && *fewest >= 10, "counts of events: {seen:#?}");
 }
 
 #[global_allocator]
@@ -98,17 +98,17 @@ impl Events for EventCount {
 fn no_command_allocates() {
     assert!(system::alloc::is_counted());
     let setting = Setting::crowded();
-    let (mut numbers, mut drawer) = (Seeded(1), Drawer::new(&setting));
-    let commands: Vec<Command> = (0..50_000).map(|_| drawer.command(&mut numbers)).collect();
+    let (mut numbers, mut source) = (Seeded(1), CommandSource::new(&setting));
+    let commands: Vec<Command> = (0..50_000).map(|_| source.command(&mut numbers)).collect();
     let (mut engine, mut count) = (Exchange::start(&setting), EventCount(0));
     let before = system::alloc::allocations();
     commands.iter().for_each(|command| Exchange::apply(&mut engine, *command, &mut count));
     assert_eq!(system::alloc::allocations() - before, 0);
-    assert!(count.0 > 50_000, "events happened");
+    assert!(count.0 > 50_000, "only {} events", count.0);
 }
 
 #[test]
 fn deep_book_adds_up() {
-    let deep = deep::run(40_000, 5, 5_000).unwrap_or_else(|what| panic!("{what}"));
+    let deep = deep::run(40_000, 5, 5_000).unwrap_or_else(|problem| panic!("{problem}"));
     assert!(deep.max_open > 3_000 && deep.trades > 1_000, "{} orders, {} trades", deep.max_open, deep.trades);
 }

@@ -4,7 +4,7 @@ use crate::naive::Naive;
 use exchange::{Capacity, Command, Event, Exchange, Instrument, NewOrder, OrderType, Side, TimeInForce};
 use std::collections::HashMap;
 
-/// Cents and satoshis; the dearest offer of the opening book needs 64 bits.
+/// Cents and satoshis; the highest offer of the opening book needs 64 bits.
 pub fn instrument() -> Instrument {
     Instrument {
         price_high: 1 << 40,
@@ -42,20 +42,20 @@ fn order(id: &str, side: &str, price: &str, quantity: &str) -> NewOrder {
     }
 }
 
-/// The opening book's orders, then the flow.
+/// Returns the opening book's orders, and the flow.
 pub fn commands() -> (Vec<Command>, Vec<Command>) {
     let opening = rows("opening_book")
         .iter()
         .map(|row| Command::New(order(&row[0], &row[1], &row[2], &row[3])))
         .collect();
-    let one = |row: &Vec<String>| match row[2].as_str() {
+    let command = |row: &Vec<String>| match row[2].as_str() {
         "new" => Command::New(order(&row[3], &row[4], &row[7], &row[8])),
         _ => Command::Cancel { id: number(&row[3]), owner: 1 },
     };
-    (opening, rows("flow").iter().map(one).collect())
+    (opening, rows("flow").iter().map(command).collect())
 }
 
-/// Runs all through an engine; its events and its depth of 50 levels must be those expected.
+/// Replays the recording through an engine, whose trades and depth of 50 levels must be as recorded.
 pub fn replay(mut apply: impl FnMut(Command) -> Vec<Event>, depth: impl Fn(Side) -> Vec<(i64, u64)>) -> u64 {
     let mut check = |commands: Vec<Command>| {
         let mut trades = Vec::new();
@@ -66,7 +66,7 @@ pub fn replay(mut apply: impl FnMut(Command) -> Vec<Event>, depth: impl Fn(Side)
                         trades.push((taker, maker, price, quantity))
                     }
                     Event::Accepted { .. } | Event::Cancelled { .. } => {}
-                    other => panic!("{other:?} of {command:?}"),
+                    event => panic!("{event:?} of {command:?}"),
                 }
             }
         }

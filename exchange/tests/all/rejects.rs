@@ -11,7 +11,7 @@ fn limit(id: u64, side: Side, price: i64, quantity: u64) -> NewOrder {
     NewOrder { id, owner: id as u32, side, price, quantity, ..NewOrder::default() }
 }
 
-/// Ticks of 5 and lots of 10; and prices so high that four do not fit 64 bits.
+/// One with ticks of 5 and lots of 10; one with prices of which four times does not fit 64 bits.
 fn instruments() -> [Instrument; 2] {
     let coarse = Instrument {
         tick: 5,
@@ -21,7 +21,7 @@ fn instruments() -> [Instrument; 2] {
         max_quantity: 100,
         reference_price: 10,
     };
-    let dear = Instrument {
+    let expensive = Instrument {
         tick: 1,
         lot: 1,
         price_low: 1 << 61,
@@ -29,10 +29,10 @@ fn instruments() -> [Instrument; 2] {
         max_quantity: 100,
         reference_price: 1 << 62,
     };
-    [coarse, dear]
+    [coarse, expensive]
 }
 
-fn before() -> Vec<Command> {
+fn setup_commands() -> Vec<Command> {
     let stop = NewOrder { order_type: OrderType::Stop, stop_price: 500, ..limit(2, Side::Buy, 0, 10) };
     vec![
         Command::New(limit(1, Side::Sell, 50, 20)),
@@ -48,7 +48,7 @@ fn new(change: impl Fn(&mut NewOrder)) -> Command {
     Command::New(order)
 }
 
-fn all() -> Vec<(Command, RejectReason)> {
+fn rejected_commands() -> Vec<(Command, RejectReason)> {
     let replace = |id, owner, price, quantity| Command::Replace { id, owner, price, quantity };
     let mut all = vec![
         (new(|order| order.instrument = 2), UnknownInstrument),
@@ -129,13 +129,13 @@ fn rejected_command_reports_reason_and_changes_nothing() {
     let mut engine = Exchange::new(&instruments(), Capacity::for_orders(8)).unwrap();
     let mut naive = Naive::new(&instruments(), Capacity::for_orders(8));
     let mut events = Vec::new();
-    for command in before() {
+    for command in setup_commands() {
         engine.apply(command, &mut events);
         naive.apply(command);
     }
     assert_eq!(engine.open_orders(), 3, "{events:?}");
     let digest = engine.digest();
-    for (command, reason) in all() {
+    for (command, reason) in rejected_commands() {
         let id = match command {
             Command::New(order) => order.id,
             Command::Cancel { id, .. } | Command::Replace { id, .. } => id,

@@ -35,9 +35,9 @@ impl Bits {
     #[inline]
     pub fn next(&self, from: usize) -> usize {
         let word = from / 64;
-        let here = self.words[word] & u64::MAX << (from % 64);
-        if here != 0 {
-            return word * 64 + here.trailing_zeros() as usize;
+        let candidates = self.words[word] & u64::MAX << (from % 64);
+        if candidates != 0 {
+            return word * 64 + candidates.trailing_zeros() as usize;
         }
         let word = self.next_word(word + 1);
         word * 64 + self.words[word].trailing_zeros() as usize
@@ -48,14 +48,14 @@ impl Bits {
     fn next_word(&self, from: usize) -> usize {
         let (group, bit) = (from / 64, from % 64);
         if let Some(summary) = self.summary.get(group) {
-            let here = summary & u64::MAX << bit;
-            if here != 0 {
-                return group * 64 + here.trailing_zeros() as usize;
+            let candidates = summary & u64::MAX << bit;
+            if candidates != 0 {
+                return group * 64 + candidates.trailing_zeros() as usize;
             }
         }
         let groups = self.summary.len();
         let group = (group + 1..groups).chain(0..groups).find(|group| self.summary[*group] != 0);
-        let group = group.expect("one is set");
+        let group = group.expect("a bit is set");
         group * 64 + self.summary[group].trailing_zeros() as usize
     }
 }
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_next_one_is_found(size in prop::sample::select(vec![64usize, 2048, 1 << 17]), set in prop::collection::btree_set(0usize..1 << 17, 1..40), from in 0usize..1 << 17) {
+        fn next_set_bit_is_found(size in prop::sample::select(vec![64usize, 2048, 1 << 17]), set in prop::collection::btree_set(0usize..1 << 17, 1..40), from in 0usize..1 << 17) {
             let mut bits = Bits::new(size);
             let set: std::collections::BTreeSet<usize> = set.into_iter().map(|bit| bit % size).collect();
             set.iter().for_each(|bit| bits.set(*bit));

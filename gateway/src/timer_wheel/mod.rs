@@ -61,7 +61,7 @@ pub struct TimerWheel<T> {
     slot_bits: u32,
     /// How far the list of the next slot has been prefetched: an index, which may have been freed
     /// since.
-    fetched: u32,
+    prefetched: u32,
     links: Vec<Link>,
     orders: Vec<StoredOrder<T>>,
     /// Indices from here on were never used: a sweep skips them.
@@ -112,8 +112,7 @@ impl<T: Copy> TimerWheel<T> {
         let count = u32::try_from(capacity).ok().filter(|count| *count < 1 << 31);
         let count = count.expect("a plan holds fewer orders than 2^31");
         let bits = count.next_power_of_two().trailing_zeros().clamp(MIN_SLOT_BITS, MAX_SLOT_BITS);
-        // Filled once and emptied, so that no page of it is touched for the first time in the
-        // middle of a run.
+        // Filled once and emptied, so that no page is touched for the first time during a run.
         let filler = Reverse(DueEntry { release: u64::MAX, arrival: 0, index: NONE });
         let mut current = BinaryHeap::from(vec![filler; capacity]);
         current.clear();
@@ -126,7 +125,7 @@ impl<T: Copy> TimerWheel<T> {
             heads: vec![NONE; 1 << bits],
             filled: Bits::new(1 << bits),
             slot_bits: REVOLUTION_BITS - bits,
-            fetched: NONE,
+            prefetched: NONE,
             links: (1..=count)
                 .map(|after| Link {
                     release: 0,
@@ -149,7 +148,7 @@ impl<T: Copy> TimerWheel<T> {
     /// Adds an order to the timing wheel, which is not full, to be released at `release` (ticks).
     #[inline]
     pub fn push(&mut self, release: u64, order: T) {
-        assert!(!self.is_full(), "asked before");
+        assert!(!self.is_full(), "the caller checks `is_full`");
         let index = self.free;
         let link = &mut self.links[index as usize];
         self.free = link.after;
@@ -306,8 +305,8 @@ impl<T: Copy> TimerWheel<T> {
             index = after;
         }
         if self.in_wheel > 0 {
-            self.fetched = self.heads[(self.first_filled() & self.mask()) as usize];
-            prefetch(&self.links[self.fetched as usize]);
+            self.prefetched = self.heads[(self.first_filled() & self.mask()) as usize];
+            prefetch(&self.links[self.prefetched as usize]);
         }
     }
 
@@ -315,10 +314,10 @@ impl<T: Copy> TimerWheel<T> {
     /// that a list is cached when its slot begins, instead of a chain of dependent misses.
     #[inline(always)]
     fn prefetch_next(&mut self) {
-        let Some(link) = self.links.get(self.fetched as usize) else { return };
-        prefetch(&self.orders[self.fetched as usize]);
-        self.fetched = link.after;
-        if let Some(after) = self.links.get(self.fetched as usize) {
+        let Some(link) = self.links.get(self.prefetched as usize) else { return };
+        prefetch(&self.orders[self.prefetched as usize]);
+        self.prefetched = link.after;
+        if let Some(after) = self.links.get(self.prefetched as usize) {
             prefetch(after);
         }
     }

@@ -13,12 +13,12 @@ pub(super) struct OpenOrder {
     /// When it was sent, in ticks.
     sent: u64,
     /// Time of the order's last report, or at which it was sent, in ticks.
-    pub heard: u64,
+    pub last_heard: u64,
 }
 
 impl OpenOrder {
     pub const fn new(order: &Order, now: u64) -> Self {
-        Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, heard: now }
+        Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, last_heard: now }
     }
 
     /// Returns `true` if the venue has reported on the order at all.
@@ -64,26 +64,26 @@ impl OpenOrder {
         }
         let is_replaced = report.status == OrderStatus::Replaced;
         let filled = self.filled.checked_add(report.filled);
-        let Some((filled, all)) =
+        let Some((filled, total)) =
             filled.and_then(|filled| Some((filled, filled.checked_add(report.leaves)?)))
         else {
             return false;
         };
         // Cancels and replaces have no fills: their status was checked. A replace can increase the
         // quantity.
-        let is_too_much =
-            order.request.operation == Operation::New && !is_replaced && all > order.request.quantity;
+        let is_overfill =
+            order.request.operation == Operation::New && !is_replaced && total > order.request.quantity;
         let is_limited = order.request.terms.order_type == OrderType::Limit && order.request.price > 0;
-        let is_worse = match order.request.side {
+        let is_worse_than_limit = match order.request.side {
             Side::Buy => report.price > order.request.price,
             Side::Sell => report.price < order.request.price,
         };
-        if is_too_much || report.filled > 0 && (report.price < 0 || (is_limited && is_worse)) {
+        if is_overfill || report.filled > 0 && (report.price < 0 || (is_limited && is_worse_than_limit)) {
             return false;
         }
         if is_replaced {
             self.replaces -= 1;
-            (self.order.request.price, self.order.request.quantity) = (report.price, all);
+            (self.order.request.price, self.order.request.quantity) = (report.price, total);
         }
         self.filled = filled;
         self.next_number += 1;

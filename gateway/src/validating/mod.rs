@@ -48,7 +48,7 @@ struct SessionState {
     rules: ValidationRules,
     open: HashMap<OrderId, OpenOrder>,
     /// When the last valid report came, in ticks.
-    heard: u64,
+    last_heard: u64,
     counts: SessionCounts,
     impossible_numbers: u64,
     /// Scopes whose cancellation was requested, each once, with the last time in ticks.
@@ -80,18 +80,18 @@ impl SessionState {
 
     /// Returns when the silence about an order began, see the module. An acknowledged order may
     /// rest for long, so any valid report counts for it.
-    fn last_heard(&self, open: &OpenOrder) -> u64 {
+    fn last_activity(&self, open: &OpenOrder) -> u64 {
         let cancel =
             self.cancels.iter().filter(|cancel| open.is_covered_by(**cancel)).map(|(_, at)| *at).max();
         match cancel {
-            Some(cancel) => open.heard.max(cancel),
-            None if open.is_acknowledged() => open.heard.max(self.heard),
-            None => open.heard,
+            Some(cancel) => open.last_heard.max(cancel),
+            None if open.is_acknowledged() => open.last_heard.max(self.last_heard),
+            None => open.last_heard,
         }
     }
 
     fn record_cancel(&mut self, scope: CancelScope, now: u64) {
-        if let Some(cancel) = self.cancels.iter_mut().find(|(other, _)| *other == scope) {
+        if let Some(cancel) = self.cancels.iter_mut().find(|(recorded, _)| *recorded == scope) {
             cancel.1 = now;
             return;
         }
@@ -112,7 +112,7 @@ impl<V: Venue> ValidatingSession<V> {
             state: SessionState {
                 rules,
                 open,
-                heard: 0,
+                last_heard: 0,
                 counts: SessionCounts::default(),
                 impossible_numbers: 0,
                 cancels: VecDeque::with_capacity(MAX_CANCEL_SCOPES),
@@ -148,10 +148,10 @@ impl<V: Venue> ValidatingSession<V> {
                 self.watched.pop_front();
                 continue;
             };
-            let later = self.state.last_heard(open).saturating_add(silence);
-            if later > due.max(now) {
+            let new_deadline = self.state.last_activity(open).saturating_add(silence);
+            if new_deadline > due.max(now) {
                 self.watched.pop_front();
-                self.watch(later, id);
+                self.watch(new_deadline, id);
                 continue;
             }
             let reason = if self.is_up { Reject::VenueSilent } else { Reject::VenueDown };
@@ -183,8 +183,8 @@ impl<R: Reports> ReportValidator<'_, R> {
             return Ok(());
         }
         self.reports.send(report)?;
-        open.heard = self.now;
-        self.state.heard = self.state.heard.max(self.now);
+        open.last_heard = self.now;
+        self.state.last_heard = self.state.last_heard.max(self.now);
         if report.is_last {
             self.state.counts.refused += u64::from(report.status == OrderStatus::Refused);
             self.state.open.remove(&report.id);
@@ -240,7 +240,7 @@ impl<V: Venue> Venue for ValidatingSession<V> {
             self.state.counts.refused += 1;
             let refusal = open.closing_report(order.id, OrderStatus::Refused, Reject::VenueDown);
             let sent = reports.send(refusal);
-            debug_assert!(sent.is_ok(), "there is room for an immediate report");
+            debug_assert!(sent.is_ok(), "there is space for an immediate report");
             return None;
         }
         self.state.counts.sent += 1;
@@ -253,8 +253,8 @@ impl<V: Venue> Venue for ValidatingSession<V> {
         self.state.open.insert(order.id, open);
         let silence = time.ticks(self.state.rules.silence_ns);
         self.watch(now.saturating_add(silence), order.id);
-        let mut checked = ReportValidator { reports, state: &mut self.state, now };
-        let _ = self.venue.accept(order, now, &mut checked);
+        let mut validator = ReportValidator { reports, state: &mut self.state, now };
+        let _ = self.venue.accept(order, now, &mut validator);
         None
     }
 

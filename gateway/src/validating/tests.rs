@@ -73,12 +73,12 @@ impl Venue for ScriptedVenue {
 }
 
 /// A session whose venue may be silent for 1,000 ticks.
-struct Bench {
+struct SessionBench {
     session: ValidatingSession<ScriptedVenue>,
     out: ReportList,
 }
 
-impl Bench {
+impl SessionBench {
     fn new() -> Self {
         let rules = ValidationRules { silence_ns: 1_000, max_held: 8 };
         let session = ValidatingSession::new(ScriptedVenue::default(), rules);
@@ -120,16 +120,16 @@ fn accepted(sequence: u64) -> Report {
     Report { status, filled: 0, leaves: 10, cumulative: 0, is_last: false, ..fill(sequence) }
 }
 
-/// The first report of order 0, of 4 of its 10, and the second, of the rest.
-fn in_two_parts() -> [Report; 2] {
+/// Returns two reports of order 0: a fill of 4 of its 10, and one of the remaining 6.
+fn partial_and_final_fill() -> [Report; 2] {
     let status = OrderStatus::PartiallyFilled;
     let part = Report { status, filled: 4, leaves: 6, is_last: false, ..fill(0) };
     [part, Report { filled: 6, number: 1, ..fill(0) }]
 }
 
 /// Returns the reports and counters when the venue sends these reports of order 0.
-fn passed(script: Script<'_>) -> (Vec<Report>, SessionCounts) {
-    let mut bench = Bench::with_order();
+fn accepted_reports(script: Script<'_>) -> (Vec<Report>, SessionCounts) {
+    let mut bench = SessionBench::with_order();
     bench.advance(10, script);
     bench.advance(2_000, &[]);
     let counts = bench.counts();
@@ -138,16 +138,19 @@ fn passed(script: Script<'_>) -> (Vec<Report>, SessionCounts) {
 
 #[test]
 fn valid_reports_pass_and_second_last_one_is_error() {
-    let (reports, counts) = passed(&[(None, fill(0)), (None, fill(0))]);
+    let (reports, counts) = accepted_reports(&[(None, fill(0)), (None, fill(0))]);
     assert_eq!(reports, [fill(0)]);
     assert_eq!((counts.sent, counts.received, counts.errors, counts.stuck), (1, 2, 1, 0));
-    assert_eq!(passed(&in_two_parts().map(|report| (None, report))).0, in_two_parts());
+    assert_eq!(
+        accepted_reports(&partial_and_final_fill().map(|report| (None, report))).0,
+        partial_and_final_fill()
+    );
 }
 
 #[test]
 fn invalid_reports_are_counted_and_order_closes_once() {
     let good = fill(0);
-    let garbage = [
+    let invalid_reports = [
         fill(7),
         Report { venue: 0, ..good },
         Report { instrument: 3, ..good },
@@ -163,10 +166,10 @@ fn invalid_reports_are_counted_and_order_closes_once() {
         Report { price: 101, ..good },
         Report { price: -1, ..good },
     ];
-    for wrong in garbage {
-        let (reports, counts) = passed(&[(None, wrong), (None, good)]);
+    for wrong in invalid_reports {
+        let (reports, counts) = accepted_reports(&[(None, wrong), (None, good)]);
         assert_eq!((reports, counts.errors), (vec![good], 1), "{wrong:?}, then a valid report");
-        let (reports, counts) = passed(&[(None, wrong)]);
+        let (reports, counts) = accepted_reports(&[(None, wrong)]);
         assert_eq!((counts.errors, counts.stuck, reports.len()), (1, 1, 1), "{wrong:?}, then nothing");
         assert_eq!((reports[0].id, reports[0].reason), (good.id, Reject::VenueSilent.code()));
         assert!(reports[0].is_last);
@@ -175,44 +178,44 @@ fn invalid_reports_are_counted_and_order_closes_once() {
 
 #[test]
 fn session_numbers_detect_gaps_and_repeats() {
-    let (reports, counts) = passed(&[(Some(3), fill(0))]);
+    let (reports, counts) = accepted_reports(&[(Some(3), fill(0))]);
     assert_eq!((reports, counts.errors, counts.received), (vec![fill(0)], 1, 3), "two were lost");
-    let [part, rest] = in_two_parts();
-    let (reports, counts) = passed(&[(Some(1), part), (Some(1), rest)]);
-    assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeat is not believed");
+    let [part, remainder] = partial_and_final_fill();
+    let (reports, counts) = accepted_reports(&[(Some(1), part), (Some(1), remainder)]);
+    assert_eq!((reports[0], counts.errors, counts.stuck), (part, 1, 1), "a repeated number is ignored");
     assert_eq!((reports[1].number, reports[1].cumulative, reports.len()), (1, 4, 2));
 }
 
 #[test]
 fn impossible_number_is_protocol_error() {
-    let [part, rest] = in_two_parts();
+    let [part, remainder] = partial_and_final_fill();
     // One message was sent, so at most its reports may have been lost.
     let max = 1 + protocol::wire::MAX_REPORTS as u64;
     for number in [max + 1, u64::MAX / 2, u64::MAX - 1, u64::MAX] {
-        let mut bench = Bench::with_order();
+        let mut bench = SessionBench::with_order();
         bench.advance(10, &[(Some(number), part)]);
         assert_eq!((bench.out.0.len(), bench.session.faults(), bench.counts().errors), (0, 1, 0), "{number}");
-        // What follows is not taken for a repeat.
-        bench.advance(20, &[(Some(1), part), (Some(2), rest)]);
-        assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, rest][..], 2), "{number}");
+        // Later reports are not taken for repeats.
+        bench.advance(20, &[(Some(1), part), (Some(2), remainder)]);
+        assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, remainder][..], 2), "{number}");
         assert_eq!((bench.session.faults(), bench.counts().errors), (1, 0), "{number}");
     }
-    let (reports, counts) = passed(&[(Some(max), part)]);
-    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, max), "the largest possible one");
-    // At the end of all numbers, which a session can only be put at: the last one repeats, and
-    // nothing overflows.
-    let mut bench = Bench::with_order();
+    let (reports, counts) = accepted_reports(&[(Some(max), part)]);
+    assert_eq!((reports[0], counts.errors, counts.received), (part, 1, max), "the largest possible number");
+    // At the highest number, which no real session reaches: the last number repeats, and nothing
+    // overflows.
+    let mut bench = SessionBench::with_order();
     bench.session.state.counts.received = u64::MAX - 1;
-    bench.advance(10, &[(Some(u64::MAX), part), (None, rest), (Some(0), rest)]);
-    assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, rest][..], u64::MAX));
+    bench.advance(10, &[(Some(u64::MAX), part), (None, remainder), (Some(0), remainder)]);
+    assert_eq!((&bench.out.0[..], bench.counts().received), (&[part, remainder][..], u64::MAX));
     assert_eq!(bench.counts().errors, 1);
 }
 
 #[test]
 fn venue_reporting_on_order_is_not_silent() {
-    let mut bench = Bench::with_order();
+    let mut bench = SessionBench::with_order();
     for number in 0..3 {
-        let [part, _] = in_two_parts();
+        let [part, _] = partial_and_final_fill();
         let report = Report { filled: 1, leaves: 5, number, ..part };
         bench.advance(900 * (u64::from(number) + 1), &[(None, report)]);
     }
@@ -232,7 +235,7 @@ fn only_requested_replace_is_valid() {
     for (is_requested, valid, errors) in
         [(false, &[accepted][..], 2), (true, &[accepted, replaced, filled], 0)]
     {
-        let mut bench = Bench::with_order();
+        let mut bench = SessionBench::with_order();
         if is_requested {
             let replace =
                 OrderRequest { operation: Operation::Replace, price: 105, quantity: 20, ..order(1).request }
@@ -247,7 +250,7 @@ fn only_requested_replace_is_valid() {
 #[test]
 fn resting_order_survives_while_venue_reports() {
     for is_acknowledged in [false, true] {
-        let mut bench = Bench::new();
+        let mut bench = SessionBench::new();
         bench.accept(&order(0), 0);
         if is_acknowledged {
             bench.advance(1, &[(None, accepted(0))]);
@@ -267,7 +270,7 @@ fn resting_order_survives_while_venue_reports() {
 #[test]
 fn requested_cancel_without_report_counts_as_silence() {
     for is_cancelled in [false, true] {
-        let mut bench = Bench::new();
+        let mut bench = SessionBench::new();
         bench.accept(&order(0), 0);
         bench.advance(1, &[(None, accepted(0))]);
         if is_cancelled {
@@ -275,14 +278,14 @@ fn requested_cancel_without_report_counts_as_silence() {
             let mut sweep = CancelSweep { scope, cursor: 0, budget: 64, now: 400 };
             assert!(bench.session.try_cancel_all(&mut sweep, &mut bench.out));
         }
-        // The venue goes on with later orders.
+        // The venue continues to report later orders.
         bench.accept(&order(1), 401);
         bench.advance(402, &[(None, accepted(1))]);
         for sequence in 2..8 {
             let now = 500 * sequence;
             bench.accept(&order(sequence), now);
             bench.advance(now, &[(None, fill(sequence))]);
-            // It is looked at again after two silences at most.
+            // It is checked again after two silence periods at most.
             let is_closed = is_cancelled && now >= 2_000;
             assert_eq!(bench.counts().stuck, u64::from(is_closed), "{is_cancelled} at {now}");
         }
@@ -292,9 +295,9 @@ fn requested_cancel_without_report_counts_as_silence() {
 }
 
 /// Returns reports, counters and resumed numbers: order 0 is open, the session goes down, order 1
-/// comes, and when the session is up again the venue sends these reports.
-fn after_a_disconnect(script: Script<'_>) -> (Vec<Report>, SessionCounts, Vec<u64>) {
-    let mut bench = Bench::new();
+/// arrives, and once the session is up again the venue sends these reports.
+fn run_with_disconnect(script: Script<'_>) -> (Vec<Report>, SessionCounts, Vec<u64>) {
+    let mut bench = SessionBench::new();
     bench.accept(&order(5), 0);
     bench.advance(1, &[(None, fill(5))]);
     bench.accept(&order(0), 5);
@@ -312,7 +315,7 @@ fn after_a_disconnect(script: Script<'_>) -> (Vec<Report>, SessionCounts, Vec<u6
 #[test]
 fn reconnected_session_resumes_numbers() {
     let cancelled = Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..fill(0) };
-    let (reports, counts, resumed) = after_a_disconnect(&[(Some(2), cancelled)]);
+    let (reports, counts, resumed) = run_with_disconnect(&[(Some(2), cancelled)]);
     assert_eq!((reports[0].id, reports[0].reason), (order(1).id, Reject::VenueDown.code()));
     assert_eq!((reports.len(), reports[1], resumed), (2, cancelled, vec![2]));
     assert_eq!((counts.sent, counts.received, counts.refused, counts.disconnects), (2, 2, 1, 1));
@@ -321,7 +324,7 @@ fn reconnected_session_resumes_numbers() {
     // A venue that restarts its numbers is not trusted, and reports that it does not repeat are
     // lost.
     for (script, errors) in [(&[(Some(1), cancelled)][..], 1), (&[], 0)] {
-        let (reports, counts, _) = after_a_disconnect(script);
+        let (reports, counts, _) = run_with_disconnect(script);
         assert_eq!((reports.len(), reports[1].reason), (2, Reject::VenueSilent.code()));
         assert_eq!((counts.errors, counts.stuck), (errors, 1));
     }
@@ -329,7 +332,7 @@ fn reconnected_session_resumes_numbers() {
 
 #[test]
 fn orders_of_lost_session_are_closed_as_venue_down() {
-    let mut bench = Bench::with_order();
+    let mut bench = SessionBench::with_order();
     bench.session.venue.is_down = true;
     bench.advance(10, &[]);
     bench.advance(2_000, &[]);

@@ -70,9 +70,9 @@ fn peers(memory: &Path) -> Vec<Subject<'static>> {
 }
 
 /// Returns records per second and the median time of a call in nanoseconds.
-fn measure(lasts: Duration, records: u64, mut call: impl FnMut()) -> (f64, f64) {
+fn measure(duration: Duration, records: u64, mut call: impl FnMut()) -> (f64, f64) {
     let (begun, mut times) = (Instant::now(), Vec::new());
-    while begun.elapsed() < lasts {
+    while begun.elapsed() < duration {
         let at = Instant::now();
         call();
         times.push(at.elapsed().as_nanos() as f64);
@@ -83,22 +83,22 @@ fn measure(lasts: Duration, records: u64, mut call: impl FnMut()) -> (f64, f64) 
 }
 
 /// Measures threads that each write one record and wait for it.
-fn threads(threads: u64, lasts: Duration, call: impl Fn(u64) + Sync) -> (f64, f64) {
+fn threads(threads: u64, duration: Duration, call: impl Fn(u64) + Sync) -> (f64, f64) {
     let start = Barrier::new(threads as usize);
-    let found: Vec<(f64, f64)> = std::thread::scope(|scope| {
-        let one = |thread| {
+    let measured: Vec<(f64, f64)> = std::thread::scope(|scope| {
+        let spawn_thread = |thread| {
             let (call, start) = (&call, &start);
             scope.spawn(move || {
                 start.wait();
-                measure(lasts, 1, || call(thread))
+                measure(duration, 1, || call(thread))
             })
         };
-        let running: Vec<_> = (0..threads).map(one).collect();
+        let running: Vec<_> = (0..threads).map(spawn_thread).collect();
         running.into_iter().map(|thread| thread.join().expect("a thread")).collect()
     });
-    let mut p50: Vec<f64> = found.iter().map(|(_, p50)| *p50).collect();
+    let mut p50: Vec<f64> = measured.iter().map(|(_, p50)| *p50).collect();
     p50.sort_by(f64::total_cmp);
-    (found.iter().map(|(rate, _)| rate).sum(), p50[p50.len() / 2])
+    (measured.iter().map(|(rate, _)| rate).sum(), p50[p50.len() / 2])
 }
 
 fn main() {
@@ -118,23 +118,23 @@ fn main() {
 
     println!("\n64-byte records that survive the machine, on the disk\n");
     println!("| what | outstanding | records/s | p50 of a record's or group's wait |\n|---|---:|---:|---:|");
-    let lasts = Duration::from_secs(2);
+    let duration = Duration::from_secs(2);
     for outstanding in [1, 16, 256] {
-        let [journal, raw] = rows::groups(&disk, outstanding, 2 * lasts);
+        let [journal, raw] = rows::groups(&disk, outstanding, 2 * duration);
         print_group("journal, group commit", outstanding, journal);
         let raft = engine(&disk.join(format!("raft-{outstanding}")));
-        let found = threads(outstanding, lasts, |thread| {
+        let measured = threads(outstanding, duration, |thread| {
             raft_append(&raft, &mut LogBatch::with_capacity(16), thread, true);
         });
-        print_group("raft-engine, a thread each", outstanding, found);
+        print_group("raft-engine, a thread each", outstanding, measured);
         let wal =
             WriteAheadLog::recover(disk.join(format!("okaywal-{outstanding}")), LogVoid).expect("opens");
-        let found = threads(outstanding, lasts, |_| {
+        let measured = threads(outstanding, duration, |_| {
             let mut entry = wal.begin_entry().expect("begun");
             entry.write_chunk(&PAYLOAD).expect("written");
             entry.commit().expect("committed");
         });
-        print_group("okaywal, a thread each", outstanding, found);
+        print_group("okaywal, a thread each", outstanding, measured);
         print_group("write + fdatasync in a loop", outstanding, raw);
     }
     for folder in [disk, memory] {

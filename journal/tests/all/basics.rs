@@ -60,9 +60,9 @@ fn reader_follows_live_and_sees_each_record_once() {
     });
     let mut late = Reader::open(folder.path(), Some(2500)).unwrap();
     assert_eq!(late.next_record().unwrap().unwrap().sequence, 2500);
-    let rest: Vec<_> = late.records().map(Result::unwrap).collect();
-    assert!(rest.iter().map(|record| record.sequence).eq(2501..=3000));
-    assert_eq!(rest[0].payload, payload(2501));
+    let later: Vec<_> = late.records().map(Result::unwrap).collect();
+    assert!(later.iter().map(|record| record.sequence).eq(2501..=3000));
+    assert_eq!(later[0].payload, payload(2501));
     assert!(late.records().next().is_none());
 }
 
@@ -103,10 +103,10 @@ fn sync_count_follows_durability() {
     };
     assert_eq!(run(Durability::Process, false), (0, 0));
     assert_eq!(run(Durability::EveryRecord, false), (50, 50));
-    let lazy = Durability::GroupCommit { records: 1000, within: Duration::from_secs(3600) };
-    let (syncs, _) = run(lazy, false);
-    assert_eq!(syncs, 1, "the last one, at the end");
-    let (syncs, durable) = run(lazy, true);
+    let large_group = Durability::GroupCommit { records: 1000, within: Duration::from_secs(3600) };
+    let (syncs, _) = run(large_group, false);
+    assert_eq!(syncs, 1, "one sync when it is closed");
+    let (syncs, durable) = run(large_group, true);
     assert_eq!((syncs, durable), (50, 50), "a waiting thread syncs itself");
 }
 
@@ -118,26 +118,26 @@ fn first_failed_sync_is_the_last() {
         let options = Options { disk: disk.clone(), segment_bytes: 1 << 16, ..options(durability) };
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         let watermark = writer.watermark();
-        let mut taken = 0;
+        let mut acknowledged = 0;
         let error = loop {
-            match writer.append(&payload(taken + 1)).and_then(|last| {
+            match writer.append(&payload(acknowledged + 1)).and_then(|last| {
                 watermark.wait(last, Duration::from_secs(20))?;
                 Ok(last)
             }) {
-                Ok(last) => taken = last,
+                Ok(last) => acknowledged = last,
                 Err(error) => break error.to_string(),
             }
         };
         assert!(error.contains("fdatasync") && error.contains("has failed"), "{error}");
         assert!(error.contains("log-00000001"), "{error}");
-        assert_eq!((taken, watermark.durable()), (3, 3), "{durability:?}");
+        assert_eq!((acknowledged, watermark.durable()), (3, 3), "{durability:?}");
         for _ in 0..3 {
             assert!(matches!(writer.append(b"more"), Err(JournalError::Failed(_))));
             assert!(matches!(writer.sync(), Err(JournalError::Failed(_))));
             assert!(matches!(watermark.wait(99, Duration::from_secs(1)), Err(JournalError::Failed(_))));
         }
         assert!(matches!(writer.close(), Err(JournalError::Failed(_))));
-        assert_eq!(disk.attempts(), 4, "never tried again");
+        assert_eq!(disk.attempts(), 4, "no sync is retried");
     }
 }
 
@@ -149,9 +149,9 @@ fn append_allocates_nothing() {
     let payload = payload(5);
     let before = system::alloc::allocations();
     (0..30_000).for_each(|_| assert!(writer.append(&payload).is_ok()));
-    assert_eq!(system::alloc::allocations(), before, "also when it goes on in a next segment");
+    assert_eq!(system::alloc::allocations(), before, "also in the next segments");
     drop(vec![0_u8; 100]);
-    assert_eq!(system::alloc::allocations(), before + 1, "and one would be seen");
+    assert_eq!(system::alloc::allocations(), before + 1, "an allocation is counted");
 }
 
 /// A process that may only read the directory asks for the lock, as a hostile one would.
@@ -159,15 +159,15 @@ fn append_allocates_nothing() {
 fn inherited_lock_stays_taken_between_writers() {
     let folder = tempfile::tempdir().unwrap();
     let held = Arc::new(lock_directory(folder.path()).unwrap());
-    let stranger = File::open(folder.path().join(LOCK_FILE)).unwrap();
+    let other_handle = File::open(folder.path().join(LOCK_FILE)).unwrap();
     let options = Options { inherited_lock: Some(Arc::clone(&held)), ..Options::default() };
     for writers in 1..=2 {
         let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
         assert_eq!(writer.append(b"record").unwrap(), writers);
         writer.close().unwrap();
-        assert!(matches!(stranger.try_lock(), Err(TryLockError::WouldBlock)), "after writer {writers}");
+        assert!(matches!(other_handle.try_lock(), Err(TryLockError::WouldBlock)), "after writer {writers}");
     }
     assert!(matches!(Writer::open(folder.path(), &Options::default(), |_| {}), Err(JournalError::Locked(_))));
     drop((options, held));
-    stranger.try_lock().unwrap();
+    other_handle.try_lock().unwrap();
 }

@@ -69,9 +69,9 @@ pub fn recovered(folder: &Path) -> Result<(State, LogEnd), JournalError> {
             state = journal::codec::decode(1, bytes).expect("its CRC was right");
             assert_eq!(state.records, sequence);
         }
-        Recovered::Record { sequence, payload: found } => {
-            assert_eq!(found, payload(sequence), "record {sequence}");
-            state.apply(found);
+        Recovered::Record { sequence, payload: bytes } => {
+            assert_eq!(bytes, payload(sequence), "record {sequence}");
+            state.apply(bytes);
             assert_eq!(state.records, sequence);
         }
     })?;
@@ -94,10 +94,10 @@ pub fn append(writer: &mut Writer, records: u64) {
     }
 }
 
-pub fn until(what: &str, mut is_done: impl FnMut() -> bool) {
-    let begun = Instant::now();
+pub fn wait_until(condition: &str, mut is_done: impl FnMut() -> bool) {
+    let started = Instant::now();
     while !is_done() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{condition}");
         std::thread::yield_now();
     }
 }

@@ -103,16 +103,16 @@ fn unreadable_or_unwritable_file_is_named() {
     let mut writer = open(folder.path());
     append(&mut writer, 10);
     writer.close().unwrap();
-    let status = victim("stranger", folder.path()).wait();
+    let status = victim("unprivileged", folder.path()).wait();
     assert_eq!(status.code(), Some(0), "{status:?}");
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(10));
 }
 
 /// Runs in a process of its own without root's privileges: with the directory and its files allowed
 /// and forbidden in turn.
-pub fn stranger(folder: &std::path::Path) {
+pub fn unprivileged(folder: &std::path::Path) {
     let segment = folder.join("log-00000001");
-    let allow = |path: &std::path::Path, mode| {
+    let set_mode = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     if nix::unistd::geteuid().is_root() {
@@ -126,24 +126,24 @@ pub fn stranger(folder: &std::path::Path) {
     let write = || Writer::open(folder, &options(Durability::Process), |_| {}).err().unwrap().to_string();
     let read =
         || Reader::open(folder, None).and_then(|mut reader| reader.next_record().map(drop)).unwrap_err();
-    let says = |error: String, path: &std::path::Path, step: &str| {
+    let assert_denied = |error: String, path: &std::path::Path, step: &str| {
         let is_named = error.contains(&*path.to_string_lossy()) && error.contains(step);
         assert!(is_named && error.contains("denied"), "{error}");
     };
 
-    allow(folder, 0o500);
-    says(write(), folder, "create it");
-    allow(folder, 0o300);
-    says(write(), folder, "list the folder");
-    says(read().to_string(), folder, "list the folder");
-    allow(folder, 0o700);
-    allow(&segment, 0);
-    says(write(), &segment, "open it");
-    says(read().to_string(), &segment, "open it");
-    allow(&segment, 0o600);
-    allow(&folder.join("lock"), 0);
-    says(write(), &folder.join("lock"), "open it");
-    allow(&folder.join("lock"), 0o600);
+    set_mode(folder, 0o500);
+    assert_denied(write(), folder, "create it");
+    set_mode(folder, 0o300);
+    assert_denied(write(), folder, "list the folder");
+    assert_denied(read().to_string(), folder, "list the folder");
+    set_mode(folder, 0o700);
+    set_mode(&segment, 0);
+    assert_denied(write(), &segment, "open it");
+    assert_denied(read().to_string(), &segment, "open it");
+    set_mode(&segment, 0o600);
+    set_mode(&folder.join("lock"), 0);
+    assert_denied(write(), &folder.join("lock"), "open it");
+    set_mode(&folder.join("lock"), 0o600);
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn foreign_files_are_skipped_or_orphaned() {
     append(&mut writer, 30);
     writer.close().unwrap();
     fs::write(folder.path().join("log-00000099"), "not a segment").unwrap();
-    fs::write(folder.path().join("log-x"), "nor this").unwrap();
-    fs::write(folder.path().join("snapshot-00000000000000000031"), "nor a snapshot").unwrap();
+    fs::write(folder.path().join("log-x"), "not a segment either").unwrap();
+    fs::write(folder.path().join("snapshot-00000000000000000031"), "not a snapshot").unwrap();
     let mut writer = open(folder.path());
     assert_eq!((writer.last(), writer.recovered().bad_snapshots.len()), (30, 1));
     append(&mut writer, 30);

@@ -32,18 +32,18 @@ proptest! {
         let folder = folder();
         let open = || open(folder.path());
         let mut writer = open();
-        for (at, record) in records.iter().enumerate() {
-            if at == reopen_at {
+        for (index, record) in records.iter().enumerate() {
+            if index == reopen_at {
                 drop(writer);
                 writer = open();
             }
-            prop_assert_eq!(writer.append(record).unwrap(), at as u64 + 1);
+            prop_assert_eq!(writer.append(record).unwrap(), index as u64 + 1);
         }
         let from = from.min(records.len() as u64);
         let mut reader = Reader::open(folder.path(), Some(from)).unwrap();
-        for (at, record) in records.iter().enumerate().skip(from as usize - 1) {
-            let found = reader.next_record().unwrap().unwrap();
-            prop_assert_eq!((found.sequence, found.payload), (at as u64 + 1, &record[..]));
+        for (index, record) in records.iter().enumerate().skip(from as usize - 1) {
+            let actual = reader.next_record().unwrap().unwrap();
+            prop_assert_eq!((actual.sequence, actual.payload), (index as u64 + 1, &record[..]));
         }
         prop_assert!(reader.next_record().unwrap().is_none());
     }

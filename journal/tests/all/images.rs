@@ -29,20 +29,20 @@ fn image(folder: &Path) -> Image {
 }
 
 /// A log up to a sync, and the states of its files after each further append.
-struct Recorded {
+struct RecordedLog {
     folder: tempfile::TempDir,
-    promised: u64,
+    durable: u64,
     states: Vec<Image>,
 }
 
 const MANUAL: Durability = Durability::GroupCommit { records: u64::MAX, within: Duration::from_secs(3600) };
 
-fn record(synced: u64, unsynced: u64) -> Recorded {
+fn record(synced: u64, unsynced: u64) -> RecordedLog {
     let folder = folder();
     let mut writer = Writer::open(folder.path(), &options(MANUAL), |_| {}).unwrap();
     append(&mut writer, synced);
     writer.sync().unwrap();
-    let promised = writer.watermark().durable();
+    let durable = writer.watermark().durable();
     let mut states = vec![image(folder.path())];
     for sequence in synced + 1..=synced + unsynced {
         writer.append(&payload(sequence)).unwrap();
@@ -51,92 +51,98 @@ fn record(synced: u64, unsynced: u64) -> Recorded {
     // Not closed, which would sync. From now on the directory holds images.
     drop(writer);
     // Segments are prepared at any time. Those missing in a state are empty and can be ignored.
-    let stays: Vec<PathBuf> = states[states.len() - 1].iter().map(|(path, _)| path.clone()).collect();
+    let final_paths: Vec<PathBuf> = states[states.len() - 1].iter().map(|(path, _)| path.clone()).collect();
     for state in &mut states {
-        state.retain(|(path, _)| stays.contains(path));
+        state.retain(|(path, _)| final_paths.contains(path));
     }
     for path in image(folder.path()).into_iter().map(|(path, _)| path) {
         fs::remove_file(path).unwrap();
     }
-    Recorded { folder, promised, states }
+    RecordedLog { folder, durable, states }
 }
 
-impl Recorded {
+impl RecordedLog {
     /// Returns the blocks in which the states differ, by file and offset.
-    fn dirty(&self) -> Vec<(PathBuf, usize)> {
+    fn dirty_blocks(&self) -> Vec<(PathBuf, usize)> {
         let (first, last) = (&self.states[0], &self.states[self.states.len() - 1]);
-        let mut dirty = Vec::new();
+        let mut dirty_blocks = Vec::new();
         for (path, bytes) in last {
-            let before = first.iter().find(|(found, _)| found == path).map(|(_, bytes)| bytes);
+            let before = first.iter().find(|(candidate, _)| candidate == path).map(|(_, bytes)| bytes);
             for at in (0..bytes.len()).step_by(BLOCK) {
                 let was = before.map_or(&[0; BLOCK][..], |before| &before[at..at + BLOCK]);
                 if was != &bytes[at..at + BLOCK] {
-                    dirty.push((path.clone(), at));
+                    dirty_blocks.push((path.clone(), at));
                 }
             }
         }
-        dirty
+        dirty_blocks
     }
 
     /// Writes an image into the directory: the chosen state of each dirty block.
-    fn place(&self, dirty: &[(PathBuf, usize)], state_of: &mut dyn FnMut(usize) -> usize) -> Image {
+    fn write_image(
+        &self,
+        dirty_blocks: &[(PathBuf, usize)],
+        state_of: &mut dyn FnMut(usize) -> usize,
+    ) -> Image {
         // A header is durable before its segment is used.
         let mut image = self.states[self.states.len() - 1].clone();
-        for (number, (path, at)) in dirty.iter().enumerate() {
+        for (number, (path, at)) in dirty_blocks.iter().enumerate() {
             let state = &self.states[state_of(number)];
-            let to = &mut image.iter_mut().find(|(found, _)| found == path).unwrap().1[*at..*at + BLOCK];
-            match state.iter().find(|(found, _)| found == path) {
+            let to =
+                &mut image.iter_mut().find(|(candidate, _)| candidate == path).unwrap().1[*at..*at + BLOCK];
+            match state.iter().find(|(candidate, _)| candidate == path) {
                 Some((_, bytes)) => to.copy_from_slice(&bytes[*at..*at + BLOCK]),
                 None if *at == 0 => to[SEGMENT_HEADER..].fill(0),
                 None => to.fill(0),
             }
         }
-        self.put(&image);
+        self.write_files(&image);
         image
     }
 
-    fn put(&self, image: &Image) {
+    fn write_files(&self, image: &Image) {
         image.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     }
 
     /// Checks that the image recovers to an exact prefix with all durable records.
-    fn judge(&self, promised: u64) -> Result<u64, String> {
+    fn check_recovery(&self, durable: u64) -> Result<u64, String> {
         let (state, end) = recovered(self.folder.path()).map_err(|error| error.to_string())?;
         if state != State::after(end.last) {
             return Err(format!("not the state of {}", end.last));
         }
-        if end.last < promised {
-            return Err(format!("{} of {promised} promised records", end.last));
+        if end.last < durable {
+            return Err(format!("{} of {durable} durable records", end.last));
         }
         Ok(end.last)
     }
 
     /// Checks images of subsets of blocks: all subsets, or random ones with any state of each
     /// block.
-    fn subsets(
+    fn check_subsets(
         &self,
-        at_random: u64,
-        promised: u64,
-        mut see: impl FnMut(Result<u64, String>, &Image),
+        random_images: u64,
+        durable: u64,
+        mut on_image: impl FnMut(Result<u64, String>, &Image),
     ) -> u64 {
-        let dirty = self.dirty();
+        let dirty_blocks = self.dirty_blocks();
         let last = self.states.len() - 1;
         let mut images = 0;
-        if dirty.len() <= 12 {
-            for subset in 0..1_usize << dirty.len() {
-                let image = self.place(&dirty, &mut |block| if subset >> block & 1 == 1 { last } else { 0 });
-                see(self.judge(promised), &image);
+        if dirty_blocks.len() <= 12 {
+            for subset in 0..1_usize << dirty_blocks.len() {
+                let image = self
+                    .write_image(&dirty_blocks, &mut |block| if subset >> block & 1 == 1 { last } else { 0 });
+                on_image(self.check_recovery(durable), &image);
                 images += 1;
             }
         }
-        let mut random = Random(promised);
-        for _ in 0..at_random {
-            let image = self.place(&dirty, &mut |_| match random.below(3) {
+        let mut random = Random(durable);
+        for _ in 0..random_images {
+            let image = self.write_image(&dirty_blocks, &mut |_| match random.below(3) {
                 0 => 0,
                 1 => last,
                 _ => random.below(last as u64 + 1) as usize,
             });
-            see(self.judge(promised), &image);
+            on_image(self.check_recovery(durable), &image);
             images += 1;
         }
         images
@@ -144,34 +150,34 @@ impl Recorded {
 }
 
 #[test]
-fn any_subset_of_blocks_since_last_sync() {
-    let (runs, at_random) = if is_slow() { (40, 3500) } else { (3, 1800) };
+fn any_subset_of_unsynced_blocks_recovers() {
+    let (runs, random_images) = if is_slow() { (40, 3500) } else { (3, 1800) };
     let mut images = 0;
     let mut ends = std::collections::BTreeSet::new();
     for run in 0..runs {
         // Few records, then enough for several segments.
         for unsynced in [40, 400] {
             let recorded = record(60 + 17 * run, unsynced);
-            images += recorded.subsets(at_random, recorded.promised, |found, _| {
-                ends.insert(found.unwrap());
+            images += recorded.check_subsets(random_images, recorded.durable, |result, _| {
+                ends.insert(result.unwrap());
             });
         }
     }
     println!("{images} images of subsets, {} different ends", ends.len());
-    assert!(images >= runs * 2 * at_random && ends.len() > 30, "{images} images, {} ends", ends.len());
+    assert!(images >= runs * 2 * random_images && ends.len() > 30, "{images} images, {} ends", ends.len());
 }
 
 #[test]
-fn journal_durable_before_sync_is_found() {
+fn journal_durable_before_sync_is_detected() {
     let recorded = record(60, 10);
     let mut lost = 0;
-    // It would have acknowledged every appended record.
-    recorded.subsets(0, 70, |found, _| lost += u64::from(found.is_err()));
+    // A journal without the sync would have acknowledged every appended record.
+    recorded.check_subsets(0, 70, |result, _| lost += u64::from(result.is_err()));
     assert!(lost > 0);
 }
 
 /// Corrects all CRCs, which shows a journal as it would be without the check.
-fn forge(image: &mut Image) {
+fn correct_crcs(image: &mut Image) {
     for (_, bytes) in image {
         let Ok(header) = SegmentHeader::decode(bytes) else { continue };
         let mut at = SEGMENT_HEADER;
@@ -190,21 +196,21 @@ fn forge(image: &mut Image) {
 }
 
 #[test]
-fn journal_without_crc_check_is_found() {
+fn journal_without_crc_check_is_detected() {
     let recorded = record(60, 40);
     let mut wrong = 0;
-    recorded.subsets(0, 60, |_, image| {
+    recorded.check_subsets(0, 60, |_, image| {
         let mut image = image.clone();
-        forge(&mut image);
-        recorded.put(&image);
-        let found = std::panic::catch_unwind(|| recorded.judge(60));
-        wrong += u64::from(!matches!(found, Ok(Ok(_))));
+        correct_crcs(&mut image);
+        recorded.write_files(&image);
+        let result = std::panic::catch_unwind(|| recorded.check_recovery(60));
+        wrong += u64::from(!matches!(result, Ok(Ok(_))));
     });
     assert!(wrong > 0);
 }
 
 /// Creates a log of more than 64 KiB in one segment. Returns its end.
-fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
+fn long_log() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
     let folder = folder();
     let options = Options { segment_bytes: 1 << 17, ..options(MANUAL) };
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
@@ -222,18 +228,18 @@ fn long() -> (tempfile::TempDir, PathBuf, Vec<u8>, usize, u64) {
 }
 
 #[test]
-fn truncated_at_every_byte_of_last_64_kib() {
-    let (folder, path, file, end, last) = long();
+fn log_truncated_at_any_byte_recovers_prefix() {
+    let (folder, path, file, end, last) = long_log();
     let step = if is_slow() { 1 } else { 13 };
     let open = fs::File::options().write(true).open(&path).unwrap();
     let (mut images, mut before) = (0, last);
     for cut in (end - (64 << 10)..=end).rev().step_by(step) {
         open.set_len(cut as u64).unwrap();
-        let (state, found) = recovered(folder.path()).unwrap();
-        assert!(found.last <= before && (images > 0 || found.last == last), "cut at {cut}");
+        let (state, log_end) = recovered(folder.path()).unwrap();
+        assert!(log_end.last <= before && (images > 0 || log_end.last == last), "cut at {cut}");
         // Computing a state is slow: only some. Each record was compared anyway.
-        assert!(images % 64 != 0 || state == State::after(found.last), "cut at {cut}");
-        before = found.last;
+        assert!(images % 64 != 0 || state == State::after(log_end.last), "cut at {cut}");
+        before = log_end.last;
         images += 1;
     }
     println!("{images} cuts, of {} bytes", file.len());
@@ -241,8 +247,8 @@ fn truncated_at_every_byte_of_last_64_kib() {
 }
 
 #[test]
-fn any_bit_of_last_64_kib_flipped() {
-    let (folder, path, file, end, last) = long();
+fn flipped_bit_ends_log_or_changes_nothing() {
+    let (folder, path, file, end, last) = long_log();
     let open = fs::File::options().write(true).open(&path).unwrap();
     let mut random = Random(1);
     let images = if is_slow() { 60_000 } else { 5000 };
@@ -251,9 +257,9 @@ fn any_bit_of_last_64_kib_flipped() {
         let bit = ((end - (64 << 10)) * 8) as u64 + random.below(8 * (64 << 10));
         let (at, mask) = (bit / 8, 1 << (bit % 8));
         open.write_at(&[file[at as usize] ^ mask], at).unwrap();
-        let (_, found) = recovered(folder.path()).unwrap();
+        let (_, log_end) = recovered(folder.path()).unwrap();
         // The padding after a payload is part of no record.
-        assert!(found.last == last || found.stopped.is_some(), "bit {bit}");
+        assert!(log_end.last == last || log_end.stopped.is_some(), "bit {bit}");
         open.write_at(&[file[at as usize]], at).unwrap();
     }
     assert_eq!(recovered(folder.path()).unwrap().1.last, last);
@@ -276,13 +282,13 @@ fn missing_durable_record_is_damage() {
     fs::write(&path, &bytes).unwrap();
     let error = recovered(folder.path()).unwrap_err();
     assert!(matches!(error, JournalError::Damaged { next: 2, durable: 51, .. }), "{error}");
-    assert!(Writer::open(folder.path(), &options(MANUAL), |_| {}).is_err(), "nor does a writer go on");
+    assert!(Writer::open(folder.path(), &options(MANUAL), |_| {}).is_err(), "a writer is refused as well");
 }
 
 #[test]
 fn writer_continues_after_any_image_without_stale_records() {
     let recorded = record(60, 120);
-    let dirty = recorded.dirty();
+    let dirty_blocks = recorded.dirty_blocks();
     let mut random = Random(77);
     let rounds = if is_slow() { 2000 } else { 60 };
     for round in 0..rounds {
@@ -290,15 +296,15 @@ fn writer_continues_after_any_image_without_stale_records() {
             fs::remove_file(entry.path()).unwrap();
         }
         let last = recorded.states.len() as u64 - 1;
-        recorded.place(&dirty, &mut |_| random.below(last + 1) as usize);
-        let mut last = recorded.judge(60).unwrap();
+        recorded.write_image(&dirty_blocks, &mut |_| random.below(last + 1) as usize);
+        let mut last = recorded.check_recovery(60).unwrap();
         // Two more writers: the second one recovers the records of the first one.
-        for life in 0..2 {
+        for successor in 0..2 {
             let mut writer = open(recorded.folder.path());
-            assert_eq!(writer.last(), last, "round {round}, life {life}");
+            assert_eq!(writer.last(), last, "round {round}, successor {successor}");
             append(&mut writer, 30);
             last += 30;
         }
-        assert_eq!(recorded.judge(60), Ok(last), "round {round}");
+        assert_eq!(recorded.check_recovery(60), Ok(last), "round {round}");
     }
 }

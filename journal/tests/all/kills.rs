@@ -10,28 +10,28 @@ use std::time::Duration;
 #[test]
 #[ignore = "a process that other tests start"]
 fn as_a_victim() {
-    let (Some(what), Some(folder)) = (std::env::var_os("JOURNAL_VICTIM"), std::env::var_os("JOURNAL_FOLDER"))
+    let (Some(mode), Some(folder)) = (std::env::var_os("JOURNAL_VICTIM"), std::env::var_os("JOURNAL_FOLDER"))
     else {
         return;
     };
     let folder = Path::new(&folder);
-    match what.to_str().unwrap() {
-        "append" => append_for_ever(folder, false),
-        "boast" => append_for_ever(folder, true),
+    match mode.to_str().unwrap() {
+        "append" => append_forever(folder, false),
+        "acknowledge-early" => append_forever(folder, true),
         "stepped" => crate::stepped::stepped(folder, false),
-        "stepped-boast" => crate::stepped::stepped(folder, true),
+        "stepped-acknowledge-early" => crate::stepped::stepped(folder, true),
         "limited" => crate::faults::limited(folder),
-        "stranger" => crate::faults::stranger(folder),
+        "unprivileged" => crate::faults::unprivileged(folder),
         other => panic!("{other}"),
     }
 }
 
-fn append_for_ever(folder: &Path, is_boaster: bool) {
+fn append_forever(folder: &Path, acknowledges_early: bool) {
     let acknowledged = words(folder);
     let mut writer = open(folder);
     loop {
         let next = writer.last() + 1;
-        if is_boaster {
+        if acknowledges_early {
             // The faulty variant acknowledges before it appends.
             acknowledged[0].store(next, Ordering::Release);
             std::thread::sleep(Duration::from_micros(50));
@@ -48,13 +48,13 @@ fn append_for_ever(folder: &Path, is_boaster: bool) {
     }
 }
 
-fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
+fn round(mode: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
     let before = recovered(folder).unwrap().1.last;
-    let mut victim = victim(what, folder);
-    // While it recovers, at its first record, or later.
+    let mut victim = victim(mode, folder);
+    // The kill comes during its recovery, at its first record, or later.
     let wanted = random.below(120);
-    let begun = std::time::Instant::now();
-    while victim.acknowledged() < before + wanted && begun.elapsed() < Duration::from_secs(20) {
+    let started = std::time::Instant::now();
+    while victim.acknowledged() < before + wanted && started.elapsed() < Duration::from_secs(20) {
         std::hint::spin_loop();
     }
     std::thread::sleep(Duration::from_micros(random.below(300)));
@@ -62,7 +62,7 @@ fn round(what: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
     victim.wait();
     let (state, end) = recovered(folder).unwrap();
     assert_eq!(state, State::after(end.last));
-    assert!(end.last >= before, "what was there stays there");
+    assert!(end.last >= before, "recovered records stay");
     (victim.acknowledged(), end.last)
 }
 
@@ -72,12 +72,12 @@ fn killed_writer_loses_no_acknowledged_record() {
     let folder = folder();
     for kill in 0..if is_slow() { 1000 } else { 40 } {
         // One directory for all: each victim continues after the last one.
-        let (acknowledged, there) = round("append", folder.path(), &mut random);
+        let (acknowledged, recovered_last) = round("append", folder.path(), &mut random);
         assert!(
-            acknowledged == 0 || (acknowledged..=acknowledged + 1).contains(&there),
-            "kill {kill}: {acknowledged}, {there}"
+            acknowledged == 0 || (acknowledged..=acknowledged + 1).contains(&recovered_last),
+            "kill {kill}: {acknowledged}, {recovered_last}"
         );
-        if there > 1500 {
+        if recovered_last > 1500 {
             for entry in std::fs::read_dir(folder.path()).unwrap().flatten() {
                 std::fs::remove_file(entry.path()).unwrap();
             }
@@ -88,12 +88,12 @@ fn killed_writer_loses_no_acknowledged_record() {
 }
 
 #[test]
-fn writer_that_acknowledges_early_is_found() {
+fn writer_that_acknowledges_early_is_detected() {
     let mut random = Random(4);
     let lost = (0..100).any(|_| {
         let folder = folder();
-        let (acknowledged, there) = round("boast", folder.path(), &mut random);
-        there < acknowledged
+        let (acknowledged, recovered_last) = round("acknowledge-early", folder.path(), &mut random);
+        recovered_last < acknowledged
     });
     assert!(lost);
 }

@@ -4,7 +4,7 @@
 //! file between two instructions is therefore exactly what recovery finds after a death there,
 //! without killing the process. A follower of the log is checked there as well, because a successor
 //! continues from it. An appender that acknowledges too early and a follower that trusts an
-//! incomplete record are both found.
+//! incomplete record are both detected.
 
 use crate::basics::{open, options};
 use crate::common::{State, append, folder, is_slow, payload, recovered};
@@ -22,12 +22,12 @@ use std::path::Path;
 /// Records before the first stepped one: the last stepped ones are in the next segment.
 fn begin(folder: &Path) -> (Writer, u64) {
     let mut writer = open(folder);
-    let room = options(Durability::Process).segment_bytes as usize - 64 - 16;
+    let capacity = options(Durability::Process).segment_bytes as usize - 64 - 16;
     let mut used = 0;
     loop {
         let next = writer.last() + 1;
         used += journal::format::record_size(payload(next).len());
-        if used + journal::format::record_size(payload(next + 1).len()) > room {
+        if used + journal::format::record_size(payload(next + 1).len()) > capacity {
             return (writer, next);
         }
         append(&mut writer, 1);
@@ -36,7 +36,7 @@ fn begin(folder: &Path) -> (Writer, u64) {
 
 /// Runs in the victim: stops before and after each append. Acknowledges a record after the append,
 /// or before it (faulty).
-pub fn stepped(folder: &Path, is_boaster: bool) {
+pub fn stepped(folder: &Path, acknowledges_early: bool) {
     let (mut writer, _) = begin(folder);
     // The next segment is prepared by now.
     std::thread::sleep(std::time::Duration::from_millis(100));
@@ -48,18 +48,18 @@ pub fn stepped(folder: &Path, is_boaster: bool) {
         let next = writer.last() + 1;
         let payload = payload(next);
         raise(Signal::SIGSTOP).unwrap();
-        if is_boaster {
+        if acknowledges_early {
             shared[0].store(next, Ordering::Release);
         }
-        let taken = writer.append(&payload);
+        let result = writer.append(&payload);
         shared[0].store(next, Ordering::Release);
         raise(Signal::SIGSTOP).unwrap();
-        taken.unwrap();
+        result.unwrap();
     }
 }
 
 /// Waits for a stop. Returns its signal; `None` if the process cannot be traced or has ended.
-fn stop(thread: Pid) -> Option<Signal> {
+fn wait_for_stop(thread: Pid) -> Option<Signal> {
     match waitpid(thread, Some(WaitPidFlag::__WALL)) {
         Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
         _ => None,
@@ -75,16 +75,16 @@ struct Traced<'a> {
 impl Drop for Traced<'_> {
     fn drop(&mut self) {
         self.victim.kill();
-        while stop(self.thread).is_some() {}
+        while wait_for_stop(self.thread).is_some() {}
     }
 }
 
-struct Following {
+struct LogFollower {
     reader: Reader,
     state: State,
 }
 
-impl Following {
+impl LogFollower {
     fn begin(folder: &Path) -> Self {
         let reader = journal::follow(folder, |_| panic!("there is no snapshot")).unwrap();
         Self { reader, state: State::default() }
@@ -99,31 +99,31 @@ impl Following {
     }
 
     /// Returns `true` if a follower that trusts the sequence alone would read a wrong record.
-    fn would_be_deceived(&self) -> bool {
-        let (Some((path, at)), due) = (self.reader.position(), self.reader.next_sequence()) else {
+    fn would_misread_record(&self) -> bool {
+        let (Some((path, at)), next) = (self.reader.position(), self.reader.next_sequence()) else {
             return false;
         };
-        let wanted = payload(due);
-        let mut found = vec![0; 16 + wanted.len()];
-        let is_read = File::open(path).and_then(|file| file.read_exact_at(&mut found, at)).is_ok();
-        is_read && found[8..16] == due.to_le_bytes() && found[16..] != wanted
+        let wanted = payload(next);
+        let mut bytes = vec![0; 16 + wanted.len()];
+        let is_read = File::open(path).and_then(|file| file.read_exact_at(&mut bytes, at)).is_ok();
+        is_read && bytes[8..16] == next.to_le_bytes() && bytes[16..] != wanted
     }
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct StepCounts {
     instructions: u64,
-    appeared: u64,
+    visible_records: u64,
     /// Instructions after which an acknowledged record was missing.
-    boasted: u64,
+    early_acknowledgements: u64,
     /// Instructions after which a follower that trusts the sequence would read a wrong record.
-    deceived: u64,
+    would_be_misread: u64,
 }
 
 /// Steps through appends; `None` if tracing is not permitted.
-fn step_through(what: &str, appends: u64) -> Option<Seen> {
+fn step_through(mode: &str, appends: u64) -> Option<StepCounts> {
     let folder = folder();
-    let mut victim = victim(what, folder.path());
+    let mut victim = victim(mode, folder.path());
     let words = words(folder.path());
     let begun = std::time::Instant::now();
     while words[1].load(Ordering::Acquire) == 0 {
@@ -133,62 +133,66 @@ fn step_through(what: &str, appends: u64) -> Option<Seen> {
     // It now asks to be traced.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let pid = Pid::from_raw(words[1].load(Ordering::Relaxed) as i32);
-    if stop(pid) != Some(Signal::SIGSTOP) {
+    if wait_for_stop(pid) != Some(Signal::SIGSTOP) {
         eprintln!("SKIPPED, NOTHING WAS STEPPED: a child cannot be traced here");
         return None;
     }
     let traced = Traced { thread: pid, victim: &mut victim };
     ptrace::setoptions(pid, ptrace::Options::PTRACE_O_EXITKILL).unwrap();
-    let mut all = Seen::default();
+    let mut counts = StepCounts::default();
     let mut last = recovered(folder.path()).unwrap().1.last;
-    let mut following = Following::begin(folder.path());
+    let mut follower = LogFollower::begin(folder.path());
     for _ in 0..appends {
-        let mut seen = last;
+        let mut visible = last;
         loop {
             ptrace::step(pid, None).unwrap();
-            match stop(pid).expect("it is not dead") {
-                Signal::SIGTRAP => all.instructions += 1,
+            match wait_for_stop(pid).expect("the victim is alive") {
+                Signal::SIGTRAP => counts.instructions += 1,
                 // The stop after the append.
                 Signal::SIGSTOP => break,
                 other => panic!("{other}"),
             }
-            all.deceived += u64::from(following.would_be_deceived());
+            counts.would_be_misread += u64::from(follower.would_misread_record());
             let (_, end) = recovered(folder.path()).unwrap();
             // The record becomes visible with one instruction, and stays.
-            assert!(end.last == seen || end.last == last + 1 && seen == last, "{} behind {seen}", end.last);
+            assert!(
+                end.last == visible || end.last == last + 1 && visible == last,
+                "{} after {visible}",
+                end.last
+            );
             // The follower has exactly the records of a recovery.
-            assert_eq!(following.last(), end.last, "behind {} instructions", all.instructions);
-            all.boasted += u64::from(words[0].load(Ordering::Acquire) > end.last);
-            all.appeared += end.last - seen;
-            seen = end.last;
+            assert_eq!(follower.last(), end.last, "after {} instructions", counts.instructions);
+            counts.early_acknowledgements += u64::from(words[0].load(Ordering::Acquire) > end.last);
+            counts.visible_records += end.last - visible;
+            visible = end.last;
         }
         last += 1;
         let (state, end) = recovered(folder.path()).unwrap();
         assert_eq!((end.last, &state), (last, &State::after(last)));
-        assert_eq!((following.last(), &following.state), (last, &state));
+        assert_eq!((follower.last(), &follower.state), (last, &state));
         ptrace::cont(pid, None).unwrap();
-        assert_eq!(stop(pid), Some(Signal::SIGSTOP));
+        assert_eq!(wait_for_stop(pid), Some(Signal::SIGSTOP));
     }
-    println!("{what}: {all:?}");
+    println!("{mode}: {counts:?}");
     drop(traced);
     victim.wait();
     assert_eq!(recovered(folder.path()).unwrap().0, State::after(last));
-    Some(all)
+    Some(counts)
 }
 
 #[test]
 fn append_killed_at_any_instruction_leaves_exact_prefix() {
-    let Some(seen) = step_through("stepped", if is_slow() { 40 } else { 4 }) else { return };
-    assert!(seen.instructions > 100 * seen.appeared && seen.appeared >= 4, "{seen:?}");
-    assert_eq!(seen.boasted, 0, "{seen:?}");
+    let Some(counts) = step_through("stepped", if is_slow() { 40 } else { 4 }) else { return };
+    assert!(counts.instructions > 100 * counts.visible_records && counts.visible_records >= 4, "{counts:?}");
+    assert_eq!(counts.early_acknowledgements, 0, "{counts:?}");
     assert!(
-        seen.deceived > 0,
-        "a follower that does not look whether a record is whole is not found: {seen:?}"
+        counts.would_be_misread > 0,
+        "a follower that does not check whether a record is complete is not detected: {counts:?}"
     );
 }
 
 #[test]
-fn append_that_publishes_early_is_found() {
-    let Some(seen) = step_through("stepped-boast", 1) else { return };
-    assert!(seen.boasted > 0, "{seen:?}");
+fn append_that_acknowledges_early_is_detected() {
+    let Some(counts) = step_through("stepped-acknowledge-early", 1) else { return };
+    assert!(counts.early_acknowledgements > 0, "{counts:?}");
 }

@@ -28,12 +28,12 @@ fn dump_has_each_record_in_each_format() {
     // Following also dumps records appended during the dump.
     let mut rounds = 0;
     let followed = printed(|out| {
-        let goes_on = || {
+        let should_continue = || {
             rounds += 1;
             writer.append(b"more").unwrap();
             rounds < 3
         };
-        assert_eq!(tool::dump(folder.path(), Some(3), DumpFormat::Text, out, goes_on).unwrap(), 3);
+        assert_eq!(tool::dump(folder.path(), Some(3), DumpFormat::Text, out, should_continue).unwrap(), 3);
     });
     assert_eq!(followed, "3  4  sell\n4  4  more\n5  4  more\n");
     writer.snapshot(vec![7; 10]).unwrap();
@@ -56,23 +56,25 @@ fn damaged_log_is_copied_before_cut() {
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     append(&mut writer, 300);
     writer.close().unwrap();
-    let whole = printed(|out| assert!(tool::verify(folder.path(), out).unwrap()));
-    assert!(whole.contains("the last one is 300"), "{whole}");
+    let intact_report = printed(|out| assert!(tool::verify(folder.path(), out).unwrap()));
+    assert!(intact_report.contains("the last one is 300"), "{intact_report}");
     assert!(matches!(tool::cut(folder.path()), Err(ToolError::Undamaged(_))));
 
     damage(&folder.path().join("log-00000002"), 3000);
-    let broken = printed(|out| assert!(!tool::verify(folder.path(), out).unwrap()));
-    assert!(broken.contains("DAMAGED") && broken.contains("log-00000002"), "{broken}");
+    let damage_report = printed(|out| assert!(!tool::verify(folder.path(), out).unwrap()));
+    assert!(damage_report.contains("DAMAGED") && damage_report.contains("log-00000002"), "{damage_report}");
     let refused = Writer::open(folder.path(), &options, |_| {}).err();
     assert!(matches!(refused, Some(JournalError::Damaged { .. })), "{refused:?}");
-    let left = tool::cut(folder.path()).unwrap();
-    assert!(left > 100 && left < 300, "{left}");
+    let remaining = tool::cut(folder.path()).unwrap();
+    assert!(remaining > 100 && remaining < 300, "{remaining}");
     assert!(
         folder.path().join("orphaned-00000002").exists() && folder.path().join("orphaned-00000003").exists()
     );
-    assert!(printed(|out| assert!(tool::verify(folder.path(), out).unwrap())).contains(&left.to_string()));
+    assert!(
+        printed(|out| assert!(tool::verify(folder.path(), out).unwrap())).contains(&remaining.to_string())
+    );
     let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
     append(&mut writer, 50);
     writer.close().unwrap();
-    assert_eq!(recovered(folder.path()).unwrap().0, State::after(left + 50));
+    assert_eq!(recovered(folder.path()).unwrap().0, State::after(remaining + 50));
 }

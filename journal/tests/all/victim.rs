@@ -12,13 +12,13 @@ pub struct Victim {
 }
 
 /// Starts a victim, which gets its directory through the environment.
-pub fn victim(what: &str, folder: &Path) -> Victim {
+pub fn victim(mode: &str, folder: &Path) -> Victim {
     let path = folder.join("acknowledged");
     File::create(&path).and_then(|file| file.set_len(4096)).unwrap();
     let acknowledged = words(folder);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kills::as_a_victim", "--ignored", "--test-threads=1"])
-        .env("JOURNAL_VICTIM", what)
+        .env("JOURNAL_VICTIM", mode)
         .env("JOURNAL_FOLDER", folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

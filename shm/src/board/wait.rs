@@ -28,7 +28,7 @@ impl Reader {
     /// # Panics
     /// If `cell` is out of range.
     pub fn wait_for_newer(&self, cell: usize, seen: u64, wait: Wait, timeout: Duration) -> u64 {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             for _ in 0..POLLS_PER_CLOCK_READ {
                 let version = self.version(cell);
@@ -41,12 +41,12 @@ impl Reader {
                     Wait::Sleep => break,
                 }
             }
-            let left = timeout.saturating_sub(begun.elapsed());
-            if left.is_zero() {
+            let remaining = timeout.saturating_sub(started.elapsed());
+            if remaining.is_zero() {
                 return self.version(cell);
             }
             if wait == Wait::Sleep {
-                self.sleep(cell, seen, left.min(MAX_SLEEP));
+                self.sleep(cell, seen, remaining.min(MAX_SLEEP));
             }
         }
     }

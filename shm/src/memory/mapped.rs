@@ -208,9 +208,9 @@ pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
 pub(super) fn give_name(name: &str, file: &File) -> Result<(), RegionError> {
     let (nameless, path) = (format!("/proc/self/fd/{}", file.as_raw_fd()), format!("{SHM_DIR}/{name}"));
     let link = |from: CString, to: CString| {
-        let (here, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+        let (cwd, flags) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
         // SAFETY: both paths end with a zero byte, and are valid during the call.
-        checked(unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), flags) })
+        checked(unsafe { libc::linkat(cwd, from.as_ptr(), cwd, to.as_ptr(), flags) })
     };
     let linked = c_string(nameless).and_then(|from| link(from, c_string(path)?));
     linked.map(drop).map_err(RegionError::os(name, "create it"))

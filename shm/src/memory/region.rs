@@ -106,14 +106,14 @@ unsafe impl Sync for Region {}
 impl Region {
     /// Creates a region of zeroed words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
-        // Room to begin at a pair of cache lines, as a mapping does: a ring's cursors must not
-        // share theirs. Loom has words of its own size, and no lines.
-        let spare = if cfg!(loom) { 0 } else { 16 };
-        let mut backing: Vec<AtomicU64> = (0..words + spare).map(|_| AtomicU64::new(0)).collect();
+        // Padding to start at a pair of cache lines, as a mapping does: a ring's cursors must not
+        // share lines. Loom has words of its own size, and no lines.
+        let padding = if cfg!(loom) { 0 } else { 16 };
+        let mut backing: Vec<AtomicU64> = (0..words + padding).map(|_| AtomicU64::new(0)).collect();
         let first = backing.as_mut_ptr();
         let skipped = if cfg!(loom) { 0 } else { first.align_offset(128) };
         assert!(
-            skipped <= spare,
+            skipped <= padding,
             "words are aligned for themselves, so a line begins among the next sixteen"
         );
         // Moving a `Vec` leaves its buffer, and this pointer into it, as they are. (Moving a box

@@ -77,18 +77,18 @@ impl Guard {
         }
         // Relaxed: any place is a good one to begin.
         let begin = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
-        let claim = |place: &usize| {
+        let claim = |index: &usize| {
             // Acquire: pairs with the Release store in `drop`; the last owner is done with the
             // entry.
-            let range = &TABLE[*place].range;
+            let range = &TABLE[*index].range;
             range.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
-        let place = (0..CAPACITY).map(|step| (begin + step) % CAPACITY).find(claim)?;
+        let index = (0..CAPACITY).map(|step| (begin + step) % CAPACITY).find(claim)?;
         // Relaxed: published by the store below.
-        TABLE[place].flags.store(if is_writable { WRITABLE } else { 0 }, Ordering::Relaxed);
+        TABLE[index].flags.store(if is_writable { WRITABLE } else { 0 }, Ordering::Relaxed);
         // Release: pairs with the handler's Acquire load.
-        TABLE[place].range.store(first << LEN_BITS | units, Ordering::Release);
-        Some(Self(place))
+        TABLE[index].range.store(first << LEN_BITS | units, Ordering::Release);
+        Some(Self(index))
     }
 
     pub(super) fn is_lost(&self) -> bool {

@@ -56,7 +56,7 @@ fn unlinked_directory_takes_only_its_own_files() {
     let name = format!("bulkhead-unit-{}-folder", std::process::id());
     let is_there = |name: &str| directory::path(name).symlink_metadata().is_ok();
     directory::create(&name).unwrap();
-    assert!(directory::create(&name).is_err(), "it is there");
+    assert!(directory::create(&name).is_err(), "the directory exists");
     std::fs::create_dir(directory::path(&name).join("nodes")).unwrap();
     std::fs::write(directory::path(&name).join("nodes/1"), "node").unwrap();
     std::os::unix::fs::symlink("/dev/null", directory::path(&name).join("link")).unwrap();

@@ -36,10 +36,11 @@ impl Leftovers {
             Err(error) => return Err(error.into()),
         };
         let words = Region::map(&descriptor_name, descriptor.file(), true)?.words();
-        let says = QueueDescriptor::read(&words, name)
+        let descriptor_contents = QueueDescriptor::read(&words, name)
             .map_err(|source| RegionError::Header { name: descriptor_name.clone(), source })?;
-        let listed = |what: &str| says.files.iter().copied().find(|file| file.is_named(what));
-        let is_left = |what: &str| listed(what).is_some_and(|file| is_file_of(&says, file, name, what));
+        let listed = |what: &str| descriptor_contents.files.iter().copied().find(|file| file.is_named(what));
+        let is_left =
+            |what: &str| listed(what).is_some_and(|file| is_file_of(&descriptor_contents, file, name, what));
         let files = names_with(&segment_name(name, ""))
             .map_err(RegionError::os(&descriptor_name, "list /dev/shm beside it"))?;
         let files = files.into_iter().filter(|what| is_left(what)).map(|what| segment_name(name, &what));
@@ -47,13 +48,13 @@ impl Leftovers {
     }
 }
 
-/// What follows that prefix in the names in `/dev/shm`.
+/// Returns the suffixes of the names in `/dev/shm` that start with a prefix, sorted.
 fn names_with(prefix: &str) -> io::Result<Vec<String>> {
     let entries = std::fs::read_dir(SHM_DIR)?;
-    let rest = |entry: io::Result<std::fs::DirEntry>| {
+    let suffix = |entry: io::Result<std::fs::DirEntry>| {
         Some(entry.ok()?.file_name().into_string().ok()?.strip_prefix(prefix)?.to_owned())
     };
-    let mut names: Vec<String> = entries.filter_map(rest).collect();
+    let mut names: Vec<String> = entries.filter_map(suffix).collect();
     names.sort();
     Ok(names)
 }
@@ -88,7 +89,7 @@ pub fn dead() -> io::Result<Vec<String>> {
         let descriptor = open_safely(&segment_name(name, DESCRIPTOR), OpenOptions::new().read(true));
         descriptor.and_then(|file| lock::is_locked(&file)).is_ok_and(|held| !held)
     };
-    let queue = |rest: String| Some(rest.strip_suffix(DESCRIPTOR)?.strip_suffix('.')?.to_owned());
+    let queue = |suffix: String| Some(suffix.strip_suffix(DESCRIPTOR)?.strip_suffix('.')?.to_owned());
     let mut names: Vec<String> = names_with(PREFIX)?.into_iter().filter_map(queue).collect();
     names.retain(|name| check_name(name).is_ok() && is_unlocked(name));
     Ok(names)

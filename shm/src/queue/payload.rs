@@ -50,7 +50,7 @@ pub(super) fn from_slot<T: Message>(slot: &Slot) -> T {
 }
 
 /// Splits a large message into the words of its slots, in order.
-pub(super) fn parts<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Slot> {
+pub(super) fn split_into_slots<T: Message>(message: &T) -> impl ExactSizeIterator<Item = Slot> {
     message.as_bytes().chunks(PART_BYTES).enumerate().map(|(part, bytes)| {
         let mut slot = [0; MESSAGE_WORDS];
         slot[0] = part as u64;
@@ -109,9 +109,12 @@ mod tests {
     fn incomplete_messages_are_dropped() {
         let mut partial = Partial::default();
         let mut add = |slot: Slot| partial.add::<[u8; 1000]>(&slot);
-        assert!(parts(&large(1)).take(9).all(|slot| add(slot).is_none()));
-        assert_eq!(parts(&large(2)).filter_map(&mut add).collect::<Vec<_>>(), [large(2)]);
-        assert!(parts(&large(3)).skip(1).all(|slot| add(slot).is_none()), "the first part is missing");
-        assert_eq!(parts(&large(4)).filter_map(&mut add).collect::<Vec<_>>(), [large(4)]);
+        assert!(split_into_slots(&large(1)).take(9).all(|slot| add(slot).is_none()));
+        assert_eq!(split_into_slots(&large(2)).filter_map(&mut add).collect::<Vec<_>>(), [large(2)]);
+        assert!(
+            split_into_slots(&large(3)).skip(1).all(|slot| add(slot).is_none()),
+            "the first part is missing"
+        );
+        assert_eq!(split_into_slots(&large(4)).filter_map(&mut add).collect::<Vec<_>>(), [large(4)]);
     }
 }

@@ -104,20 +104,20 @@ fn overwritten_sealed_memory_is_a_fault_and_renewed() {
 
 #[test]
 fn descriptors_of_no_queue_are_refused() {
-    let refused = |fds| from_fds::<u64>(fds).map(drop).unwrap_err();
-    let says = |fds, what: &str| {
-        let error = refused(fds).to_string();
-        assert!(error.contains(what), "{error}");
+    let refusal = |fds| from_fds::<u64>(fds).map(drop).unwrap_err();
+    let assert_refused = |fds, reason: &str| {
+        let error = refusal(fds).to_string();
+        assert!(error.contains(reason), "{error}");
     };
     let [memory, pipe] = clone_fds(&sealed::<u64>(1, 8).unwrap());
-    says([pipe.try_clone().unwrap(), memory.try_clone().unwrap()], "not anonymous memory");
+    assert_refused([pipe.try_clone().unwrap(), memory.try_clone().unwrap()], "not anonymous memory");
     let file = || OwnedFd::from(tempfile::tempfile().unwrap());
-    let no_memory = refused([file(), pipe.try_clone().unwrap()]);
-    assert!(matches!(no_memory, QueueError::Descriptors(_)), "{no_memory}");
-    says([memory, file()], "not a pipe");
-    says(fds(4096, false), "not sealed");
-    says(fds(64, true), "too short");
-    says(fds(4096, true), "wrong magic");
+    let error = refusal([file(), pipe.try_clone().unwrap()]);
+    assert!(matches!(error, QueueError::Descriptors(_)), "{error}");
+    assert_refused([memory, file()], "not a pipe");
+    assert_refused(fds(4096, false), "not sealed");
+    assert_refused(fds(64, true), "too short");
+    assert_refused(fds(4096, true), "wrong magic");
     let named = spsc::<u64>(&format!("sealed-{}", std::process::id()), 8).unwrap();
     assert!(named.fds().is_none());
 }
@@ -136,33 +136,33 @@ fn unreserved_memory_is_refused() {
 fn forged_headers_of_sealed_memory_are_refused() {
     let queue = sealed::<u64>(2, 8).unwrap();
     forged(&queue, |_| ()).expect("an unchanged copy is a queue");
-    let refused = |word: usize, value: u64| {
+    let refusal = |word: usize, value: u64| {
         forged(&queue, |words| words[word].store(value, Ordering::Relaxed)).unwrap_err()
     };
     let header = |error| match error {
         QueueError::Region(RegionError::Header { source, .. }) => source,
         other => panic!("{other}"),
     };
-    assert!(matches!(header(refused(0, 1)), HeaderError::Magic(1)));
-    assert!(matches!(header(refused(2, 1)), HeaderError::Layout { found: 1, .. }));
-    assert!(matches!(header(refused(3, 136)), HeaderError::TooShort(136)));
+    assert!(matches!(header(refusal(0, 1)), HeaderError::Magic(1)));
+    assert!(matches!(header(refusal(2, 1)), HeaderError::Layout { found: 1, .. }));
+    assert!(matches!(header(refusal(3, 136)), HeaderError::TooShort(136)));
     for bytes in [0, 8, 200, u64::MAX] {
-        assert!(matches!(header(refused(3, bytes)), HeaderError::Size { .. }), "{bytes}");
+        assert!(matches!(header(refusal(3, bytes)), HeaderError::Size { .. }), "{bytes}");
     }
-    assert!(matches!(refused(5, 9), QueueError::Capacity(9)));
-    assert!(matches!(refused(5, 1 << 40), QueueError::Capacity(_)));
-    assert!(matches!(header(refused(5, 16)), HeaderError::Size { .. }));
+    assert!(matches!(refusal(5, 9), QueueError::Capacity(9)));
+    assert!(matches!(refusal(5, 1 << 40), QueueError::Capacity(_)));
+    assert!(matches!(header(refusal(5, 16)), HeaderError::Size { .. }));
     let producers = HEADER_WORDS;
     for count in [0, 1, 4, u64::MAX] {
-        let error = refused(producers, count);
+        let error = refusal(producers, count);
         assert!(matches!(error, QueueError::Producers(_) | QueueError::Region(_)), "{count}: {error}");
     }
-    assert!(matches!(refused(producers + 1, 5), QueueError::Technique { .. }));
-    assert!(matches!(refused(producers + 2, 16), QueueError::MessageSize { found: 16, expected: 8, .. }));
-    assert!(matches!(refused(producers + 3, 0), QueueError::Incomplete(_)));
+    assert!(matches!(refusal(producers + 1, 5), QueueError::Technique { .. }));
+    assert!(matches!(refusal(producers + 2, 16), QueueError::MessageSize { found: 16, expected: 8, .. }));
+    assert!(matches!(refusal(producers + 3, 0), QueueError::Incomplete(_)));
     // The first ring's header: its kind, its size, its run.
     let first = (HEADER_WORDS + 7_usize).next_multiple_of(16);
     for word in [0, 2, 3, 4, 5, 6, 9] {
-        header(refused(first + word, 3));
+        header(refusal(first + word, 3));
     }
 }

@@ -56,7 +56,7 @@ impl<T: Message> Sender<T> {
             return Err(Full);
         }
         // There is space for all of them, and only this end takes it.
-        ring.try_push_iter(payload::parts(message));
+        ring.try_push_iter(payload::split_into_slots(message));
         Ok(())
     }
 
@@ -69,8 +69,8 @@ impl<T: Message> Sender<T> {
     /// Pushes the first parts of a large message, as a sender does that is killed in the middle.
     #[cfg(test)]
     pub(super) fn push_first_parts(&mut self, message: &T, count: usize) {
-        let parts: Vec<_> = payload::parts(message).take(count).collect();
-        assert_eq!(self.ring.0.try_push_many(&parts), count);
+        let slots: Vec<_> = payload::split_into_slots(message).take(count).collect();
+        assert_eq!(self.ring.0.try_push_many(&slots), count);
     }
 
     /// Returns `true` if the receiver has taken everything.

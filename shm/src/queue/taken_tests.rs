@@ -27,9 +27,9 @@ fn take_twice<const W: usize>(what: &str) {
         sender.push(&[2 * n; W]).unwrap();
         sender.push(&[2 * n + 1; W]).unwrap();
         for _ in 0..3 {
-            assert_eq!(*receiver.take().unwrap().expect("it is there"), [2 * n; W]);
+            assert_eq!(*receiver.take().unwrap().expect("a message"), [2 * n; W]);
         }
-        let taken = receiver.take().unwrap().expect("it is there");
+        let taken = receiver.take().unwrap().expect("a message");
         assert_eq!((*taken, taken.producer()), ([2 * n; W], 0));
         taken.release();
         drop(receiver.take().unwrap());
@@ -50,7 +50,7 @@ fn taken_message_keeps_its_slots() {
     let mut queue = spsc::<u64>(&name("slots"), 2).unwrap();
     let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
     (0..2).for_each(|n| sender.push(&n).unwrap());
-    let taken = receiver.take().unwrap().expect("it is there");
+    let taken = receiver.take().unwrap().expect("a message");
     assert_eq!(sender.push(&2), Err(Full));
     taken.release();
     sender.push(&2).unwrap();
@@ -89,16 +89,16 @@ fn crash_with_message<const W: usize>(what: &str, pops: bool) -> Vec<u64> {
     second.push(&[2; W]).unwrap();
     first.push(&[3; W]).unwrap();
     let mut receiver = queue.receiver().unwrap();
-    receiver.take().unwrap().expect("it is there").release();
+    receiver.take().unwrap().expect("a message").release();
     if pops {
-        receiver.pop().unwrap().expect("it is there");
+        receiver.pop().unwrap().expect("a message");
     } else {
         core::mem::forget(receiver.take().unwrap());
     }
     receiver.abandon();
-    let mut left = release_all(&mut queue.resume().unwrap());
-    left.sort_unstable();
-    left
+    let mut remaining = release_all(&mut queue.resume().unwrap());
+    remaining.sort_unstable();
+    remaining
 }
 
 #[test]

@@ -25,58 +25,58 @@ fn path(file: &str) -> PathBuf {
 
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(crate::memory::SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
-    names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
+    names.filter(|file| file.to_string_lossy().starts_with(&segment_name(name, ""))).count()
 }
 
 #[test]
 fn named_queue_connects_handles_until_creator_drops() {
     let name = name("one");
-    let mut ours = Queue::<ArrayQueue>::create(&name, 2, 8).unwrap();
+    let mut created = Queue::<ArrayQueue>::create(&name, 2, 8).unwrap();
     assert!(Queue::<ArrayQueue>::create(&name, 2, 8).is_err(), "a living creator has the name");
-    let mut theirs = Queue::<ArrayQueue>::open(&name).unwrap();
-    assert_eq!(theirs.producers(), 2);
-    let (mut consumer, mut producer) = (ours.consumer().unwrap(), theirs.producer(1).unwrap());
-    assert!(matches!(theirs.producer(2), Err(QueueError::Producer { index: 2, producers: 2 })));
+    let mut opened = Queue::<ArrayQueue>::open(&name).unwrap();
+    assert_eq!(opened.producers(), 2);
+    let (mut consumer, mut producer) = (created.consumer().unwrap(), opened.producer(1).unwrap());
+    assert!(matches!(opened.producer(2), Err(QueueError::Producer { index: 2, producers: 2 })));
     producer.try_push(&[7; 7]).unwrap();
     assert_eq!(consumer.try_pop(), Some((None, [7; 7])));
     assert!(matches!(Queue::<SpscMux>::open(&name), Err(QueueError::Technique { .. })));
-    drop(theirs);
+    drop(opened);
     assert!(files(&name) > 0);
-    drop(ours);
+    drop(created);
     assert_eq!(files(&name), 0);
     producer.try_push(&[8; 7]).unwrap();
-    assert_eq!(consumer.try_pop(), Some((None, [8; 7])), "who is attached goes on");
+    assert_eq!(consumer.try_pop(), Some((None, [8; 7])), "attached ends continue");
 }
 
 #[test]
 fn each_end_is_attached_once() {
     let name = name("ends");
-    let mut ours = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
-    let mut theirs = Queue::<SpscMux>::open(&name).unwrap();
-    let (_consumer, _producer) = (ours.consumer().unwrap(), theirs.producer(1).unwrap());
+    let mut created = Queue::<SpscMux>::create(&name, 2, 8).unwrap();
+    let mut opened = Queue::<SpscMux>::open(&name).unwrap();
+    let (_consumer, _producer) = (created.consumer().unwrap(), opened.producer(1).unwrap());
     let me = u64::from(std::process::id());
     assert!(
-        matches!(ours.producer(1), Err(QueueError::Attached { end, pid }) if end == "producer 1" && pid == me)
+        matches!(created.producer(1), Err(QueueError::Attached { end, pid }) if end == "producer 1" && pid == me)
     );
     assert!(
-        matches!(theirs.consumer(), Err(QueueError::Attached { end, pid }) if end == "consumer" && pid == me)
+        matches!(opened.consumer(), Err(QueueError::Attached { end, pid }) if end == "consumer" && pid == me)
     );
-    theirs.producer(0).unwrap();
-    theirs.resume().unwrap();
+    opened.producer(0).unwrap();
+    opened.resume().unwrap();
 }
 
-/// Its process id says nothing here, as that of a creator in another PID namespace.
+/// The creator's process id is unknown here, as in another PID namespace.
 #[test]
-fn live_creators_queue_stays_despite_unknown_pid() {
+fn queue_of_live_creator_stays_despite_unknown_pid() {
     let name = name("unknown");
     let queue = Queue::<SpscMux>::create(&name, 1, 8).unwrap();
     queue.words[7].store(0x7fff_fff0, Ordering::Relaxed);
     queue.words[8].store(1, Ordering::Relaxed);
-    let all = files(&name);
+    let file_count = files(&name);
     assert!(matches!(remove(&name), Err(QueueError::Living(_))));
     assert!(matches!(Queue::<SpscMux>::create(&name, 1, 8), Err(QueueError::Living(_))));
     assert!(!dead().unwrap().contains(&name));
-    assert_eq!(files(&name), all);
+    assert_eq!(files(&name), file_count);
 }
 
 #[test]

@@ -177,10 +177,11 @@ fn crashed_receiver_loses_nothing() {
     second.push(&[2; 100]).unwrap();
     assert!(receiver.pop().unwrap().is_some());
     receiver.abandon();
-    let mut left: Vec<u64> = drain(&mut queue.resume().unwrap()).iter().map(|message| message[99]).collect();
-    left.sort_unstable();
+    let mut remaining: Vec<u64> =
+        drain(&mut queue.resume().unwrap()).iter().map(|message| message[99]).collect();
+    remaining.sort_unstable();
     // Parts of the other message were taken in turn, and none of them freed.
-    assert_eq!(left, [2]);
+    assert_eq!(remaining, [2]);
 }
 
 #[test]
@@ -274,7 +275,7 @@ fn descriptor_is_readable_once_a_message_is_pushed() {
         assert_eq!((receiver.pop(), receiver.pop()), (Ok(Some(n)), Ok(None)));
         assert!(!is_readable(&receiver));
         sender.push(&n).unwrap();
-        assert!(!receiver.prepare_wait() && !is_readable(&receiver), "it is there already");
+        assert!(!receiver.prepare_wait() && !is_readable(&receiver), "a message is available already");
         assert_eq!(receiver.pop(), Ok(Some(n)));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-/// This binary once more, for one of its tests that is ignored elsewhere: `folder::name`. It runs
-/// alone there, with one thread of its own, so it may change what belongs to the process.
-pub fn itself(test: &str) -> Command {
+/// Returns a command that runs this binary for one of its ignored tests, `folder::name`. The test
+/// runs alone in its process, on one thread, so it may change the process.
+pub fn test_child(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test binary has a path"));
     command.args(["--exact", test, "--ignored", "--nocapture"]);
     command

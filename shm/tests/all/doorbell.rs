@@ -1,5 +1,5 @@
-//! A listener that parks, senders that ring, and one among them that does what it can to keep the
-//! others from being heard.
+//! A listener that parks, senders that ring, and an attacker among them that tries to suppress the
+//! others' wake-ups.
 
 use shm::bell::{BELL, Doorbell, Listener, RUNG, Woken, bell_words};
 use shm::futex;
@@ -8,13 +8,13 @@ use shm::sync::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 const THREADS: usize = 5;
-/// The listener's place among the threads, and the attacker's.
+/// The listener's index among the threads, and the attacker's.
 const LISTENER: usize = 0;
 const ATTACKER: usize = 1;
 /// Messages of each honest sender.
 const MESSAGES: u64 = 2_000;
-/// A park that a message ends is over long before.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// A park that ends by a message takes far less; a longer one has lost its wake-up.
+const LOST_AFTER: Duration = Duration::from_millis(500);
 /// Index of the shared word that ends the test.
 const STOP: usize = THREADS;
 
@@ -22,9 +22,9 @@ fn bells() -> Vec<AtomicWords> {
     (0..THREADS).map(|_| Region::heap(bell_words(THREADS)).words()).collect()
 }
 
-/// Parks that ended because their time was over, although a message was there or on its way all the
-/// time: each is a wake-up that was lost; and all parks. `attack` is what the attacker does again
-/// and again, with all segments at hand.
+/// Returns the number of lost wake-ups and of all parks. A wake-up is lost if a park times out
+/// although a message is available or about to be sent. The attacker repeats `attack`, with access
+/// to all segments.
 fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> (u64, u64) {
     let (bells, sent, taken) = (bells(), Region::heap(STOP + 1).words(), Region::heap(THREADS).words());
     let mut listener = Listener::new(&bells[LISTENER]);
@@ -47,23 +47,23 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> 
                 }
             });
         }
-        let all = (THREADS - ATTACKER - 1) as u64 * messages;
+        let total = (THREADS - ATTACKER - 1) as u64 * messages;
         let mut got = 0;
         let mut poll = || {
             let before = got;
             for sender in ATTACKER + 1..THREADS {
-                let (there, last) = (sent[sender].load(Acquire), taken[sender].load(Relaxed));
-                got += there - last;
-                taken[sender].store(there, Release);
+                let (newest, last) = (sent[sender].load(Acquire), taken[sender].load(Relaxed));
+                got += newest - last;
+                taken[sender].store(newest, Release);
             }
-            (got != before, got == all)
+            (got != before, got == total)
         };
         loop {
-            let (any, done) = poll();
+            let (has_message, done) = poll();
             if done {
                 break;
             }
-            if any {
+            if has_message {
                 continue;
             }
             listener.arm();
@@ -71,18 +71,18 @@ fn lost_wake_ups(messages: u64, attack: impl Fn(&[AtomicWords], u64) + Sync) -> 
                 listener.disarm();
                 continue;
             }
-            // A sender with messages left sends the next one as soon as the one before is
+            // A sender with messages left sends the next one as soon as the previous one is
             // taken.
             parks += 1;
-            lost += u64::from(listener.wait(PATIENCE) == Woken::TimedOut);
+            lost += u64::from(listener.wait(LOST_AFTER) == Woken::TimedOut);
         }
         sent[STOP].store(1, Relaxed);
     });
     (lost, parks)
 }
 
-/// What a strategy can do: it writes its own segment, and nothing else of these.
-fn ring_for_nothing(bells: &[AtomicWords], round: u64) {
+/// An attack within a strategy's rights: it writes only its own segment.
+fn ring_spuriously(bells: &[AtomicWords], round: u64) {
     let (flag, own) = (bells[LISTENER][BELL].load(Relaxed), &bells[ATTACKER][RUNG + LISTENER]);
     let word = match round % 4 {
         0 => flag,
@@ -96,12 +96,11 @@ fn ring_for_nothing(bells: &[AtomicWords], round: u64) {
 
 #[test]
 fn spurious_rings_lose_no_wake_up() {
-    let (lost, parks) = lost_wake_ups(MESSAGES, ring_for_nothing);
+    let (lost, parks) = lost_wake_ups(MESSAGES, ring_spuriously);
     assert!(lost == 0 && parks > 0, "{lost} of {parks}");
 }
 
-/// One who wakes the listener in the place of others gets nothing of theirs: it waits where it
-/// itself is waited for.
+/// An attacker that waits on its own word, on which the listener waits too, takes no wake-up away.
 #[test]
 fn second_waiter_loses_no_wake_up() {
     let wait = |bells: &[AtomicWords], _| {
@@ -112,13 +111,12 @@ fn second_waiter_loses_no_wake_up() {
     assert!(lost == 0 && parks > 0, "{lost} of {parks}");
 }
 
-/// What a strategy could do before each had its own word. If the flag were open to it, the test
-/// above would notice.
+/// The broken variant: with write access to the listener's flag an attacker suppresses wake-ups.
 #[test]
 fn flag_cleared_by_senders_loses_wake_ups() {
     let zero = |bells: &[AtomicWords], _| bells[LISTENER][BELL].store(0, Relaxed);
-    // Whether the listener parks at all is the scheduler's matter. Few messages: each lost wake-up
-    // waits for all of [`PATIENCE`].
+    // The scheduler decides whether the listener parks at all. Few messages: each lost wake-up
+    // waits for all of [`LOST_AFTER`].
     assert!((0..2_000).any(|_| lost_wake_ups(5, zero).0 > 0));
 }
 
@@ -151,15 +149,15 @@ fn senders_beyond_the_wait_limit_are_polled() {
     let mut listener = Listener::new(&own);
     let senders: Vec<_> = (0..=futex::MAX_WORDS).map(|_| Region::heap(bell_words(1)).words()).collect();
     senders.iter().for_each(|sender| listener.add_sender(&sender.clone().into(), 0));
-    // The first ones are waited on, and the last one is not: the listener looks by itself.
+    // The listener waits on the first ones; it polls the last one after a timeout.
     for sender in [&senders[0], &senders[futex::MAX_WORDS - 1]] {
         listener.arm();
         Doorbell::new(&own.clone().into(), sender, 0).ring();
         assert_eq!(listener.wait(Duration::from_secs(60)), Woken::Rung);
     }
-    let began = Instant::now();
+    let started = Instant::now();
     listener.arm();
     Doorbell::new(&own.clone().into(), &senders[futex::MAX_WORDS], 0).ring();
     assert_eq!(listener.wait(Duration::from_secs(60)), Woken::TimedOut);
-    assert!(began.elapsed() < Duration::from_secs(30), "it comes back long before its time is over");
+    assert!(started.elapsed() < Duration::from_secs(30), "the wait ends long before its timeout");
 }

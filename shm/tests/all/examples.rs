@@ -18,10 +18,10 @@ fn examples_run_and_leave_nothing() {
         assert!(output.status.success(), "{name}: {}: {errors}", output.status);
         let file = name.replace('_', "-");
         let entries = std::fs::read_dir(SHM_DIR).unwrap();
-        let left = entries.filter(|entry| {
+        let leftovers = entries.filter(|entry| {
             let name = entry.as_ref().unwrap().file_name().into_string().unwrap();
             name.starts_with(&format!("{}{file}-", shm::queue::PREFIX))
         });
-        assert_eq!(left.count(), 0, "{name}");
+        assert_eq!(leftovers.count(), 0, "{name}");
     }
 }

@@ -1,7 +1,7 @@
-//! shm's integration tests, in one binary; the loom models are in `tests/loom`, and what goes over
-//! all techniques is tested in the crate `techniques`.
+//! shm's integration tests, in one binary; the loom models are in `tests/loom`, and tests of all
+//! techniques are in the crate `techniques`.
 //!
-//! | folder or file | what it tests |
+//! | folder or file | tests |
 //! |---|---|
 //! | `board` | boards: against a model, hostile words, real processes, broken variants |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
@@ -11,13 +11,13 @@
 //! | `doorbell` | a sender's spurious wake-ups do not lose another's |
 //! | `descriptors` | what a process inherits, and with which rights |
 //! | `examples` | the examples, as programs |
-//! | `truncated` | memory that is taken away while it is mapped |
+//! | `truncated` | memory that is truncated while it is mapped |
 //!
-//! Whatever changes the process itself (limits, descriptors) happens in a child: this binary
-//! started again for one of its tests, see [`common::itself`]. What the tests share is a lock away
-//! from each other or has a name of its own.
+//! Changes of the process itself (limits, descriptors) are made in a child: this binary started
+//! again for one of its tests, see [`common::test_child`]. Shared resources of the tests are locked
+//! or have unique names.
 //!
-//! One of them alone: `cargo test -p bulkhead-shm --test all board::`.
+//! A single module: `cargo test -p bulkhead-shm --test all board::`.
 
 mod board;
 #[cfg(not(miri))]

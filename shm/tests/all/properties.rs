@@ -16,8 +16,8 @@ enum Step {
     Push,
     Pop,
     PushMany(usize),
-    /// By an iterator that reports one length and has another, or panics at the end.
-    PushFewer(usize, usize, bool),
+    /// Pushes from an iterator that declares a wrong length, or panics at the end.
+    PushMisdeclared(usize, usize, bool),
     Drain(usize),
 }
 
@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Push),
         4 => Just(Step::Pop),
         1 => messages().prop_map(Step::PushMany),
-        1 => (0usize..40, 0usize..40, any::<bool>()).prop_map(|(says, has, panics)| Step::PushFewer(says, has, panics)),
+        1 => (0usize..40, 0usize..40, any::<bool>()).prop_map(|(declared, actual, panics)| Step::PushMisdeclared(declared, actual, panics)),
         1 => messages().prop_map(Step::Drain),
     ]
 }
@@ -53,46 +53,46 @@ fn message(n: u64) -> [u64; MESSAGE_WORDS] {
     [n; MESSAGE_WORDS]
 }
 
-/// Where the sequence of a position is in a region that holds both parts.
+/// Returns the index of a position's sequence in a region that has both parts.
 fn sequence_of(position: u64, capacity: u64) -> usize {
     HEAD_WORDS + SLOTS + (position % capacity) as usize * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS
 }
 
 /// Messages whose number differs from the declared one, and which may end in a panic.
-struct Fewer {
+struct MisdeclaredIterator {
     next: u64,
-    left: usize,
-    says: usize,
+    remaining: usize,
+    declared: usize,
     panics: bool,
 }
 
-impl Iterator for Fewer {
+impl Iterator for MisdeclaredIterator {
     type Item = [u64; MESSAGE_WORDS];
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            // Without a word on the terminal.
+        if self.remaining == 0 {
+            // Without printing a message.
             return if self.panics { resume_unwind(Box::new(())) } else { None };
         }
-        (self.left, self.next) = (self.left - 1, self.next + 1);
+        (self.remaining, self.next) = (self.remaining - 1, self.next + 1);
         Some(message(self.next - 1))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.says, Some(self.says))
+        (self.declared, Some(self.declared))
     }
 }
 
-impl ExactSizeIterator for Fewer {}
+impl ExactSizeIterator for MisdeclaredIterator {}
 
-/// Of a batch that breaks off in a panic, only what was published in whole batches is there.
-fn whole_batches(capacity: usize, has: usize) -> usize {
+/// Returns the number of messages published if the iterator panics: those in whole batches.
+fn published_in_whole_batches(capacity: usize, actual: usize) -> usize {
     let max_batch = (capacity - 1).clamp(1, 16);
-    has / max_batch * max_batch
+    actual / max_batch * max_batch
 }
 
-/// Plays the steps on a ring and on a `VecDeque`, and compares after each.
-fn against_a_model((_, mut producer, mut consumer): Ring, capacity: usize, steps: &[Step]) {
+/// Applies the steps to a ring and to a `VecDeque`, and compares after each.
+fn compare_with_model((_, mut producer, mut consumer): Ring, capacity: usize, steps: &[Step]) {
     let (mut queue, mut n) = (VecDeque::new(), 0);
     for step in steps {
         match step {
@@ -112,46 +112,51 @@ fn against_a_model((_, mut producer, mut consumer): Ring, capacity: usize, steps
                 queue.extend(n..n + pushed as u64);
                 n += pushed as u64;
             }
-            Step::PushFewer(says, has, panics) => {
-                let room = capacity - queue.len();
-                let messages = Fewer { next: n, left: *has, says: *says, panics: *panics };
+            Step::PushMisdeclared(declared, actual, panics) => {
+                let free = capacity - queue.len();
+                let messages =
+                    MisdeclaredIterator { next: n, remaining: *actual, declared: *declared, panics: *panics };
                 let pushed = catch_unwind(AssertUnwindSafe(|| producer.try_push_iter(messages)));
-                let panics = *panics && *has < *says && *has < room;
+                let panics = *panics && *actual < *declared && *actual < free;
                 assert_eq!(pushed.is_err(), panics);
-                let there = if panics { whole_batches(capacity, *has) } else { room.min(*says).min(*has) };
-                assert!(pushed.is_err() || pushed.is_ok_and(|pushed| pushed == there));
-                queue.extend(n..n + there as u64);
-                n += there as u64;
+                let expected = if panics {
+                    published_in_whole_batches(capacity, *actual)
+                } else {
+                    free.min(*declared).min(*actual)
+                };
+                assert!(pushed.is_err() || pushed.is_ok_and(|pushed| pushed == expected));
+                queue.extend(n..n + expected as u64);
+                n += expected as u64;
             }
-            Step::Drain(most) => {
+            Step::Drain(max) => {
                 // A quarter of the ring at a time, half of a small one.
                 let max_drain = if capacity < 32 { capacity / 2 } else { capacity / 4 };
-                let most = max_drain.max(1).min(*most);
-                let expected: Vec<_> = queue.drain(..queue.len().min(most)).map(message).collect();
+                let max = max_drain.max(1).min(*max);
+                let expected: Vec<_> = queue.drain(..queue.len().min(max)).map(message).collect();
                 let mut got = Vec::new();
-                assert_eq!(consumer.drain(most, |message| got.push(message)), Ok(expected.len()));
+                assert_eq!(consumer.drain(max, |message| got.push(message)), Ok(expected.len()));
                 assert_eq!(got, expected);
             }
         }
     }
 }
 
-/// Under Miri it is the making of a step that takes long, not the step.
-const MOST_STEPS: usize = if cfg!(miri) { 24 } else { 200 };
-/// What a scribbler does at most, each with tens of messages about it.
-const MOST_ACTS: usize = if cfg!(miri) { 6 } else { 60 };
+/// Under Miri drawing a step takes longer than applying it.
+const MAX_STEPS: usize = if cfg!(miri) { 24 } else { 200 };
+/// Maximum number of hostile writes, each with tens of messages around it.
+const MAX_WRITES: usize = if cfg!(miri) { 6 } else { 60 };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn ring_behaves_like_a_bounded_queue(log2 in 0u32..if cfg!(miri) { 10 } else { 12 }, steps in prop::collection::vec(step(), 1..MOST_STEPS)) {
+    fn ring_behaves_like_a_bounded_queue(log2 in 0u32..if cfg!(miri) { 10 } else { 12 }, steps in prop::collection::vec(step(), 1..MAX_STEPS)) {
         let capacity = 1 << log2;
-        against_a_model(heap_ring(capacity), capacity, &steps);
+        compare_with_model(heap_ring(capacity), capacity, &steps);
         if !cfg!(miri) {
             // The same code over memory that another process could share.
             let memory = Region::memfd("ring-properties", ring_words(capacity, MESSAGE_WORDS)).unwrap();
-            against_a_model(ring(memory.words(), capacity), capacity, &steps);
+            compare_with_model(ring(memory.words(), capacity), capacity, &steps);
         }
     }
 
@@ -186,14 +191,14 @@ proptest! {
     #[test]
     fn scribbled_ring_words_keep_both_ends_in_bounds(
         log2 in 1u32..9,
-        acts in prop::collection::vec((any::<usize>(), any::<u64>(), 0u64..300), 1..MOST_ACTS),
+        acts in prop::collection::vec((any::<usize>(), any::<u64>(), 0u64..300), 1..MAX_WRITES),
     ) {
         let capacity = 1usize << log2;
         let (words, mut producer, mut consumer) = heap_ring(capacity);
-        for (n, (place, value, near)) in acts.into_iter().enumerate() {
+        for (n, (index, value, near)) in acts.into_iter().enumerate() {
             (0..n % 40).for_each(|_| _ = producer.try_push(&message(7)));
             (0..n % 37).for_each(|_| _ = consumer.try_pop());
-            let sequence = sequence_of(place as u64, capacity as u64);
+            let sequence = sequence_of(index as u64, capacity as u64);
             words[sequence].store(if n % 3 == 0 { value } else { near }, Ordering::Relaxed);
             words[HEAD].store(if n % 2 == 0 { near } else { value }, Ordering::Relaxed);
             prop_assert!(producer.try_push_many(&[message(8); 50]) <= 50);
@@ -217,7 +222,7 @@ proptest! {
         (0..pushed).for_each(|n| producer.try_push(&message(n)).unwrap());
         words[HEAD].store(head, Ordering::Release);
         let accepted = (0..100).take_while(|n| producer.try_push(&message(*n)).is_ok()).count();
-        prop_assert!(accepted <= 8, "at most what was free and one lap after a head that was believed");
+        prop_assert!(accepted <= 8, "at most the free slots, and one lap after an accepted head");
     }
 
     #[test]
@@ -245,14 +250,14 @@ fn mux_detects_producer_that_goes_back() {
             while mux.try_pop().is_some() {}
         }
         (0..300).for_each(|_| assert_eq!(mux.try_pop(), None));
-        assert_eq!(mux.take_fault(), None, "an honest one that rests");
+        assert_eq!(mux.take_fault(), None, "an idle correct producer");
     }
     // 18 messages were taken: the slot of the next one has had two.
     producers[1] = spsc::Producer::attach(&words).unwrap();
     (0..8).for_each(|n| producers[1].try_push(&message(n)).unwrap());
     assert_eq!(mux.try_pop(), None);
     let fault = PeerFault::InvalidSequence { position: 18, found: 3 };
-    assert_eq!(mux.take_fault(), Some((Some(1), fault)), "at the first look");
+    assert_eq!(mux.take_fault(), Some((Some(1), fault)), "at the first poll");
     producers[0].try_push(&message(7)).unwrap();
     assert_eq!((mux.try_pop(), mux.take_fault()), (Some((Some(0), message(7))), None), "others continue");
     assert_eq!(mux.try_pop(), None);

@@ -1,6 +1,6 @@
 //! Typed queues between processes that are killed: counts, order, and nothing left in `/dev/shm`.
 
-use crate::common::itself;
+use crate::common::test_child;
 use shm::memory::SHM_DIR;
 use shm::memory::sealed::{inherited_by, take_inherited};
 use shm::queue::{self, MessageQueue, ProducerState, QueueError, Receiver};
@@ -14,7 +14,7 @@ const NAME: &str = "BULKHEAD_TEST_QUEUE";
 const NUMBER: &str = "BULKHEAD_TEST_QUEUE_NUMBER";
 const ROLE: &str = "BULKHEAD_TEST_QUEUE_ROLE";
 /// A bound for a loaded machine, not a latency.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of the sender, number of the message, and words that depend on both.
 type Numbered = [u64; 30];
@@ -27,8 +27,8 @@ fn numbered(sender: u64, n: u64) -> Numbered {
     })
 }
 
-fn name(what: &str) -> String {
-    format!("test-{}-{what}", std::process::id())
+fn name(suffix: &str) -> String {
+    format!("test-{}-{suffix}", std::process::id())
 }
 
 fn files(name: &str) -> usize {
@@ -40,7 +40,7 @@ fn files(name: &str) -> usize {
 /// A child that attaches the end that its environment names, and uses it until its parent exits.
 #[test]
 #[ignore = "a process of its own"]
-fn end_of_a_queue() {
+fn queue_end() {
     let variable = |name| std::env::var(name).unwrap();
     let (name, number, role) = (variable(NAME), variable(NUMBER).parse().unwrap(), variable(ROLE));
     let parent = parent_id();
@@ -85,7 +85,7 @@ fn end_of_a_queue() {
 }
 
 fn command(name: &str, number: u64, role: &str) -> Command {
-    let mut child = itself("queues::end_of_a_queue");
+    let mut child = test_child("queues::queue_end");
     child.env(NAME, name).env(NUMBER, number.to_string()).env(ROLE, role);
     child.stdout(Stdio::null()).stderr(Stdio::null());
     child
@@ -100,10 +100,10 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
+fn wait_until(condition: &str, mut is_met: impl FnMut() -> bool) {
     let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
+    while !is_met() {
+        assert!(start.elapsed() < TIMEOUT, "{condition}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -121,13 +121,13 @@ impl Received {
 
     fn take(&mut self, receiver: &mut Receiver<Numbered>, count: usize) {
         for _ in 0..count {
-            let message = receiver.pop_timeout(PATIENCE).unwrap().expect("a sender pushes");
+            let message = receiver.pop_timeout(TIMEOUT).unwrap().expect("a sender pushes");
             self.add(&message);
         }
     }
 
     fn drain(&mut self, receiver: &mut Receiver<Numbered>) {
-        // A bound: others may push as fast as this takes.
+        // Bounded: the senders may push as fast as this loop pops.
         for _ in 0..1_000 {
             let Some(message) = receiver.pop().unwrap() else { return };
             self.add(&message);
@@ -141,17 +141,17 @@ fn killed_senders_are_dead_and_their_messages_arrive() {
     let mut queue = queue::mpsc_of::<Numbered>(&name, 3, 64).unwrap();
     let mut receiver = queue.receiver().unwrap();
     let mut received = Received::default();
-    let mut living = start(&name, 1_000, "sender");
-    until("the first sender attaches", || receiver.producers().unwrap()[0] != ProducerState::Free);
+    let mut first_sender = start(&name, 1_000, "sender");
+    wait_until("the first sender attaches", || receiver.producers().unwrap()[0] != ProducerState::Free);
     for number in 0..5 {
         let child = start(&name, number, "sender");
         received.take(&mut receiver, 200);
-        until("the second sender attaches", || receiver.producers().unwrap()[1] != ProducerState::Free);
+        wait_until("the second sender attaches", || receiver.producers().unwrap()[1] != ProducerState::Free);
         let pid = u64::from(child.id());
         assert_eq!(receiver.producers().unwrap()[1], ProducerState::Alive { pid });
         kill(child);
         assert_eq!(receiver.producers().unwrap()[1], ProducerState::Dead { pid });
-        until("the ring of a dead sender can be drained", || {
+        wait_until("the ring of a dead sender can be drained", || {
             received.drain(&mut receiver);
             receiver.renew(1).unwrap()
         });
@@ -159,8 +159,8 @@ fn killed_senders_are_dead_and_their_messages_arrive() {
     let before = received.0[&1_000];
     received.take(&mut receiver, 200);
     assert_eq!(received.0[&1_000], before + 200, "the first sender continues");
-    living.kill().unwrap();
-    living.wait().unwrap();
+    first_sender.kill().unwrap();
+    first_sender.wait().unwrap();
     drop((receiver, queue));
     assert_eq!(files(&name), 0);
 }
@@ -173,7 +173,7 @@ fn sender_death_does_not_end_a_wait() {
     let mut queue = queue::spsc::<Numbered>(&name, 16).unwrap();
     let mut receiver = queue.receiver().unwrap();
     let child = start(&name, 0, "sender");
-    until("the sender attaches", || receiver.producers().unwrap()[0] != ProducerState::Free);
+    wait_until("the sender attaches", || receiver.producers().unwrap()[0] != ProducerState::Free);
     let pid = u64::from(child.id());
     let killer = std::thread::spawn(move || {
         std::thread::sleep(WAIT / 2);
@@ -219,7 +219,7 @@ fn replace_senders(queue: &mut MessageQueue<Numbered>, start: impl Fn(u64, &str)
         let child = start(number, if number == 0 { "sender" } else { "heir" });
         let before = received.0.get(&number).copied();
         assert_eq!(before, None);
-        until("it sends", || {
+        wait_until("the sender pushes", || {
             received.drain(&mut receiver);
             received.0.get(&number).is_some_and(|count| *count > 100)
         });
@@ -238,7 +238,7 @@ fn killed_receiver_is_replaced_without_loss() {
         let full = (0..).take_while(|n| sender.push(&numbered(count, *n)).is_ok()).count() as u64;
         let mut pushed = full;
         let child = start(&name, count, "receiver");
-        until("it attaches and takes its messages", || {
+        wait_until("the receiver attaches and takes its messages", || {
             while sender.push(&numbered(count, pushed)).is_ok() {
                 pushed += 1;
             }
@@ -266,7 +266,7 @@ fn queue_of_killed_creator_is_replaced() {
     let name = name("creator");
     let child = start(&name, 0, "creator");
     let mut sender = None;
-    until("it creates the queue", || {
+    wait_until("it creates the queue", || {
         sender = queue::open::<Numbered>(&name).and_then(|mut queue| queue.sender()).ok();
         sender.is_some()
     });
@@ -275,7 +275,7 @@ fn queue_of_killed_creator_is_replaced() {
     assert!(files(&name) > 0);
     let mut queue = queue::spsc::<u64>(&name, 8).unwrap();
     let mut receiver = queue.receiver().unwrap();
-    assert!(sender.unwrap().push(&numbered(0, 0)).is_ok(), "into memory that nobody else has");
+    assert!(sender.unwrap().push(&numbered(0, 0)).is_ok(), "into memory that no other process maps");
     assert_eq!(receiver.pop(), Ok(None));
     drop((receiver, queue));
     assert_eq!(files(&name), 0);

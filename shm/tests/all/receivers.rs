@@ -1,7 +1,7 @@
-//! Receivers that are killed while they use messages. `take` and `release` lose nothing and double
-//! at most one message for each kill; `pop` doubles nothing and loses at most one.
+//! Receivers that are killed while they use messages. `take` and `release` lose nothing and duplicate
+//! at most one message for each kill; `pop` duplicates nothing and loses at most one.
 
-use crate::common::itself;
+use crate::common::test_child;
 use shm::queue::{self, Message, Receiver, Sender};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,7 +15,7 @@ const NAME: &str = "BULKHEAD_TEST_RECEIVER_QUEUE";
 const USES: &str = "BULKHEAD_TEST_RECEIVER_USES";
 const PLAN: &str = "BULKHEAD_TEST_RECEIVER_PLAN";
 /// A bound for a loaded machine, not a latency.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Messages that a receiver uses before it stops for its kill.
 const BEFORE_STOP: u64 = 7;
 
@@ -44,7 +44,7 @@ fn wait_for_kill(parent: u32, mut uses: &File) {
     std::process::exit(0);
 }
 
-/// Uses messages: one write to a file each, which outlives the process.
+/// Uses messages: appends each to a file, which survives the process.
 fn use_messages<const W: usize>(name: &str, uses: &Path, takes: bool, stop: Stop)
 where
     [u64; W]: Message,
@@ -54,8 +54,8 @@ where
     let mut receiver = queue::open::<[u64; W]>(name).unwrap().resume().unwrap();
     let mut used = 0;
     while parent_id() == parent {
-        let stop_at = |place: Stop| {
-            if used == BEFORE_STOP && stop == place {
+        let stop_at = |point: Stop| {
+            if used == BEFORE_STOP && stop == point {
                 wait_for_kill(parent, &uses);
             }
         };
@@ -92,11 +92,11 @@ fn receiver_of_a_queue() {
     }
 }
 
-/// What became of the pushed messages, counted over all receivers.
+/// Counts of lost and duplicated messages over all receivers.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     lost: u64,
-    doubled: u64,
+    duplicated: u64,
 }
 
 /// A queue whose receivers are killed one after the other.
@@ -112,8 +112,8 @@ impl<const W: usize> Trial<W>
 where
     [u64; W]: Message,
 {
-    fn new(folder: &Path, what: &str, senders: usize) -> Self {
-        let name = format!("test-{}-{what}-{W}-{senders}", std::process::id());
+    fn new(folder: &Path, suffix: &str, senders: usize) -> Self {
+        let name = format!("test-{}-{suffix}-{W}-{senders}", std::process::id());
         let uses = folder.join(&name);
         File::create(&uses).unwrap();
         let mut queue = queue::mpsc_of::<[u64; W]>(&name, senders, 16).unwrap();
@@ -130,7 +130,7 @@ where
     }
 
     fn start(&self, mode: &str, stop: usize) -> Child {
-        let mut child = itself("receivers::receiver_of_a_queue");
+        let mut child = test_child("receivers::receiver_of_a_queue");
         child.env(NAME, &self.name).env(USES, &self.uses).env(PLAN, format!("{W} {mode} {stop}"));
         child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
@@ -142,10 +142,10 @@ where
         words.as_chunks::<2>().0.to_vec()
     }
 
-    fn until(&mut self, holds: impl Fn(&[[u64; 2]]) -> bool) {
+    fn push_until(&mut self, is_met: impl Fn(&[[u64; 2]]) -> bool) {
         let start = Instant::now();
-        while !holds(&self.used()) {
-            assert!(start.elapsed() < PATIENCE, "the receiver uses messages");
+        while !is_met(&self.used()) {
+            assert!(start.elapsed() < TIMEOUT, "the receiver uses messages");
             self.push();
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -157,7 +157,7 @@ where
         let mut child = self.start(mode, stop);
         let has_stopped =
             |used: &[[u64; 2]]| used.len() as u64 > before && used.last() == Some(&[u64::MAX; 2]);
-        self.until(has_stopped);
+        self.push_until(has_stopped);
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -166,13 +166,13 @@ where
     fn kill_after(&mut self, mode: &str, uses: u64) {
         let before = self.used().len() as u64;
         let mut child = self.start(mode, 0);
-        self.until(|used| used.len() as u64 >= before + uses);
+        self.push_until(|used| used.len() as u64 >= before + uses);
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Takes what is left, and counts what was lost and doubled. Each sender's messages must have
-    /// been used in order, a doubled one next to its first use.
+    /// Takes the remaining messages, and counts how many were lost and duplicated. Each sender's messages must have
+    /// been used in order, a duplicate next to its first use.
     fn outcome(mut self) -> Outcome {
         let mut used = self.used();
         used.retain(|message| *message != [u64::MAX; 2]);
@@ -185,7 +185,7 @@ where
         for [sender, n] in used {
             let next = next.entry(sender).or_default();
             assert!(n + 1 >= *next, "{n} of sender {sender} came after {next}");
-            outcome.doubled += u64::from(n + 1 == *next);
+            outcome.duplicated += u64::from(n + 1 == *next);
             outcome.lost += n.saturating_sub(*next);
             *next = n + 1;
         }
@@ -213,7 +213,7 @@ where
 #[test]
 fn kill_between_take_and_release_loses_nothing() {
     const KILLS: u64 = 5;
-    let expected = [Outcome::default(), Outcome { lost: 0, doubled: KILLS }, Outcome::default()];
+    let expected = [Outcome::default(), Outcome { lost: 0, duplicated: KILLS }, Outcome::default()];
     assert_eq!(killed_at_stops::<2>("take", 1, KILLS), expected);
     assert_eq!(killed_at_stops::<30>("take", 3, KILLS), expected);
 }
@@ -223,7 +223,7 @@ fn kill_between_take_and_release_loses_nothing() {
 #[test]
 fn kill_between_pop_and_use_loses_one() {
     const KILLS: u64 = 5;
-    let expected = [Outcome { lost: KILLS, doubled: 0 }, Outcome::default(), Outcome::default()];
+    let expected = [Outcome { lost: KILLS, duplicated: 0 }, Outcome::default(), Outcome::default()];
     assert_eq!(killed_at_stops::<2>("pop", 1, KILLS), expected);
     assert_eq!(killed_at_stops::<30>("pop", 3, KILLS), expected);
 }
@@ -244,10 +244,10 @@ fn kills() -> u64 {
 }
 
 #[test]
-fn random_kills_double_at_most_one_taken_message() {
+fn random_kills_duplicate_at_most_one_taken_message() {
     for outcome in [killed_anywhere::<2>("take", 1, kills()), killed_anywhere::<30>("take", 3, kills())] {
         println!("{} kills of receivers that take and release: {outcome:?}", kills());
-        assert!(outcome.lost == 0 && outcome.doubled <= kills(), "{outcome:?}");
+        assert!(outcome.lost == 0 && outcome.duplicated <= kills(), "{outcome:?}");
     }
 }
 
@@ -255,6 +255,6 @@ fn random_kills_double_at_most_one_taken_message() {
 fn random_kills_lose_at_most_one_popped_message() {
     for outcome in [killed_anywhere::<2>("pop", 1, kills()), killed_anywhere::<30>("pop", 3, kills())] {
         println!("{} kills of receivers that pop: {outcome:?}", kills());
-        assert!(outcome.doubled == 0 && outcome.lost <= kills(), "{outcome:?}");
+        assert!(outcome.duplicated == 0 && outcome.lost <= kills(), "{outcome:?}");
     }
 }

@@ -27,36 +27,36 @@ fn event() -> impl Strategy<Value = Event> {
         step.prop_map(Event::DieIn),
         prop_oneof![1u8..6, 1u8..60].prop_map(Event::Take),
         prop_oneof![1u8..6, 1u8..60].prop_map(Event::TakeBack),
-        (0u8..5, 0u8..5).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
-        (0u8..50, 0u8..50).prop_map(|(taken, noted)| Event::DieWith(taken, noted)),
+        (0u8..5, 0u8..5).prop_map(|(taken, recorded)| Event::DieWith(taken, recorded)),
+        (0u8..50, 0u8..50).prop_map(|(taken, recorded)| Event::DieWith(taken, recorded)),
     ]
 }
 
-/// How the successor of the producer attaches; the broken one begins at the start again.
-type Heir = fn(&AtomicWords) -> Producer<2>;
+/// Attaches the successor of a producer; the broken variant starts from position 0.
+type AttachSuccessor = fn(&AtomicWords) -> Producer<2>;
 
 fn heir(words: &AtomicWords) -> Producer<2> {
     Producer::resume(words).unwrap()
 }
 
-fn forgetful(words: &AtomicWords) -> Producer<2> {
+fn attach_from_start(words: &AtomicWords) -> Producer<2> {
     Producer::attach(words).unwrap()
 }
 
-/// What came out: the numbers of the messages; all that were published, if nothing is wrong.
-fn played(events: &[Event], log2: u32, heir: Heir) -> Result<(), String> {
+/// Runs the events. Returns an error unless each published message is received once, in order.
+fn run_events(events: &[Event], log2: u32, heir: AttachSuccessor) -> Result<(), String> {
     let words = Region::heap(ring_words(1 << log2, 2)).words();
     write_header::<2>(&words, 1 << log2);
     let mut producer = Producer::<2>::attach(&words).unwrap();
     let mut consumer = Consumer::<2>::attach(&words).unwrap();
-    let (mut published, mut noted) = (0u64, 0u64);
-    let take = |consumer: &mut Consumer<2>, noted: &mut u64| -> Result<bool, String> {
+    let (mut published, mut recorded) = (0u64, 0u64);
+    let take = |consumer: &mut Consumer<2>, recorded: &mut u64| -> Result<bool, String> {
         let message = consumer.take().map_err(|fault| format!("{fault:?}"))?;
         let Some(message) = message else { return Ok(false) };
-        if message != [*noted; 2] {
-            return Err(format!("{message:?} in the place of {noted}"));
+        if message != [*recorded; 2] {
+            return Err(format!("{message:?} instead of {recorded}"));
         }
-        *noted += 1;
+        *recorded += 1;
         Ok(true)
     };
     for event in events {
@@ -78,80 +78,88 @@ fn played(events: &[Event], log2: u32, heir: Heir) -> Result<(), String> {
                 published += u64::from(reached == Some(Step::Published));
                 producer = heir(&words);
                 if producer.published() != published {
-                    return Err(format!("{} were published, it thinks {}", published, producer.published()));
+                    return Err(format!(
+                        "{} were published, the successor counts {}",
+                        published,
+                        producer.published()
+                    ));
                 }
             }
             Event::Take(times) => {
                 for _ in 0..times {
-                    if !take(&mut consumer, &mut noted)? {
+                    if !take(&mut consumer, &mut recorded)? {
                         break;
                     }
                     consumer.release();
                 }
             }
             Event::TakeBack(times) => {
-                let before = noted;
+                let before = recorded;
                 for _ in 0..times {
-                    if !take(&mut consumer, &mut noted)? {
+                    if !take(&mut consumer, &mut recorded)? {
                         break;
                     }
                 }
-                consumer.rewind(noted - before);
-                noted = before;
+                consumer.rewind(recorded - before);
+                recorded = before;
             }
             Event::DieWith(taken, kept) => {
-                let before = noted;
+                let before = recorded;
                 let mut takes = 0;
-                while takes < taken && take(&mut consumer, &mut noted)? {
+                while takes < taken && take(&mut consumer, &mut recorded)? {
                     takes += 1;
                 }
-                // What it has made no note of comes again.
-                noted = before + u64::from(takes.min(kept));
+                // Messages that it has not recorded are taken again.
+                recorded = before + u64::from(takes.min(kept));
                 consumer = Consumer::resume(&words).unwrap();
-                consumer.skip_to(noted);
+                consumer.skip_to(recorded);
             }
         }
     }
-    while take(&mut consumer, &mut noted)? {
+    while take(&mut consumer, &mut recorded)? {
         consumer.release();
     }
-    if noted == published { Ok(()) } else { Err(format!("{published} were published, {noted} came")) }
+    if recorded == published {
+        Ok(())
+    } else {
+        Err(format!("{published} were published, {recorded} were received"))
+    }
 }
 
 /// Miri is a thousand times slower.
-const MOST_EVENTS: usize = if cfg!(miri) { 12 } else { 200 };
+const MAX_EVENTS: usize = if cfg!(miri) { 12 } else { 200 };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn published_messages_arrive_once_despite_crashes(
-        events in prop::collection::vec(event(), 1..MOST_EVENTS),
+        events in prop::collection::vec(event(), 1..MAX_EVENTS),
         log2 in 1u32..9,
     ) {
-        prop_assert_eq!(played(&events, log2, heir), Ok(()));
+        prop_assert_eq!(run_events(&events, log2, heir), Ok(()));
     }
 }
 
 #[test]
 fn successor_that_reuses_positions_is_detected() {
     let events = [Event::Push(3), Event::Take(1), Event::DieIn(Step::Written), Event::Push(2)];
-    assert_eq!(played(&events, 3, heir), Ok(()));
-    assert!(played(&events, 3, forgetful).is_err());
+    assert_eq!(run_events(&events, 3, heir), Ok(()));
+    assert!(run_events(&events, 3, attach_from_start).is_err());
 }
 
-/// A batch whose producer died before it showed its first message, `before` messages after the
-/// start, `written` behind that one: what is wrong with what the consumer sees of it and of the
-/// heir's messages. `takes_back`: whether the heir does what it must.
-fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(), String> {
-    const ROOM: u64 = 16;
-    let words = Region::heap(ring_words(ROOM as usize, 2)).words();
-    write_header::<2>(&words, ROOM as usize);
+/// Checks a batch whose producer crashed before it published the first message, at position
+/// `before`, with `written` messages written after it. The consumer must receive none of them, and
+/// all messages of the successor. Unless `takes_back`, the written messages are not undone.
+fn check_unpublished_batch(before: u64, written: u64, takes_back: bool) -> Result<(), String> {
+    const CAPACITY: u64 = 16;
+    let words = Region::heap(ring_words(CAPACITY as usize, 2)).words();
+    write_header::<2>(&words, CAPACITY as usize);
     let mut producer = Producer::<2>::attach(&words).unwrap();
     let mut consumer = Consumer::<2>::attach(&words).unwrap();
     for n in 0..before {
         producer.try_push(&[n; 2]).unwrap();
-        // At last five wait.
+        // At most five wait.
         if n >= 5 {
             consumer.try_pop().unwrap();
         }
@@ -161,9 +169,9 @@ fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(),
     let fresh = values(&words);
     let batch: Vec<_> = (before..before + 11).map(|n| [n; 2]).collect();
     assert_eq!(producer.try_push_many(&batch), 11);
-    // As it was when it had come so far: the first one's sequence is stored last.
+    // The state at the crash: the sequence of the first message is stored last.
     for position in std::iter::once(before).chain(before + 1 + written..before + 11) {
-        let at = HEAD_WORDS + SLOTS + (position % ROOM) as usize * slot_words(2) + 2;
+        let at = HEAD_WORDS + SLOTS + (position % CAPACITY) as usize * slot_words(2) + 2;
         words[at].store(fresh[at], Ordering::Relaxed);
     }
     let left = values(&words);
@@ -177,11 +185,11 @@ fn after_a_dead_batch(before: u64, written: u64, takes_back: bool) -> Result<(),
     for n in before.saturating_sub(5)..before {
         assert_eq!(take()?, Some([n; 2]));
     }
-    for n in 1000..1000 + 3 * ROOM {
+    for n in 1000..1000 + 3 * CAPACITY {
         heir.try_push(&[n; 2]).unwrap();
         match (take()?, take()?) {
             (Some(message), None) if message == [n; 2] => {}
-            other => return Err(format!("{other:?} where {n} was due")),
+            other => return Err(format!("{other:?} instead of {n}")),
         }
     }
     Ok(())
@@ -193,10 +201,10 @@ fn unpublished_batch_of_crashed_producer_never_appears() {
     let (laps, batches) = if cfg!(miri) { (20, 10) } else { (1, 1) };
     for before in (0..40).step_by(laps) {
         for written in (0..=10).step_by(batches) {
-            assert_eq!(after_a_dead_batch(before, written, true), Ok(()), "{before}, {written}");
-            // The broken one is found, where there is something to take back.
+            assert_eq!(check_unpublished_batch(before, written, true), Ok(()), "{before}, {written}");
+            // The broken variant is detected if there are messages to undo.
             assert_eq!(
-                after_a_dead_batch(before, written, false).is_err(),
+                check_unpublished_batch(before, written, false).is_err(),
                 written > 0,
                 "{before}, {written}"
             );
@@ -214,19 +222,19 @@ fn taken_but_unreleased_messages_are_not_overwritten() {
     assert_eq!((consumer.take(), consumer.take()), (Ok(Some([0; 2])), Ok(Some([1; 2]))));
     assert_eq!(producer.try_push(&[2; 2]), Err(Full));
     let mut successor = Consumer::<2>::resume(&words).unwrap();
-    assert_eq!(successor.take(), Ok(Some([0; 2])), "it comes again");
+    assert_eq!(successor.take(), Ok(Some([0; 2])), "the message is taken again");
     consumer.release();
     assert_eq!(producer.try_push(&[2; 2]), Ok(()));
 }
 
-/// Over several rings: what a dead consumer kept a note of is passed over, what it had not is taken
-/// again, and a ring that it had given up is not read before its memory was reset.
+/// With several rings: messages that the crashed consumer recorded are passed over, others are taken
+/// again, and a ring that it had abandoned is not read before its memory was reset.
 #[test]
 fn crashed_mux_consumer_is_replaced() {
-    const ROOM: usize = 4;
+    const CAPACITY: usize = 4;
     let ring = || {
-        let words = Region::heap(ring_words(ROOM, MESSAGE_WORDS)).words();
-        write_header::<MESSAGE_WORDS>(&words, ROOM);
+        let words = Region::heap(ring_words(CAPACITY, MESSAGE_WORDS)).words();
+        write_header::<MESSAGE_WORDS>(&words, CAPACITY);
         words
     };
     let rings = [ring(), ring(), ring()];
@@ -242,19 +250,23 @@ fn crashed_mux_consumer_is_replaced() {
         first.release();
     }
     assert_eq!(taken, [(0, 0), (1, 1), (2, 2), (0, 10)]);
-    // It keeps a note of this one, and dies before it gives it back.
+    // It records this message, and crashes before it releases it.
     assert_eq!(first.take().map(|(_, message)| message[0]), Some(11));
     drop(first);
     let mut second = mux();
-    assert_eq!(second.pass_over(1, 0), Err(1), "more was given back than was noted");
-    assert_eq!([(0, 2), (1, 2), (2, 1)].map(|(index, noted)| second.pass_over(index, noted)), [Ok(()); 3]);
-    // The last one's producer was given up: nothing of what is left there comes out, nor does it
-    // once it is someone else's.
+    assert_eq!(second.pass_over(1, 0), Err(1), "more was released than recorded");
+    assert_eq!(
+        [(0, 2), (1, 2), (2, 1)].map(|(index, recorded)| second.pass_over(index, recorded)),
+        [Ok(()); 3]
+    );
+    // The last ring's producer was abandoned: its remaining messages are not received, also not
+    // once the ring has a new producer.
     second.forget(2);
-    let rest: Vec<u64> = std::iter::from_fn(|| second.try_pop()).map(|(_, message)| message[0]).collect();
-    assert_eq!(rest, [20, 21]);
+    let remaining: Vec<u64> =
+        std::iter::from_fn(|| second.try_pop()).map(|(_, message)| message[0]).collect();
+    assert_eq!(remaining, [20, 21]);
     rings[2].iter().for_each(|word| word.store(0, Ordering::Relaxed));
-    write_header::<MESSAGE_WORDS>(&rings[2], ROOM);
+    write_header::<MESSAGE_WORDS>(&rings[2], CAPACITY);
     let mut next = Producer::<MESSAGE_WORDS>::attach(&rings[2]).unwrap();
     next.try_push(&[7; MESSAGE_WORDS]).unwrap();
     assert_eq!(second.try_pop(), None);

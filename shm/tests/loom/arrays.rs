@@ -1,5 +1,5 @@
 //! Loom runs these in every order of steps, and with every value, that the orderings allow: the
-//! ring with a stamp per slot. Two producers, one consumer, capacity 2; who waits, yields. The
+//! ring with a stamp per slot. Two producers, one consumer, capacity 2; waiting threads yield. The
 //! channel over it is modelled in the crate `techniques`.
 //!
 //! Mutants: each Acquire and Release of a stamp made Relaxed dies.
@@ -36,7 +36,7 @@ fn memory<const W: usize>() -> Memory {
     Memory { ring, intents: intent::on_heap(2) }
 }
 
-/// Pushes `first`, `first + 1`, … `count` times, waiting for room; the number in every word.
+/// Pushes the numbers from `first` on, `count` times, waiting for space; the number in every word.
 fn push_all<const W: usize>(memory: &Memory, first: u64, count: u64) {
     let mut producer = memory.producer::<W>(0);
     for n in first..first + count {
@@ -46,7 +46,7 @@ fn push_all<const W: usize>(memory: &Memory, first: u64, count: u64) {
     }
 }
 
-/// Pops `count` messages, waiting for them: each whole; returns what was popped.
+/// Pops `count` messages, waiting for them; each must be whole. Returns their numbers.
 fn pop_all<const W: usize>(consumer: &mut Consumer<W>, count: usize) -> Vec<u64> {
     let mut got: Vec<u64> = Vec::new();
     while got.len() < count {
@@ -81,9 +81,9 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
     });
 }
 
-/// The ring begins its second lap, and is full for a while: who finds it full gives up. (To wait
-/// for room there is too much for loom: it also tries the schedule in which two that wait only ever
-/// let each other run.)
+/// The ring begins its second lap, and is full for a while: a producer that finds it full gives up.
+/// (Waiting would be too much for loom: it also tries the schedule in which two waiting threads only
+/// yield to each other.)
 #[test]
 fn each_producers_messages_arrive_in_order_round_the_ring() {
     model(|| {
@@ -108,8 +108,8 @@ fn each_producers_messages_arrive_in_order_round_the_ring() {
     });
 }
 
-/// One slot is taken over while it is read: the next lap's producer never writes into what is being
-/// copied.
+/// A slot is reused while it is read: the next lap's producer never writes into the message that is
+/// being copied.
 #[test]
 fn slot_is_not_reused_before_it_is_read() {
     model(|| {
@@ -127,8 +127,8 @@ fn slot_is_not_reused_before_it_is_read() {
     });
 }
 
-/// A stamp was scribbled over and is put right, on a place that nobody has claimed and on one that
-/// somebody has: also then nothing is written into what is still being copied.
+/// A corrupt stamp is repaired, on an unclaimed slot and on a claimed one: in both cases no message
+/// is overwritten while it is being copied.
 #[test]
 fn repaired_slot_is_not_reused_before_read() {
     for claimed in [0, CAPACITY as u64] {

@@ -45,7 +45,7 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// Two senders with words of their own, one listener: none of both wake-ups is lost.
+/// Two senders with words of their own, one listener: neither wake-up is lost.
 #[test]
 fn two_senders_wake_one_sleeper() {
     let mut model = loom::model::Builder::new();
@@ -70,8 +70,8 @@ fn two_senders_wake_one_sleeper() {
     });
 }
 
-/// One who writes anything into its own word wakes the listener for nothing, and takes nothing of
-/// another one's wake-up away.
+/// A sender that writes arbitrary values into its own word causes spurious wake-ups, and suppresses
+/// no wake-up of others.
 #[test]
 fn no_wake_up_is_lost_despite_spurious_rings() {
     let mut model = loom::model::Builder::new();

@@ -3,7 +3,7 @@
 //! Logarithm and cube root are those of `libm`, not of the system: due times must be the same
 //! everywhere.
 
-use super::draws::{Concern, Draws};
+use super::draws::{DrawStream, Draws};
 use super::{Arrivals, Spec, SpecError};
 
 /// Draws the due times of a schedule's orders, ascending, in nanoseconds.
@@ -11,7 +11,7 @@ pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
     let orders = spec.orders as usize;
     let mut times = Vec::new();
     times.try_reserve_exact(orders).map_err(|_| SpecError::Memory(spec.orders))?;
-    let mut draws = Draws::new(spec.seed, Concern::DueTime);
+    let mut draws = Draws::new(spec.seed, DrawStream::DueTime);
     let mean = spec.window_ns as f64 / spec.orders as f64;
     match spec.arrivals {
         Arrivals::Uniform => {
@@ -29,7 +29,7 @@ pub(super) fn due_times(spec: &Spec) -> Result<Vec<u64>, SpecError> {
             // The gaps are drawn twice: first for their sum, then for the times.
             let mut sum = 0.0;
             (0..orders).for_each(|_| sum += pareto(&mut draws));
-            let mut draws = Draws::new(spec.seed, Concern::DueTime);
+            let mut draws = Draws::new(spec.seed, DrawStream::DueTime);
             let mut now = 0.0;
             times.extend((0..orders).map(|_| {
                 now += pareto(&mut draws);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_fills_the_window_evenly() {
+    fn uniform_arrivals_fill_window_evenly() {
         let times = times(Arrivals::Uniform);
         let mut tenths = [0; 10];
         times.iter().for_each(|time| tenths[(time / 100_000_000) as usize] += 1);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_has_exponential_gaps_and_about_the_window() {
+    fn poisson_gaps_are_exponential_and_sum_to_window() {
         let last = *times(Arrivals::Poisson).last().unwrap();
         assert!((900_000_000..1_100_000_000).contains(&last), "{last}");
         // The median of an exponential is ln 2 of its mean (100 µs); 1 in e^5 = 148 is above five
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn pareto_comes_in_bursts_and_ends_with_the_window() {
+    fn pareto_arrivals_are_bursty_and_end_with_window() {
         assert_eq!(times(Arrivals::Pareto).last(), Some(&1_000_000_000));
         let gaps = gaps(Arrivals::Pareto);
         // The median is 2^(2/3) of the scale, which is about a third of the mean: far below an

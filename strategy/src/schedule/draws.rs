@@ -15,7 +15,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 /// A quantity of a schedule that is drawn from a random stream of its own. The codes are part of
 /// every hash: never change one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Concern {
+pub(super) enum DrawStream {
     DueTime = 1,
     Strategy = 2,
     Venue = 3,
@@ -28,12 +28,12 @@ pub(super) enum Concern {
 pub(super) struct Draws(ChaCha8Rng);
 
 impl Draws {
-    pub(super) fn new(seed: u64, concern: Concern) -> Self {
+    pub(super) fn new(seed: u64, stream: DrawStream) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead schedule, v1...";
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let mut generator = ChaCha8Rng::from_seed(key);
-        generator.set_stream(concern as u64);
+        generator.set_stream(stream as u64);
         Self(generator)
     }
 
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn draws_stay_in_their_range(seed: u64, bound in 1u64..) {
-            let mut draws = Draws::new(seed, Concern::Delay);
+            let mut draws = Draws::new(seed, DrawStream::Delay);
             for _ in 0..100 {
                 prop_assert!(draws.below(bound) < bound);
                 let unit = draws.unit();

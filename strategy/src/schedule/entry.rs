@@ -99,7 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_survive_their_words(
+        fn entry_roundtrips_through_words(
             fire_ns: u64, delay_ns in 0..=MAX_DELAY_NS, venue in 0u16..256, value: u64, quantity: u64,
             cancel: bool, sell: bool,
         ) {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_as_drawn() {
+    fn entry_words_have_documented_layout() {
         let request = OrderRequest {
             delay_ns: 0x1234,
             side: Side::Sell,
@@ -136,6 +136,6 @@ mod tests {
             Entry { fire_ns: 9, request: cancel }.to_words(),
             [9, 0x21AB_0000_0000_1234, RESTING | 7, 8]
         );
-        assert_eq!(Entry::from_words([0; 4]), Err(WireError::BadOperation), "a missing entry is found");
+        assert_eq!(Entry::from_words([0; 4]), Err(WireError::BadOperation), "a missing entry is detected");
     }
 }

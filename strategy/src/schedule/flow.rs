@@ -85,11 +85,11 @@ mod tests {
 
     /// Writes every order of a schedule at its due time.
     fn flow(schedule: &Schedule) -> String {
-        let of = |strategy| {
+        let orders_of = |strategy| {
             let entries = schedule.entries(strategy).zip(0..);
             entries.map(move |(entry, position)| SentOrder { time_ns: entry.fire_ns, strategy, position })
         };
-        let mut orders: Vec<SentOrder> = (0..schedule.strategies()).flat_map(of).collect();
+        let mut orders: Vec<SentOrder> = (0..schedule.strategies()).flat_map(orders_of).collect();
         orders.sort_by_key(|order| order.time_ns);
         let mut out = Vec::new();
         let mut writer = FlowWriter::new(schedule, &mut out).unwrap();
@@ -98,22 +98,24 @@ mod tests {
     }
 
     const DELAY: DelayRange = DelayRange { min_ns: 5, max_ns: 500 };
-    const HOW: Replay = Replay { strategies: 3, venues: 2, delay: DELAY, seed: 9, speed: 1.0, orders: None };
+    const REPLAY: Replay =
+        Replay { strategies: 3, venues: 2, delay: DELAY, seed: 9, speed: 1.0, orders: None };
 
     fn read(text: &str) -> Schedule {
-        replay_from("flow.csv", text.as_bytes(), &HOW).unwrap()
+        replay_from("flow.csv", text.as_bytes(), &REPLAY).unwrap()
     }
 
     #[test]
-    fn drawn_orders_replay_as_they_were() {
-        let Replay { strategies, venues, delay, seed, .. } = HOW;
+    fn sampled_orders_replay_unchanged() {
+        let Replay { strategies, venues, delay, seed, .. } = REPLAY;
         let (orders, window_ns, arrivals) = (2_000, 10_000_000, Arrivals::Uniform);
-        let drawn = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed }).unwrap();
-        let replayed = read(&flow(&drawn));
-        let first_ns = (0..3).filter_map(|strategy| drawn.entries(strategy).next()).map(|e| e.fire_ns).min();
+        let sampled = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed }).unwrap();
+        let replayed = read(&flow(&sampled));
+        let first_ns =
+            (0..3).filter_map(|strategy| sampled.entries(strategy).next()).map(|e| e.fire_ns).min();
         for strategy in 0..3 {
             let shifted =
-                drawn.entries(strategy).map(|e| Entry { fire_ns: e.fire_ns - first_ns.unwrap(), ..e });
+                sampled.entries(strategy).map(|e| Entry { fire_ns: e.fire_ns - first_ns.unwrap(), ..e });
             assert!(shifted.eq(replayed.entries(strategy)), "strategy {strategy}");
         }
     }
@@ -124,14 +126,14 @@ mod tests {
         let recorded = read(FLOW);
         let replayed = read(&flow(&recorded));
         for strategy in 0..3 {
-            // The delays follow the rows: those of equal times may have changed places.
-            let plain = |schedule: &Schedule| {
+            // Delays depend on the row number, and rows of equal times may have changed places.
+            let undelayed_entries = |schedule: &Schedule| {
                 let undelayed = |entry: Entry| OrderRequest { delay_ns: 0, ..entry.request };
                 let entries =
                     schedule.entries(strategy).map(|entry| Entry { request: undelayed(entry), ..entry });
                 entries.collect::<Vec<_>>()
             };
-            assert_eq!(plain(&recorded), plain(&replayed), "strategy {strategy}");
+            assert_eq!(undelayed_entries(&recorded), undelayed_entries(&replayed), "strategy {strategy}");
         }
     }
 }

@@ -187,7 +187,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_schedule_counts_what_it_holds() {
+    fn schedule_counts_its_orders() {
         let schedule = schedule();
         assert_eq!(schedule.orders_per_strategy(), [2, 0]);
         assert_eq!(schedule.orders_per_strategy_and_venue(), [1, 1, 0, 0]);
@@ -198,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_hash_sees_every_part() {
+    fn hash_depends_on_every_field() {
         type Change = fn(&mut Schedule);
         let changes: [Change; 7] = [
             |s| s.venues = 3,

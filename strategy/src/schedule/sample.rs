@@ -1,7 +1,7 @@
 //! Draws a schedule at random.
 
 use super::arrivals::due_times;
-use super::draws::{Concern, Draws};
+use super::draws::{DrawStream, Draws};
 use super::{Arrivals, Entry, EntryWords, Schedule, Spec, SpecError};
 use protocol::plan::Pacing;
 use protocol::wire::{OrderRequest, Side};
@@ -30,12 +30,12 @@ pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
         Arrivals::Stress => (0, Pacing::Closed),
     };
 
-    let mut strategies = draws(spec, Concern::Strategy);
-    let mut venues = draws(spec, Concern::Venue);
-    let mut delays = draws(spec, Concern::Delay);
-    let mut sides = draws(spec, Concern::Side);
-    let mut prices = draws(spec, Concern::Price);
-    let mut quantities = draws(spec, Concern::Quantity);
+    let mut strategies = draws(spec, DrawStream::Strategy);
+    let mut venues = draws(spec, DrawStream::Venue);
+    let mut delays = draws(spec, DrawStream::Delay);
+    let mut sides = draws(spec, DrawStream::Side);
+    let mut prices = draws(spec, DrawStream::Price);
+    let mut quantities = draws(spec, DrawStream::Quantity);
     for fire_ns in times {
         let strategy = strategies.below(spec.strategies.into()) as usize;
         let side = if sides.below(2) == 0 { Side::Buy } else { Side::Sell };
@@ -55,15 +55,15 @@ pub fn sample(spec: &Spec) -> Result<Schedule, SpecError> {
     Ok(Schedule { words, venues: spec.venues, window_ns, pacing, strategy_order: Vec::new() })
 }
 
-fn draws(spec: &Spec, concern: Concern) -> Draws {
-    Draws::new(spec.seed, concern)
+fn draws(spec: &Spec, stream: DrawStream) -> Draws {
+    Draws::new(spec.seed, stream)
 }
 
 /// Allocates exactly the entries of each strategy: counts them in a first pass over their stream,
 /// because growing vectors would take up to three times the memory.
 fn reserve(spec: &Spec) -> Result<Vec<Vec<EntryWords>>, SpecError> {
     let mut orders = vec![0; usize::from(spec.strategies)];
-    let mut strategies = draws(spec, Concern::Strategy);
+    let mut strategies = draws(spec, DrawStream::Strategy);
     for _ in 0..spec.orders {
         orders[strategies.below(spec.strategies.into()) as usize] += 1;
     }
@@ -89,16 +89,16 @@ mod tests {
         }
     }
 
-    /// All entries with their strategies, in due order.
+    /// Returns all entries with their strategies, in due order.
     fn all(schedule: &Schedule) -> Vec<(u16, Entry)> {
-        let of = |strategy| schedule.entries(strategy).map(move |entry| (strategy, entry));
-        let mut all: Vec<_> = (0..schedule.strategies()).flat_map(of).collect();
+        let entries_of = |strategy| schedule.entries(strategy).map(move |entry| (strategy, entry));
+        let mut all: Vec<_> = (0..schedule.strategies()).flat_map(entries_of).collect();
         all.sort_by_key(|(_, entry)| entry.fire_ns);
         all
     }
 
-    /// Equal specs give these hashes forever. If one changes, every saved result loses its input:
-    /// find the cause.
+    /// Equal specs give these hashes forever. If one changes, saved results cannot be reproduced: find
+    /// the cause.
     #[test]
     fn hashes_are_pinned() {
         let hash = |arrivals| sample(&Spec { arrivals, ..small() }).unwrap().hash();
@@ -130,11 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_changes_only_what_it_is_about() {
+    fn each_setting_changes_only_its_own_fields() {
         let base = all(&sample(&small()).unwrap());
         let fixed = DelayRange { min_ns: 7, max_ns: 7 };
-        let other = all(&sample(&Spec { delay: fixed, ..small() }).unwrap());
-        for ((strategy, entry), (other_strategy, other)) in base.iter().zip(&other) {
+        let with_fixed_delay = all(&sample(&Spec { delay: fixed, ..small() }).unwrap());
+        for ((strategy, entry), (other_strategy, other)) in base.iter().zip(&with_fixed_delay) {
             assert_eq!(other.request.delay_ns, 7);
             let request = OrderRequest { delay_ns: entry.request.delay_ns, ..other.request };
             assert_eq!((strategy, *entry), (other_strategy, Entry { request, ..*other }));
@@ -147,17 +147,17 @@ mod tests {
             let untimed = timed.entries(strategy).map(|entry| Entry { fire_ns: 0, ..entry });
             assert!(untimed.eq(closed.entries(strategy)));
         }
-        let one = sample(&Spec { strategies: 1, ..small() }).unwrap();
-        assert!(all(&one).iter().map(|(_, e)| e.fire_ns).eq(base.iter().map(|(_, e)| e.fire_ns)));
+        let single = sample(&Spec { strategies: 1, ..small() }).unwrap();
+        assert!(all(&single).iter().map(|(_, e)| e.fire_ns).eq(base.iter().map(|(_, e)| e.fire_ns)));
     }
 
     proptest! {
         #[test]
-        fn every_spec_is_kept_to(
+        fn sampled_schedule_matches_any_spec(
             strategies in 1u16..=256, venues in 1u16..=64, orders in 1u64..2000, window_ns in 1u64..1 << 40,
-            kind in 0usize..4, min_ns in 0u64..1 << 47, more in 0u64..1 << 47, seed: u64,
+            kind in 0usize..4, min_ns in 0u64..1 << 47, extra in 0u64..1 << 47, seed: u64,
         ) {
-            let delay = DelayRange { min_ns, max_ns: min_ns + more };
+            let delay = DelayRange { min_ns, max_ns: min_ns + extra };
             let arrivals = Arrivals::ALL[kind];
             let spec = Spec { strategies, venues, orders, window_ns, arrivals, delay, seed };
             let schedule = sample(&spec).unwrap();

@@ -47,7 +47,7 @@ pub(super) const REFUSED: &[SyscallRule] = &[
     call(libc::SYS_keyctl),         // Keys of the launcher's user.
     call(libc::SYS_add_key),        // The same.
     call(libc::SYS_request_key),    // The same.
-    call(libc::SYS_perf_event_open), // What others do on a core.
+    call(libc::SYS_perf_event_open), // Activity of other processes on a core.
     call(libc::SYS_bpf),            // The kernel.
     // Its stderr is a file of the host, which it may write.
     refuse_setuid::<1>(libc::SYS_fchmod),

@@ -31,47 +31,47 @@ const NAMESPACES: [&str; 6] = ["user", "mnt", "pid", "net", "ipc", "uts"];
 
 /// Returns type and id of the calling process's namespaces.
 pub fn namespaces() -> Vec<(String, String)> {
-    let of = |name: &str| {
+    let link = |name: &str| {
         let link = fs::read_link(format!("/proc/self/ns/{name}")).ok()?;
         Some((name.to_owned(), link.display().to_string()))
     };
-    NAMESPACES.into_iter().filter_map(of).collect()
+    NAMESPACES.into_iter().filter_map(link).collect()
 }
 
 /// Returns how the container differs from the expected one; nothing if it is correct.
 pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
-    let mut found = Vec::new();
+    let mut problems = Vec::new();
     let own = namespaces();
     for (name, host) in &expected.host {
         if own.iter().all(|(other, link)| other != name || link == host) {
-            found.push(format!("its {name} namespace is the host's"));
+            problems.push(format!("its {name} namespace is the host's"));
         }
     }
     if std::process::id() != 1 {
-        found.push(format!("its first process has the id {}", std::process::id()));
+        problems.push(format!("its first process has the id {}", std::process::id()));
     }
-    let others =
+    let other_pids =
         entry_names("/proc")?.into_iter().filter(|name| name.parse::<u32>().is_ok_and(|pid| pid != 1));
-    if let Some(other) = others.min() {
-        found.push(format!("it sees process {other}"));
+    if let Some(pid) = other_pids.min() {
+        problems.push(format!("it sees process {pid}"));
     }
     let writable = |name: &String| expected.memory.iter().any(|(other, write)| other == name && *write);
     for path in writable_mounts(&fs::read_to_string("/proc/self/mounts")?) {
         let name = Path::new(&path).strip_prefix(SHM_DIR).ok().map(|name| name.display().to_string());
         let is_device =
             super::DEVICES.iter().any(|device| Path::new("/dev").join(device) == Path::new(&path));
-        let is_its_own = path == super::TMP || is_device;
-        if !is_its_own && !name.as_ref().is_some_and(writable) {
-            found.push(format!("{path} may be written"));
+        let is_own = path == super::TMP || is_device;
+        if !is_own && !name.as_ref().is_some_and(writable) {
+            problems.push(format!("{path} may be written"));
         }
     }
     let handed: BTreeSet<String> = expected.memory.iter().map(|(name, _)| name.clone()).collect();
-    let there = entry_names(SHM_DIR)?;
-    found.extend(there.difference(&handed).map(|name| format!("{SHM_DIR}/{name} was not handed over")));
-    found.extend(handed.difference(&there).map(|name| format!("{SHM_DIR}/{name} is not there")));
+    let existing = entry_names(SHM_DIR)?;
+    problems.extend(existing.difference(&handed).map(|name| format!("{SHM_DIR}/{name} was not handed over")));
+    problems.extend(handed.difference(&existing).map(|name| format!("{SHM_DIR}/{name} is not there")));
     for (name, _) in expected.memory.iter().filter(|(_, write)| !*write) {
         if File::options().write(true).open(Path::new(SHM_DIR).join(name)).is_ok() {
-            found.push(format!("{SHM_DIR}/{name} may be written"));
+            problems.push(format!("{SHM_DIR}/{name} may be written"));
         }
     }
     let is_known = |name: &String| {
@@ -79,45 +79,47 @@ pub fn violations(expected: &ExpectedContainer) -> io::Result<Vec<String>> {
         super::DEVICES.contains(&name) || ["shm", "fd", "stdin", "stdout", "stderr"].contains(&name)
     };
     let unknown = entry_names("/dev")?.into_iter().find(|name| !is_known(name));
-    found.extend(unknown.map(|name| format!("/dev/{name} was not handed over")));
+    problems.extend(unknown.map(|name| format!("/dev/{name} was not handed over")));
     // The filter refuses it with another code than a kernel without such sockets.
-    let family = AddressFamily::Vsock;
-    match socket(family, SockType::Stream, SockFlag::empty(), None) {
+    let address_family = AddressFamily::Vsock;
+    match socket(address_family, SockType::Stream, SockFlag::empty(), None) {
         Err(Errno::EPERM) => {}
-        _ => found.push(format!("it may make sockets of the kind {family:?}, which no namespace separates")),
+        _ => problems.push(format!(
+            "it may make sockets of the kind {address_family:?}, which no namespace separates"
+        )),
     }
     // Standard input is a pipe: without the filter the kernel would fail with another code.
     if fallocate(io::stdin(), FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1) != Err(Errno::EOPNOTSUPP) {
-        found.push("it may punch holes into memory that it was handed".into());
+        problems.push("it may punch holes into memory that it was handed".into());
     }
     // Without the filter a kernel fails with another code, or does not fail.
     if cfg!(target_arch = "x86_64") && !is_x32_refused() {
-        found.push("it may make calls of the x32 interface, which no other filter sees".into());
+        problems.push("it may make calls of the x32 interface, which no other filter sees".into());
     }
-    // It would move nobody: no thread waits on these words.
-    if let Ok(()) = crate::fault::move_waiters(core::ptr::from_ref(&found) as usize, &AtomicU64::new(0)) {
-        found.push("it may move threads that wait on memory of other processes".into());
+    // It would move no waiter: no thread waits on these words.
+    if let Ok(()) = crate::fault::move_waiters(core::ptr::from_ref(&problems) as usize, &AtomicU64::new(0)) {
+        problems.push("it may move threads that wait on memory of other processes".into());
     }
     for folder in expected.hidden.iter().filter(|folder| folder.is_dir()) {
         if fs::read_dir(folder)?.next().is_some() {
-            found.push(format!("{} is not empty", folder.display()));
+            problems.push(format!("{} is not empty", folder.display()));
         }
     }
     // The first line is a heading. Some kernels give each namespace its own tunnels, which have no
     // peer.
     if fs::read_to_string("/proc/self/net/route")?.lines().count() > 1 {
-        found.push("it has a way to a network".into());
+        problems.push("it has a way to a network".into());
     }
     let status = fs::read_to_string("/proc/self/status")?;
-    for (name, wanted) in
+    for (name, expected_value) in
         [("CapEff", "0000000000000000"), ("CapPrm", "0000000000000000"), ("NoNewPrivs", "1")]
     {
         let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        if value.map(str::trim) != Some(wanted) {
-            found.push(format!("{name} is {}", value.unwrap_or("not told").trim()));
+        if value.map(str::trim) != Some(expected_value) {
+            problems.push(format!("{name} is {}", value.unwrap_or("not told").trim()));
         }
     }
-    Ok(found)
+    Ok(problems)
 }
 
 /// Returns `true` if a filter refuses the calls of the x32 interface.
@@ -166,7 +168,7 @@ mod tests {
         let hidden = vec![std::env::current_dir().unwrap()];
         let expected =
             ExpectedContainer { memory: vec![("nothing".into(), false)], host: namespaces(), hidden };
-        let found = violations(&expected).unwrap().join("; ");
+        let problems = violations(&expected).unwrap().join("; ");
         for words in [
             "its pid namespace",
             "its net namespace",
@@ -178,7 +180,7 @@ mod tests {
             "x32 interface",
             "is not empty",
         ] {
-            assert!(found.contains(words), "{words}: {found}");
+            assert!(problems.contains(words), "{words}: {problems}");
         }
     }
 }

@@ -125,16 +125,16 @@ pub fn enter_namespaces(contents: &ContainerContents, parts: &[ContainerPart]) -
         | flag(ContainerPart::Processes, CloneFlags::CLONE_NEWPID)
         | flag(ContainerPart::Network, CloneFlags::CLONE_NEWNET)
         | flag(ContainerPart::Ipc, CloneFlags::CLONE_NEWIPC);
-    unshare(flags).map_err(|error| refused("make namespaces")(error.into()))?;
+    unshare(flags).map_err(|error| namespace_error("make namespaces")(error.into()))?;
     // The same user id as outside, so that the owners of files stay the same.
     let map = |file: &str, text: String| std::fs::write(format!("/proc/self/{file}"), text);
-    map("setgroups", "deny".into()).map_err(refused("give up further groups"))?;
-    map("uid_map", format!("{user} {user} 1")).map_err(refused("map the user"))?;
-    map("gid_map", format!("{group} {group} 1")).map_err(refused("map the group"))?;
+    map("setgroups", "deny".into()).map_err(namespace_error("give up further groups"))?;
+    map("uid_map", format!("{user} {user} 1")).map_err(namespace_error("map the user"))?;
+    map("gid_map", format!("{group} {group} 1")).map_err(namespace_error("map the group"))?;
     if parts.contains(&ContainerPart::Rights) {
         // Applies to this namespace and those below it.
         std::fs::write("/proc/sys/user/max_user_namespaces", "0")
-            .map_err(refused("forbid further user namespaces"))?;
+            .map_err(namespace_error("forbid further user namespaces"))?;
     }
     mounts::arrange(contents, parts)?;
     // Sets `no_new_privs`, so the process must already have dropped its own privileges.
@@ -147,7 +147,7 @@ pub fn enter_namespaces(contents: &ContainerContents, parts: &[ContainerPart]) -
     Ok(())
 }
 
-fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
+fn namespace_error(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
     move |error| ContainerError::Namespace(what, error)
 }
 
@@ -156,7 +156,7 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> ContainerError {
 pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Child, ContainerError> {
     let (has_proc, has_rights) =
         (parts.contains(&ContainerPart::Processes), !parts.contains(&ContainerPart::Rights));
-    let ask = move || -> io::Result<()> {
+    let before_exec = move || -> io::Result<()> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
         if has_proc {
             mounts::proc()?;
@@ -166,22 +166,18 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
     // SAFETY: the calling process has one thread (the kernel gives no user namespace to one that
     // has more), so what runs between fork and exec finds no lock taken and no memory half changed.
     // The closure makes system calls and nothing else.
-    unsafe { command.pre_exec(ask) };
+    unsafe { command.pre_exec(before_exec) };
     command.spawn().map_err(ContainerError::Init)
 }
 
 /// Drops the rights that a contained program must not have, for this process and its descendants.
-/// `priority` is the highest real-time priority of its threads, 0 for none. With `weaker_is_fine`,
+/// `priority` is the highest real-time priority of its threads, 0 for none. With `allow_weaker`,
 /// a kernel is accepted that cannot refuse the truncation of shared files.
-pub fn drop_rights(
-    parts: &[ContainerPart],
-    priority: u8,
-    weaker_is_fine: bool,
-) -> Result<(), ContainerError> {
+pub fn drop_rights(parts: &[ContainerPart], priority: u8, allow_weaker: bool) -> Result<(), ContainerError> {
     if !parts.contains(&ContainerPart::Rights) {
         return Ok(());
     }
-    landlock_lengths(&[Path::new(TMP)], weaker_is_fine)?;
+    landlock_lengths(&[Path::new(TMP)], allow_weaker)?;
     limits::set(LIMITS).map_err(SandboxError::Limits)?;
     // A thread with a higher priority than the engine's would have the core for ever.
     limits::set(&[(Resource::RLIMIT_RTPRIO, priority.into())]).map_err(SandboxError::Limits)?;
@@ -203,7 +199,7 @@ const LIMITS: ResourceLimits = &[
 /// the kernel.
 pub fn run_init() -> io::Result<()> {
     crate::process::ignore_signal(Signal::SIGCHLD)?;
-    // Until the outer process is gone, or kills this process.
+    // Until the outer process has ended, or kills this process.
     while io::Read::read(&mut io::stdin(), &mut [0; 64])? > 0 {}
     Ok(())
 }

@@ -72,7 +72,7 @@ mod processor {
 /// System calls to wait, to trade through memory, to report an error, and to exit.
 pub(super) const TRADING: &[SyscallRule] = &[
     // Wait for a bell, the barrier, a thread. Not the operations that move or wake the waiters of
-    // another word: the memory may be another process's to wait on.
+    // another word: other processes may wait on that memory.
     SyscallRule {
         number: libc::SYS_futex,
         when: &[
@@ -85,8 +85,8 @@ pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_sched_yield),     // Idle.
     call(libc::SYS_nanosleep),       // Idle.
     call(libc::SYS_clock_nanosleep), // Idle.
-    call(libc::SYS_restart_syscall), // Go on waiting after a stop.
-    call(processor::POLL),           // See the launcher's end, on a descriptor that is open for that.
+    call(libc::SYS_restart_syscall), // Continue waiting after a stop.
+    call(processor::POLL),           // Detect the launcher's end, on a descriptor open for it.
     call(libc::SYS_clock_gettime),   // The time, where the vDSO asks the kernel.
     call(libc::SYS_getpid),          // Abort.
     call(libc::SYS_gettid),          // Abort.
@@ -111,15 +111,15 @@ pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_rt_sigprocmask), // Abort, the end of a thread.
     call(libc::SYS_rt_sigreturn),   // The end of a signal handler.
     call(libc::SYS_sigaltstack),    // The end of a thread.
-    // A fault's handler gives the signal back its default, so that the fault ends the process: else
-    // it would come for ever.
+    // A fault's handler gives the signal back its default, so that the fault ends the process;
+    // otherwise it would repeat forever.
     SyscallRule {
         number: libc::SYS_rt_sigaction,
         when: &[&[ArgCondition::Is(0, libc::SIGSEGV)], &[ArgCondition::Is(0, libc::SIGBUS)]],
     },
     // Abort signals its own thread.
     SyscallRule { number: libc::SYS_tgkill, when: &[&[ArgCondition::Own(0)]] },
-    // Say on stderr why one dies.
+    // Print the reason of an abort on stderr.
     SyscallRule { number: libc::SYS_write, when: &[&[ArgCondition::Is(0, 2)]] },
     call(libc::SYS_exit),       // End.
     call(libc::SYS_exit_group), // End.
@@ -143,13 +143,13 @@ pub(super) const SENDING: &[SyscallRule] = &[
 
 /// System calls to write files, in the directory that landlock allows.
 pub(super) const JOURNALING: &[SyscallRule] = &[
-    call(libc::SYS_openat),     // The next segment, the folder: landlock says where.
-    call(libc::SYS_close),      // A segment that is done with.
-    call(libc::SYS_newfstatat), // How long a file is: what the C library makes of `fstat`.
+    call(libc::SYS_openat),     // The next segment, the folder: landlock restricts where.
+    call(libc::SYS_close),      // A finished segment.
+    call(libc::SYS_newfstatat), // A file's length: the C library's `fstat`.
     call(libc::SYS_fstat),      // The same.
     call(libc::SYS_statx),      // The same by the standard library.
     // No other mode: one of them punches holes.
-    // Reserve a segment's room.
+    // Reserve a segment's space.
     SyscallRule { number: libc::SYS_fallocate, when: &[&[ArgCondition::Is(1, 0)]] },
     call(libc::SYS_fstatfs), // The same, where a file system cannot and the C library does it.
     call(libc::SYS_pread64), // The same.
@@ -158,8 +158,8 @@ pub(super) const JOURNALING: &[SyscallRule] = &[
     call(libc::SYS_write),   // A segment's header; stderr.
     call(libc::SYS_fdatasync), // Put records on the disk.
     call(libc::SYS_fsync),   // Put the folder on the disk.
-    call(processor::RENAME), // A file that is whole gets its name.
-    call(processor::UNLINK), // A segment that was prepared for nothing.
+    call(processor::RENAME), // A complete file gets its name.
+    call(processor::UNLINK), // A prepared segment that was not used.
     // A segment's memory.
     SyscallRule {
         number: libc::SYS_mmap,
@@ -225,18 +225,18 @@ fn filter<'a>(
     otherwise: SeccompAction,
 ) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-    let mut in_any_way = BTreeSet::new();
+    let mut unconditional = BTreeSet::new();
     for call in listed {
         let combinations = call.when.iter().map(|args| SeccompRule::new(conditions(args)?));
         let combinations: Vec<_> = combinations.collect::<Result<_, _>>()?;
         if combinations.is_empty() {
-            in_any_way.insert(call.number);
+            unconditional.insert(call.number);
         }
         // A call that is listed twice matches either entry.
         rules.entry(call.number).or_default().extend(combinations);
     }
     // No rules at all mean any arguments.
-    in_any_way.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
+    unconditional.into_iter().for_each(|number| drop(rules.insert(number, Vec::new())));
     SeccompFilter::new(rules, otherwise, action, processor::NUMBERS)?.try_into()
 }
 

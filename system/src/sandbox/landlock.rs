@@ -32,7 +32,7 @@ fn in_folder() -> BitFlags<AccessFs> {
 }
 
 /// Restricts the calling thread and its descendants by landlock to these files.
-pub(super) fn restrict(files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
+pub(super) fn restrict(files: &AllowedFiles<'_>, allow_weaker: bool) -> Result<(), SandboxError> {
     // Landlock requires it.
     privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default()
@@ -46,13 +46,13 @@ pub(super) fn restrict(files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result
     for file in files.read {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(file)?, AccessFs::ReadFile))?;
     }
-    enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
+    enforced(rules.restrict_self()?.ruleset, allow_weaker)
 }
 
-fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxError> {
+fn enforced(status: RulesetStatus, allow_weaker: bool) -> Result<(), SandboxError> {
     match status {
         RulesetStatus::FullyEnforced => Ok(()),
-        _ if weaker_is_fine => Ok(()),
+        _ if allow_weaker => Ok(()),
         RulesetStatus::PartiallyEnforced => Err(SandboxError::Weaker("partially enforced")),
         RulesetStatus::NotEnforced => Err(SandboxError::Weaker("not enforced")),
     }
@@ -60,13 +60,13 @@ fn enforced(status: RulesetStatus, weaker_is_fine: bool) -> Result<(), SandboxEr
 
 /// Refuses by landlock the truncation of all files that are not below these directories. For the
 /// calling thread and those that it starts. Files that are already open are not affected.
-pub(crate) fn refuse_truncation(but: &[&Path], weaker_is_fine: bool) -> Result<(), SandboxError> {
+pub(crate) fn refuse_truncation(exempt: &[&Path], allow_weaker: bool) -> Result<(), SandboxError> {
     privileges::set_no_new_privs().map_err(SandboxError::Privileges)?;
     let mut rules = Ruleset::default().handle_access(AccessFs::Truncate)?.create()?;
-    for folder in but {
+    for folder in exempt {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(folder)?, AccessFs::Truncate))?;
     }
-    enforced(rules.restrict_self()?.ruleset, weaker_is_fine)
+    enforced(rules.restrict_self()?.ruleset, allow_weaker)
 }
 
 /// Returns what the landlock of this kernel cannot refuse, as text.

@@ -13,7 +13,8 @@ pub type ResourceLimits = &'static [(Resource, u64)];
 
 /// The resource limits of a process that has opened all its files.
 pub(super) const NO_MORE: ResourceLimits = &[
-    // The only place below the limit is taken; `poll` wants one for the descriptor that it watches.
+    // The only number below the limit is in use; `poll` needs one for the descriptor that it
+    // watches.
     (Resource::RLIMIT_NOFILE, 1),
     (Resource::RLIMIT_FSIZE, STDERR_BYTES),
     (Resource::RLIMIT_CORE, 0),
@@ -21,10 +22,10 @@ pub(super) const NO_MORE: ResourceLimits = &[
 
 /// The resource limits of a process that keeps opening files.
 pub(super) const FILES: ResourceLimits = &[
-    // What it was handed over until that is mapped; then a lock, a folder, a snapshot and a handful
-    // of segments.
+    // The descriptors handed over, until they are mapped; then a lock, a folder, a snapshot and a
+    // few segments.
     (Resource::RLIMIT_NOFILE, 256),
-    // A segment of a journal has a few megabytes, a snapshot is as large as what it is of.
+    // A journal segment has a few megabytes; a snapshot is as large as the saved state.
     (Resource::RLIMIT_FSIZE, 4 << 30),
     (Resource::RLIMIT_CORE, 0),
 ];

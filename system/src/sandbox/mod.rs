@@ -119,24 +119,24 @@ pub enum SandboxError {
 
 impl SandboxProfile {
     /// Confines this single-threaded process by all layers of the sandbox except the last one.
-    /// It must be fully attached. With `weaker_is_fine`, a kernel is accepted that enforces only a
+    /// It must be fully attached. With `allow_weaker`, a kernel is accepted that enforces only a
     /// part of landlock.
     ///
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
-    pub fn confine(&self, weaker_is_fine: bool) -> Result<(), SandboxError> {
-        self.confine_to(&AllowedFiles::default(), weaker_is_fine)
+    pub fn confine(&self, allow_weaker: bool) -> Result<(), SandboxError> {
+        self.confine_to(&AllowedFiles::default(), allow_weaker)
     }
 
     /// Confines this process as [`SandboxProfile::confine`] does, with access to some files. Also
     /// for threads that it starts later.
-    pub fn confine_to(&self, files: &AllowedFiles<'_>, weaker_is_fine: bool) -> Result<(), SandboxError> {
+    pub fn confine_to(&self, files: &AllowedFiles<'_>, allow_weaker: bool) -> Result<(), SandboxError> {
         // While /proc can still be read.
         ensure_single_thread()?;
         for layer in self.layers {
             match layer {
                 SandboxLayer::Privileges => privileges::drop_all().map_err(SandboxError::Privileges)?,
-                SandboxLayer::Landlock => landlock::restrict(files, weaker_is_fine)?,
+                SandboxLayer::Landlock => landlock::restrict(files, allow_weaker)?,
                 SandboxLayer::Limits => limits::set(self.limits).map_err(SandboxError::Limits)?,
                 SandboxLayer::Calls => {}
             }

@@ -87,11 +87,11 @@ fn compare(
     let mut with_it = || ns_each(count, || with_it(&mut ours, count));
     let mut without_it = || ns_each(count, || without_it(&mut bare, count));
     let pairs: Vec<[f64; 2]> = (0..samples).map(|_| [with_it(), without_it()]).collect();
-    let of = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
+    let column = |which: usize| pairs.iter().map(|pair| pair[which]).collect();
     let ratios = pairs.iter().map(|[a, b]| a / b).collect();
     vec![
-        FigureRow::new(format!("{}, unprotected", what.name()), "ns", of(1), Goal::None),
-        FigureRow::new(format!("{}, protected", what.name()), "ns", of(0), Goal::None),
+        FigureRow::new(format!("{}, unprotected", what.name()), "ns", column(1), Goal::None),
+        FigureRow::new(format!("{}, protected", what.name()), "ns", column(0), Goal::None),
         FigureRow::new("", "× unprotected", ratios, Goal::AtMost(1.03)),
     ]
 }

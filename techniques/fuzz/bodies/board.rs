@@ -6,7 +6,7 @@ use shm::memory::AtomicWords;
 use shm::sync::Ordering::Relaxed;
 
 #[derive(Arbitrary, Debug)]
-enum Act {
+enum Action {
     Write {
         cell: u8,
         value: u64,
@@ -18,7 +18,7 @@ enum Act {
     Interrupted {
         cell: u8,
         at: u8,
-        place: u8,
+        index: u8,
         value: Value,
     },
     LogPoll,
@@ -27,7 +27,7 @@ enum Act {
         seen: u64,
     },
     Scribble {
-        place: u16,
+        index: u16,
         value: Value,
     },
     /// Attaches new ends to the current memory.
@@ -43,8 +43,8 @@ enum Value {
     Beside(i8),
 }
 
-fn scribble(words: &AtomicWords, place: usize, value: Value) {
-    let word = &words[place % words.len()];
+fn overwrite(words: &AtomicWords, index: usize, value: Value) {
+    let word = &words[index % words.len()];
     let value = match value {
         Value::Any(value) => value,
         Value::Small(value) => value.into(),
@@ -64,43 +64,43 @@ pub fn board(bytes: &[u8]) {
     let mut writer = Writer::attach(&words).expect("fresh");
     let mut reader = Reader::attach(&words.clone().into()).expect("fresh");
     let mut follower: LogReader = reader.follow(0, 0);
-    while let Ok(act) = Act::arbitrary(&mut input) {
+    while let Ok(act) = Action::arbitrary(&mut input) {
         if input.is_empty() {
             break;
         }
         let mut into = vec![0; reader.shape().words()];
         let cells = reader.shape().cells();
         match act {
-            Act::Write { cell, value } => {
+            Action::Write { cell, value } => {
                 let (cell, count) = (cell as usize % writer.shape().cells(), writer.shape().words());
                 writer.write(cell, value, &vec![value; count]);
             }
-            Act::Read { cell } => {
+            Action::Read { cell } => {
                 let _ = reader.read(cell as usize % cells, &mut into);
             }
-            Act::Interrupted { cell, at, place, value } => {
+            Action::Interrupted { cell, at, index, value } => {
                 let mut interrupt = |load| {
                     if load == at as usize {
-                        scribble(&words, reader.shape().version_at(0) + place as usize, value);
+                        overwrite(&words, reader.shape().version_at(0) + index as usize, value);
                     }
                 };
                 let _ = reader.try_read_with(cell as usize % cells, &mut into, &mut interrupt);
             }
-            Act::LogPoll => {
+            Action::LogPoll => {
                 let mut into = vec![0; follower.words()];
                 let before = follower.seen();
                 let next = follower.next(&mut into);
                 assert!(next.is_err() == (follower.seen() == before && next != Ok(board::LogPoll::Empty)));
             }
-            Act::Follow { cell, seen } => follower = reader.follow(cell as usize % cells, seen),
-            Act::Scribble { place, value } => scribble(&words, place.into(), value),
-            Act::Attach => {
-                if let Ok(again) = Reader::attach(&words.clone().into()) {
-                    assert!(again.shape().segment_words() <= words.len());
-                    reader = again;
+            Action::Follow { cell, seen } => follower = reader.follow(cell as usize % cells, seen),
+            Action::Scribble { index, value } => overwrite(&words, index.into(), value),
+            Action::Attach => {
+                if let Ok(attached) = Reader::attach(&words.clone().into()) {
+                    assert!(attached.shape().segment_words() <= words.len());
+                    reader = attached;
                 }
-                if let Ok(again) = Writer::attach(&words) {
-                    writer = again;
+                if let Ok(attached) = Writer::attach(&words) {
+                    writer = attached;
                 }
             }
         }

@@ -12,11 +12,11 @@ use techniques::pipe::{FRAME_BYTES, Pipe, frame};
 use zerocopy::IntoBytes;
 
 #[derive(Arbitrary, Debug)]
-enum Act {
+enum Action {
     Push([u64; MESSAGE_WORDS]),
     Garbage(Vec<u8>),
     /// Writes a part of a frame with one changed byte.
-    Piece {
+    FramePart {
         message: [u64; MESSAGE_WORDS],
         from: u8,
         bytes: u8,
@@ -31,13 +31,13 @@ pub fn frames(bytes: &[u8]) {
     let run = Run::new(Technique::from_link::<Pipe>(), 1, 4);
     let name = run.create::<Pipe>().segment_name("submit");
     let (mut consumer, mut producers) = run.attach::<Pipe>(&mut segments::attach(run.plan(), None));
-    let mut hostile = fifo::open_writer(&name).expect("the pipe is there");
-    let (mut due, mut written, mut stray) = (VecDeque::new(), 0, 0);
+    let mut hostile = fifo::open_writer(&name).expect("the pipe exists");
+    let (mut expected, mut written, mut stray) = (VecDeque::new(), 0, 0);
     let mut bytes = Unstructured::new(bytes);
-    let mut pop = |due: &mut VecDeque<_>| {
+    let mut pop = |expected: &mut VecDeque<_>| {
         let popped = consumer.try_pop();
         if let Some((from, message)) = popped {
-            assert_eq!((from, Some(message)), (None, due.pop_front()), "what was pushed comes next");
+            assert_eq!((from, Some(message)), (None, expected.pop_front()), "messages arrive in order");
         }
         match consumer.take_fault() {
             None => {}
@@ -46,22 +46,22 @@ pub fn frames(bytes: &[u8]) {
         }
         popped.is_some()
     };
-    while let Ok(act) = Act::arbitrary(&mut bytes) {
+    while let Ok(act) = Action::arbitrary(&mut bytes) {
         match act {
-            Act::Push(message) => {
+            Action::Push(message) => {
                 if producers[0].try_push(&message).is_ok() {
-                    due.push_back(message);
+                    expected.push_back(message);
                 }
             }
-            Act::Garbage(garbage) => written += hostile.write(&garbage).unwrap_or(0),
-            Act::Piece { message, from, bytes, changed } => {
+            Action::Garbage(garbage) => written += hostile.write(&garbage).unwrap_or(0),
+            Action::FramePart { message, from, bytes, changed } => {
                 let mut frame = frame(&message);
                 let frame = frame.as_mut_bytes();
                 frame[usize::from(changed) % FRAME_BYTES] ^= 1;
-                let piece = &frame[usize::from(from) % FRAME_BYTES..];
-                written += hostile.write(&piece[..usize::from(bytes).min(piece.len())]).unwrap_or(0);
+                let part = &frame[usize::from(from) % FRAME_BYTES..];
+                written += hostile.write(&part[..usize::from(bytes).min(part.len())]).unwrap_or(0);
             }
-            Act::Pop => _ = pop(&mut due),
+            Action::Pop => _ = pop(&mut expected),
         }
         if bytes.is_empty() {
             break;
@@ -69,11 +69,7 @@ pub fn frames(bytes: &[u8]) {
     }
     // A poll skips a bounded number of bytes.
     for _ in 0..1_000 {
-        while pop(&mut due) {}
+        while pop(&mut expected) {}
     }
-    assert_eq!(
-        (due.len(), stray),
-        (0, written),
-        "nothing of the messages is lost, nothing of the rest unseen"
-    );
+    assert_eq!((expected.len(), stray), (0, written), "no message is lost, and every stray byte is counted");
 }

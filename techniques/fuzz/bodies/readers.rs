@@ -28,8 +28,8 @@ const KINDS: [SegmentKind; 10] = [
 
 fn overwrite(words: &AtomicWords, bytes: &mut Unstructured<'_>) {
     while !bytes.is_empty() {
-        let Ok((place, value)) = <(u16, u64)>::arbitrary(bytes) else { break };
-        words[usize::from(place) % words.len()].store(value, Relaxed);
+        let Ok((index, value)) = <(u16, u64)>::arbitrary(bytes) else { break };
+        words[usize::from(index) % words.len()].store(value, Relaxed);
     }
 }
 
@@ -52,12 +52,12 @@ pub fn header(bytes: &[u8]) {
     let slots =
         [8, 8, 1, linked::block_words(linked::BLOCK_SLOTS, MESSAGE_WORDS) as u64, 16, slot_words.into()];
     let slot_words = slots[usize::from(honest >> 1) % slots.len()];
-    let promised = words.len() as u64 * 8;
+    let written_bytes = words.len() as u64 * 8;
     Header::anonymous(kind, words.len(), capacity, slot_words, 4).write(&words);
     overwrite(&words, &mut bytes);
     let read = Header::read(|index, ordering| words[index].load(ordering), words.len(), kind);
     if let Ok(header) = read {
-        assert_eq!((header.kind, header.bytes), (kind, promised));
+        assert_eq!((header.kind, header.bytes), (kind, written_bytes));
         if let Ok(fits) = header.check_geometry(HEADER_WORDS, slot_words as usize) {
             assert!(HEADER_WORDS + fits * slot_words as usize <= words.len());
         }
@@ -68,7 +68,7 @@ pub fn header(bytes: &[u8]) {
 /// Attaches every end that accepts these words, and sends a few messages.
 fn attach(words: &AtomicWords) {
     let intents = || vec![intent::on_heap(1).remove(0)];
-    let own = &intent::on_heap(1)[0];
+    let intent_words = &intent::on_heap(1)[0];
     let message = [7; MESSAGE_WORDS];
     if let Ok(mut producer) = spsc::Producer::<MESSAGE_WORDS>::attach(words) {
         (0..8).for_each(|_| _ = producer.try_push(&message));
@@ -77,10 +77,10 @@ fn attach(words: &AtomicWords) {
         (0..8).for_each(|_| _ = consumer.try_pop());
     }
     // The two parts of a ring, with these words as one of them.
-    let good = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
-    spsc::write_header::<MESSAGE_WORDS>(&good, 4);
-    let head = good.slice(0, spsc::HEAD_WORDS);
-    let tail = good.slice(spsc::HEAD_WORDS, spsc::tail_words(4, MESSAGE_WORDS));
+    let valid_ring = Region::heap(spsc::ring_words(4, MESSAGE_WORDS)).words();
+    spsc::write_header::<MESSAGE_WORDS>(&valid_ring, 4);
+    let head = valid_ring.slice(0, spsc::HEAD_WORDS);
+    let tail = valid_ring.slice(spsc::HEAD_WORDS, spsc::tail_words(4, MESSAGE_WORDS));
     for (tail, head) in [(words, &head), (&tail, words)] {
         if let Ok(mut producer) = spsc::Producer::<MESSAGE_WORDS>::attach_parts(tail, &head.clone().into()) {
             (0..8).for_each(|_| _ = producer.try_push(&message));
@@ -89,13 +89,13 @@ fn attach(words: &AtomicWords) {
             (0..8).for_each(|_| _ = consumer.try_pop());
         }
     }
-    if let Ok(mut producer) = array_queue::Producer::<MESSAGE_WORDS>::attach(words, own) {
+    if let Ok(mut producer) = array_queue::Producer::<MESSAGE_WORDS>::attach(words, intent_words) {
         (0..8).for_each(|_| _ = producer.try_push(&message));
     }
     if let Ok(mut consumer) = array_queue::Consumer::<MESSAGE_WORDS>::resume(words, intents()) {
         (0..8).for_each(|_| _ = consumer.try_pop());
     }
-    if let Ok(mut producer) = linked::Producer::<MESSAGE_WORDS>::attach(words, own) {
+    if let Ok(mut producer) = linked::Producer::<MESSAGE_WORDS>::attach(words, intent_words) {
         (0..70).for_each(|_| _ = producer.try_push(&message));
     }
     if let Ok(mut consumer) = linked::Consumer::<MESSAGE_WORDS>::resume(words, intents()) {
@@ -134,13 +134,13 @@ pub fn log(bytes: &[u8]) {
     let mut bytes = Unstructured::new(bytes);
     let Ok(records) = u8::arbitrary(&mut bytes) else { return };
     let segment = Region::heap(LOG_OFFSET + usize::from(records) * RECORD_WORDS + 1).words();
-    let behind = segment.slice(LOG_OFFSET, segment.len() - LOG_OFFSET);
-    overwrite(&behind, &mut bytes);
+    let records_area = segment.slice(LOG_OFFSET, segment.len() - LOG_OFFSET);
+    overwrite(&records_area, &mut bytes);
     let view = segment.clone().into();
     let count = stamps::count_records(&view);
     assert!(count <= records.into());
     for record in 0..usize::from(records) {
-        let key = behind[record * RECORD_WORDS].load(Relaxed);
+        let key = records_area[record * RECORD_WORDS].load(Relaxed);
         if let Some(record) = Record::from_words(key, 1) {
             assert_eq!(stamps::key_with(record.point, record.id, record.detail), key);
         }

@@ -63,12 +63,12 @@ fn scribble(memory: &[(SegmentSpec, AtomicWords)], place: usize, value: &Value) 
     let mut words = memory.iter().flat_map(|(_, words)| &words[HEADER_WORDS..]);
     let len = words.clone().count();
     let copied = |place: usize| words.clone().nth(place % len).map_or(0, |word| word.load(Relaxed));
-    let there = copied(place);
+    let current = copied(place);
     let value = match *value {
         Value::Any(value) => value,
         Value::Small(value) => value.into(),
         Value::Large(value) => u64::MAX - u64::from(value >> 4),
-        Value::Beside(by) => there.wrapping_add_signed(by.into()),
+        Value::Beside(by) => current.wrapping_add_signed(by.into()),
         Value::Copy(other) => copied(other.into()),
         Value::Link { number, id } => u64::from(number) << 24 | u64::from(id) << 1 | 1,
     };

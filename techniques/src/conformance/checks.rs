@@ -22,10 +22,10 @@ const EMPTY_POLLS: u32 = 100;
 struct RetryLoop(Option<Instant>);
 
 impl RetryLoop {
-    fn retry(&mut self, what: impl FnOnce() -> String) -> Result<(), Violation> {
+    fn retry(&mut self, description: impl FnOnce() -> String) -> Result<(), Violation> {
         let since = *self.0.get_or_insert_with(Instant::now);
         if since.elapsed() > STEP_TIMEOUT {
-            return Err(Violation::Stuck { what: what() });
+            return Err(Violation::Stuck { what: description() });
         }
         std::thread::yield_now();
         Ok(())
@@ -51,8 +51,9 @@ pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
         ledger.receive_all(&mut consumer)?;
     }
     ledger.settle(&[1000])?;
-    let same = called.len() == T::INFO.steps.len() && T::INFO.steps.iter().all(|step| called.contains(step));
-    if same { Ok(()) } else { Err(Violation::Steps { record: T::INFO.steps.to_vec(), pushes: called }) }
+    let is_equal =
+        called.len() == T::INFO.steps.len() && T::INFO.steps.iter().all(|step| called.contains(step));
+    if is_equal { Ok(()) } else { Err(Violation::Steps { record: T::INFO.steps.to_vec(), pushes: called }) }
 }
 
 /// Pushes until the queue is full. Returns the number of messages that fitted.
@@ -155,7 +156,7 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(),
     for n in 0..count {
         let mut waiting = RetryLoop(None);
         while producer.try_push(&message(index, n)).is_err() {
-            waiting.retry(|| format!("producer {index} finds it full for ever at message {n}"))?;
+            waiting.retry(|| format!("producer {index} finds the ring full forever at message {n}"))?;
         }
     }
     Ok(())
@@ -175,7 +176,7 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
             .enumerate()
             .map(|(index, end)| scope.spawn(move || push_all(end, index, each)))
             .collect();
-        let (mut empty, mut found) = (0, Ok(()));
+        let (mut empty, mut result) = (0, Ok(()));
         while empty < EMPTY_POLLS {
             let done = threads.iter().all(|thread| thread.is_finished());
             match ledger.try_receive(&mut consumer) {
@@ -186,8 +187,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
                 }
                 // Continue, so that the threads can end.
                 Err(violation) => {
-                    if found.is_ok() {
-                        found = Err(violation);
+                    if result.is_ok() {
+                        result = Err(violation);
                     }
                     empty += u32::from(done);
                 }
@@ -196,9 +197,9 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
         for thread in threads {
             let ended =
                 thread.join().unwrap_or_else(|_| Err(Violation::Stuck { what: "a push panicked".into() }));
-            found = found.and(ended);
+            result = result.and(ended);
         }
-        found
+        result
     })?;
     ledger.settle(&vec![each; producers])
 }
@@ -209,7 +210,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;
-    let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
+    let (mut dying, mut running) = (queue.producer(0)?, queue.producer(1)?);
     let mut sent = [0, 0];
     // Some steps occur only in some pushes: the producer dies in the first push that has the step.
     let mut ledger = MessageLedger::new(2);
@@ -219,15 +220,15 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
             return Err(Violation::Stuck { what: format!("no push of 1,000 reaches the step {step}") });
         }
         ledger.receive_all(&mut consumer)?;
-        let pushed = dies.try_push_with(&message(0, sent[0]), &mut |at| {
+        let pushed = dying.try_push_with(&message(0, sent[0]), &mut |at| {
             last = Some(at);
             if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         sent[0] += u64::from(pushed.is_ok() || last == Some(Step::Published));
     }
-    drop(dies);
+    drop(dying);
     let mut push = |sent: &mut [u64; 2]| {
-        let pushed = lives.try_push(&message(1, sent[1]));
+        let pushed = running.try_push(&message(1, sent[1]));
         sent[1] += u64::from(pushed.is_ok());
         pushed.is_ok()
     };
@@ -252,7 +253,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
         let mut waiting = RetryLoop(None);
         while !push(&mut sent) {
             ledger.receive_all(&mut consumer)?;
-            waiting.retry(|| "the living one finds it full for ever".into())?;
+            waiting.retry(|| "the running producer finds the ring full forever".into())?;
         }
     }
     ledger.receive_all(&mut consumer)?;
@@ -265,12 +266,14 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
 pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;
-    let (mut dies, mut lives) = (queue.producer(0)?, queue.producer(1)?);
+    let (mut dying, mut running) = (queue.producer(0)?, queue.producer(1)?);
     let (mut ledger, mut sent) = (MessageLedger::new(2), [0; 2]);
     for _ in 0..3 {
-        die_with_messages_waiting(&mut dies, step, &mut sent[0], &mut || ledger.receive_all(&mut consumer))?;
-        drop(dies);
-        sent[1] += u64::from(lives.try_push(&message(1, sent[1])).is_ok());
+        crash_with_messages_pending(&mut dying, step, &mut sent[0], &mut || {
+            ledger.receive_all(&mut consumer)
+        })?;
+        drop(dying);
+        sent[1] += u64::from(running.try_push(&message(1, sent[1])).is_ok());
         // The first call occurs while messages of the dead producer are pending.
         let mut waiting = RetryLoop(None);
         while !queue.renew(0, &mut consumer)? {
@@ -279,15 +282,16 @@ pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violati
         }
         // Stale messages would arrive now, before the successor overwrites them.
         ledger.try_receive(&mut consumer)?;
-        dies = attach_successor(&mut queue, &mut || ledger.try_receive(&mut consumer))?;
+        dying = attach_successor(&mut queue, &mut || ledger.try_receive(&mut consumer))?;
         // More than a lap.
         for _ in 0..200 {
-            for (index, producer) in [&mut dies, &mut lives].into_iter().enumerate() {
+            for (index, producer) in [&mut dying, &mut running].into_iter().enumerate() {
                 let mut waiting = RetryLoop(None);
                 while producer.try_push(&message(index, sent[index])).is_err() {
                     ledger.try_receive(&mut consumer)?;
-                    waiting
-                        .retry(|| format!("producer {index} finds it full for ever after a succession"))?;
+                    waiting.retry(|| {
+                        format!("producer {index} finds the ring full forever after a succession")
+                    })?;
                 }
                 sent[index] += 1;
             }
@@ -315,22 +319,22 @@ fn attach_successor<T: Link>(
 }
 
 /// Pushes until a push reaches the step while messages are pending, and aborts that push there.
-fn die_with_messages_waiting(
-    dies: &mut impl Producer,
+fn crash_with_messages_pending(
+    dying: &mut impl Producer,
     step: Step,
     sent: &mut u64,
     take_all: &mut impl FnMut() -> Result<u64, Violation>,
 ) -> Result<(), Violation> {
     const WAITING: u64 = 3;
-    const MOST: u64 = 40;
+    const MAX_WAITING: u64 = 40;
     let mut waiting = 0;
     for _ in 0..10_000 {
-        if waiting == MOST {
+        if waiting == MAX_WAITING {
             take_all()?;
             waiting = 0;
         }
         let mut is_dead = false;
-        let pushed = dies.try_push_with(&message(0, *sent), &mut |at| {
+        let pushed = dying.try_push_with(&message(0, *sent), &mut |at| {
             is_dead |= at == step && waiting >= WAITING;
             if is_dead { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

@@ -81,7 +81,7 @@ pub enum Violation {
     #[error("a fault among honest peers: {0}")]
     Fault(PeerFault),
     /// A poll returned no message although there was one.
-    #[error("{waiting} messages are there and none is given out")]
+    #[error("{waiting} messages are available and none is received")]
     Hidden {
         /// Number of messages sent and not received.
         waiting: u64,

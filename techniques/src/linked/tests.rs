@@ -62,7 +62,7 @@ fn deaths_do_not_shrink_the_arena() {
     let intents = intent::on_heap(3);
     let attach = |index: usize| Producer::<1, SLOTS>::attach(&words, &intents[index]).unwrap();
     let mut consumer = Consumer::<1, SLOTS>::attach(&words, intents.clone()).unwrap();
-    let mut lives = attach(2);
+    let mut running = attach(2);
     let mut taken = 0;
     let deaths = if cfg!(miri) { 64 } else { 20_000 };
     for death in 0..deaths {
@@ -72,12 +72,12 @@ fn deaths_do_not_shrink_the_arena() {
         let dead = &[0, 1][..1 + death / 8 % 2];
         for index in dead {
             // If the push does not have the step, it completes, and the producer dies after it.
-            let mut dies = attach(*index);
-            let _ = dies.try_push_with(&[u64::MAX], &mut |at| {
+            let mut dying = attach(*index);
+            let _ = dying.try_push_with(&[u64::MAX], &mut |at| {
                 if at == step { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
         }
-        lives.try_push(&[taken]).unwrap();
+        running.try_push(&[taken]).unwrap();
         let mut retired = [false; 2];
         for _ in 0..4 {
             while let Some([n]) = consumer.try_pop().unwrap() {
@@ -87,15 +87,15 @@ fn deaths_do_not_shrink_the_arena() {
             dead.iter().for_each(|index| retired[*index] |= consumer.retire(*index));
         }
         assert!(retired[..dead.len()].iter().all(|retired| *retired));
-        assert_eq!(taken, death as u64 + 1, "the living one's message came");
+        assert_eq!(taken, death as u64 + 1, "the running producer's message arrived");
         assert_eq!(consumer.check(), Ok(()));
     }
     // To the first message of a block: then all others are free.
     while consumer.position() % SLOTS as u64 != 1 {
-        lives.try_push(&[0]).unwrap();
+        running.try_push(&[0]).unwrap();
         consumer.try_pop().unwrap();
     }
-    let fits = (0..100).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
+    let fits = (0..100).take_while(|n| running.try_push(&[*n]).is_ok()).count();
     assert_eq!(fits, blocks * SLOTS - 1);
     assert!(consumer.passed_over() >= deaths as u64 / 4);
 }

@@ -4,7 +4,7 @@
 //! Hostile peers are tested in `hostile.rs`, every order of steps in `tests/loom`, real processes
 //! in `crash` and in the launcher's live runs.
 
-use crate::common::{Run, itself};
+use crate::common::{Run, test_child};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
 use shm::ring::array_queue::ArrayQueue;
@@ -24,11 +24,11 @@ struct Suite;
 
 impl TechniqueVisitor for Suite {
     fn visit<L: Link>(&mut self) {
-        let begun = Instant::now();
+        let started = Instant::now();
         if let Err(failure) = conformance::check::<L>() {
             panic!("{failure}");
         }
-        println!("{}: {:.1?}", L::INFO.name, begun.elapsed());
+        println!("{}: {:.1?}", L::INFO.name, started.elapsed());
     }
 }
 
@@ -37,7 +37,7 @@ fn every_technique_passes_the_suite() {
     techniques::visit(&mut Suite);
 }
 
-fn found<L: Link>() -> Violation {
+fn violation_of<L: Link>() -> Violation {
     let failure = conformance::check::<L>().expect_err(L::INFO.name);
     println!("{failure}");
     *failure.violation
@@ -45,20 +45,26 @@ fn found<L: Link>() -> Violation {
 
 #[test]
 fn suite_detects_each_faulty_ring() {
-    assert!(matches!(found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(), Violation::Duplicated { .. }));
-    assert!(matches!(found::<FaultyRing<DropsMessage>>(), Violation::Lost { .. }));
-    assert!(matches!(found::<FaultyRing<ReordersMessages, StdMpsc>>(), Violation::Reordered { .. }));
-    assert!(matches!(found::<FaultyRing<TearsMessage, ArrayQueue>>(), Violation::Torn { .. }));
-    assert!(matches!(found::<FaultyRing<HidesMessage>>(), Violation::Hidden { waiting: 1 }));
+    assert!(matches!(
+        violation_of::<FaultyRing<DuplicatesMessage, ArrayQueue>>(),
+        Violation::Duplicated { .. }
+    ));
+    assert!(matches!(violation_of::<FaultyRing<DropsMessage>>(), Violation::Lost { .. }));
+    assert!(matches!(violation_of::<FaultyRing<ReordersMessages, StdMpsc>>(), Violation::Reordered { .. }));
+    assert!(matches!(violation_of::<FaultyRing<TearsMessage, ArrayQueue>>(), Violation::Torn { .. }));
+    assert!(matches!(violation_of::<FaultyRing<HidesMessage>>(), Violation::Hidden { waiting: 1 }));
     // The other producer's messages are after the slot that the dead producer has claimed.
     assert!(matches!(
-        found::<FaultyRing<SkipsRetirement, ArrayQueue>>(),
+        violation_of::<FaultyRing<SkipsRetirement, ArrayQueue>>(),
         Violation::Lost { producer: 1, .. }
     ));
     // Its declaration is false.
-    assert!(matches!(found::<FaultyRing<Boasts>>(), Violation::Bound { bounded: false, .. }));
+    assert!(matches!(violation_of::<FaultyRing<ClaimsUnbounded>>(), Violation::Bound { bounded: false, .. }));
     // The dead producer's messages arrive again.
-    assert!(matches!(found::<FaultyRing<KeepsDeadMemory>>(), Violation::Duplicated { producer: 0, .. }));
+    assert!(matches!(
+        violation_of::<FaultyRing<KeepsDeadMemory>>(),
+        Violation::Duplicated { producer: 0, .. }
+    ));
 }
 
 #[test]
@@ -66,43 +72,48 @@ fn survey_runs_every_check() {
     let survey = |findings: Vec<conformance::CheckResult>| -> (usize, usize) {
         (findings.len(), findings.iter().filter(|finding| finding.violation.is_some()).count())
     };
-    let (all, none) = survey(conformance::survey::<StdMpsc>());
-    let (of_broken, found) = survey(conformance::survey::<FaultyRing<DropsMessage, StdMpsc>>());
-    assert_eq!((all, none), (of_broken, 0));
-    assert!(found > 1, "{found} of {all}");
+    let (checks, violations) = survey(conformance::survey::<StdMpsc>());
+    let (checks_of_broken, violations_of_broken) =
+        survey(conformance::survey::<FaultyRing<DropsMessage, StdMpsc>>());
+    assert_eq!((checks, violations), (checks_of_broken, 0));
+    assert!(violations_of_broken > 1, "{violations_of_broken} of {checks}");
 }
 
 /// Declares falsely that the ring is never full.
-struct Boasts;
+struct ClaimsUnbounded;
 
-impl RingFault for Boasts {
-    const NAME: &'static str = "boasts";
+impl RingFault for ClaimsUnbounded {
+    const NAME: &'static str = "claims-unbounded";
     const BOUNDED: bool = false;
 }
 
 /// Has the name of another technique.
-struct Taken;
+struct HasTakenName;
 
-impl RingFault for Taken {
+impl RingFault for HasTakenName {
     const NAME: &'static str = "array-queue";
 }
 
 /// In a child process, because a registered technique is global to its process.
 #[test]
 fn program_can_register_its_own_technique() {
-    let program = itself("conformance::child_registering_a_technique").output().unwrap();
-    let said = String::from_utf8_lossy(&program.stdout);
-    assert!(program.status.success() && said.contains("1 passed"), "{said}");
+    let program = test_child("conformance::child_registering_a_technique").output().unwrap();
+    let output = String::from_utf8_lossy(&program.stdout);
+    assert!(program.status.success() && output.contains("1 passed"), "{output}");
 }
 
 #[test]
-#[ignore = "the other test starts it, as a process of its own"]
-fn child_registering_a_technique() {
-    let registered = Technique::register::<FaultyRing<Boasts>>().unwrap();
-    assert_eq!(Technique::from_name("boasts"), Some(registered));
-    assert_eq!(Technique::register::<FaultyRing<Boasts>>(), Ok(registered), "again is nothing new");
+#[ignore = "started by another test as a process of its own"]
+fn child_that_registers_technique() {
+    let registered = Technique::register::<FaultyRing<ClaimsUnbounded>>().unwrap();
+    assert_eq!(Technique::from_name("claims-unbounded"), Some(registered));
+    assert_eq!(
+        Technique::register::<FaultyRing<ClaimsUnbounded>>(),
+        Ok(registered),
+        "registering again changes nothing"
+    );
     assert!(Technique::all().contains(&registered));
-    assert!(Technique::register::<FaultyRing<Taken>>().is_err());
+    assert!(Technique::register::<FaultyRing<HasTakenName>>().is_err());
 }
 
 fn message(producer: usize, n: u64) -> Message {
@@ -152,7 +163,7 @@ fn connection_is_retired_once_drained() {
     }
 }
 
-/// A sender dies between its message and the wake-up: the sleeper finds the message when its wait
+/// A sender dies between its message and the wake-up: the receiver takes the message when its wait
 /// ends.
 #[test]
 fn lost_wake_up_costs_bounded_wait() {
@@ -170,10 +181,10 @@ fn lost_wake_up_costs_bounded_wait() {
         let dies = scope.spawn(move || {
             std::thread::sleep(5 * MAX_WAIT);
             let died = Instant::now();
-            let at_its_end = &mut |at| {
+            let stop_after_publication = &mut |at| {
                 if at == Step::Published { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            assert!(sender.try_push_with(&message(0, 7), at_its_end).is_err());
+            assert!(sender.try_push_with(&message(0, 7), stop_after_publication).is_err());
             died
         });
         let got = receiver.pop_timeout(LIMIT).unwrap();

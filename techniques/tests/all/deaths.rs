@@ -36,21 +36,21 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let who = 0..PRODUCERS;
+    let producer_index = 0..PRODUCERS;
     let step = (0..Step::ALL.len()).prop_map(|step| Step::ALL[step]);
     prop_oneof![
-        8 => who.clone().prop_map(Event::Push),
+        8 => producer_index.clone().prop_map(Event::Push),
         4 => (1usize..4).prop_map(Event::Pop),
-        2 => (who.clone(), step).prop_map(|(who, step)| Event::Die(who, step)),
+        2 => (producer_index.clone(), step).prop_map(|(producer_index, step)| Event::Die(producer_index, step)),
         2 => Just(Event::Retire),
-        2 => (who, any::<bool>()).prop_map(|(who, late)| Event::Revive(who, late)),
+        2 => (producer_index, any::<bool>()).prop_map(|(producer_index, late)| Event::Revive(producer_index, late)),
         1 => Just(Event::Resume),
     ]
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Life {
-    Living,
+enum ProducerState {
+    Running,
     Dead,
     Retired,
 }
@@ -60,24 +60,24 @@ fn message(producer: usize, n: u64) -> Message {
 }
 
 /// A link on the heap, and the expected messages.
-struct World<'a, T: Link> {
+struct CheckedLink<'a, T: Link> {
     run: &'a Run,
     attached: Attached<'a>,
     segments: HashMap<String, AtomicWords>,
     consumer: T::Consumer,
     producers: Vec<Option<T::Producer>>,
-    lives: [Life; PRODUCERS],
+    states: [ProducerState; PRODUCERS],
     /// The published messages of each producer that were not taken.
-    due: [VecDeque<Message>; PRODUCERS],
+    expected: [VecDeque<Message>; PRODUCERS],
     next: u64,
     /// Number of deaths that left a claimed slot.
-    graves: u64,
+    claimed_at_death: u64,
     /// Number of slots that replaced consumers passed over.
     passed_over: u64,
 }
 
-impl<'a, T: Link> World<'a, T> {
-    /// Makes a world; `None` if the technique does not use shared memory.
+impl<'a, T: Link> CheckedLink<'a, T> {
+    /// Creates a link on the heap; `None` if the technique does not use shared memory.
     fn new(run: &'a Run) -> Option<Self> {
         let specs = T::segments(&run.link());
         let memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
@@ -98,20 +98,20 @@ impl<'a, T: Link> World<'a, T> {
             segments,
             consumer,
             producers: producers.into_iter().map(Some).collect(),
-            lives: [Life::Living; PRODUCERS],
-            due: Default::default(),
+            states: [ProducerState::Running; PRODUCERS],
+            expected: Default::default(),
             next: 0,
-            graves: 0,
+            claimed_at_death: 0,
             passed_over: 0,
         })
     }
 
-    fn try_push(&mut self, who: usize) -> bool {
-        let Some(producer) = &mut self.producers[who] else { return true };
-        let message = message(who, self.next);
+    fn try_push(&mut self, producer_index: usize) -> bool {
+        let Some(producer) = &mut self.producers[producer_index] else { return true };
+        let message = message(producer_index, self.next);
         let pushed = producer.try_push(&message).is_ok();
         if pushed {
-            self.due[who].push_back(message);
+            self.expected[producer_index].push_back(message);
             self.next += 1;
         }
         pushed
@@ -124,14 +124,14 @@ impl<'a, T: Link> World<'a, T> {
             let Some((from, got)) = self.consumer.try_pop() else { return taken };
             let producer = (got[0] >> 48) as usize;
             assert!(from.is_none_or(|from| from == producer));
-            assert_eq!(self.due[producer].pop_front(), Some(got), "lost, twice, torn or out of order");
+            assert_eq!(self.expected[producer].pop_front(), Some(got), "lost, twice, torn or out of order");
         }
         times
     }
 
-    fn die(&mut self, who: usize, step: Step) {
-        let Some(mut producer) = self.producers[who].take() else { return };
-        let message = message(who, self.next);
+    fn die(&mut self, producer_index: usize, step: Step) {
+        let Some(mut producer) = self.producers[producer_index].take() else { return };
+        let message = message(producer_index, self.next);
         self.next += 1;
         let mut reached = None;
         let pushed = producer.try_push_with(&message, &mut |at| {
@@ -140,93 +140,94 @@ impl<'a, T: Link> World<'a, T> {
         });
         // If the push does not have the step, the producer dies after it.
         if reached == Some(Step::Published) {
-            self.due[who].push_back(message);
+            self.expected[producer_index].push_back(message);
         } else {
             assert!(pushed.is_err());
         }
         let claimed = [Step::Claimed, Step::HalfWritten, Step::Written];
-        self.graves += u64::from(reached == Some(step) && claimed.contains(&step));
-        self.lives[who] = Life::Dead;
+        self.claimed_at_death += u64::from(reached == Some(step) && claimed.contains(&step));
+        self.states[producer_index] = ProducerState::Dead;
     }
 
     fn retire(&mut self) {
-        for who in 0..PRODUCERS {
-            if self.lives[who] == Life::Dead && self.consumer.retire(who) {
-                self.lives[who] = Life::Retired;
+        for producer_index in 0..PRODUCERS {
+            if self.states[producer_index] == ProducerState::Dead && self.consumer.retire(producer_index) {
+                self.states[producer_index] = ProducerState::Retired;
             }
         }
     }
 
-    fn revive(&mut self, who: usize, late: bool) {
-        if self.lives[who] != Life::Retired {
+    fn revive(&mut self, producer_index: usize, late: bool) {
+        if self.states[producer_index] != ProducerState::Retired {
             return;
         }
         // Reset its memory as the launcher does.
-        for what in [format!("submit-{who}"), format!("submit-{who}.intent")] {
-            if let Some(words) = self.segments.get(&what) {
+        for segment in [format!("submit-{producer_index}"), format!("submit-{producer_index}.intent")] {
+            if let Some(words) = self.segments.get(&segment) {
                 words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
             }
         }
-        self.producers[who] = Some(self.attached.producer::<T>(&self.run.link(), who).unwrap());
-        self.lives[who] = Life::Living;
+        self.producers[producer_index] =
+            Some(self.attached.producer::<T>(&self.run.link(), producer_index).unwrap());
+        self.states[producer_index] = ProducerState::Running;
         if late {
-            self.try_push(who);
+            self.try_push(producer_index);
         }
-        self.consumer.revive(who);
+        self.consumer.revive(producer_index);
     }
 
     /// Replaces the consumer, if the technique can and no producer is retired: a successor would
     /// read such a producer's ring again, which an engine prevents with `pass_over`.
     fn resume(&mut self) {
-        if T::INFO.resumable && !self.lives.contains(&Life::Retired) {
+        if T::INFO.resumable && !self.states.contains(&ProducerState::Retired) {
             self.passed_over += self.consumer.passed_over();
             self.consumer = T::resume(&self.run.link(), &mut self.attached).unwrap();
         }
     }
 
-    fn settle(&mut self) {
+    fn drain_and_retire(&mut self) {
         for _ in 0..=PRODUCERS {
             self.pop(usize::MAX);
             self.retire();
         }
         self.pop(usize::MAX);
-        assert!(self.due.iter().all(VecDeque::is_empty), "{:?} never came", self.due);
-        assert!(!self.lives.contains(&Life::Dead), "nobody is left to wait for");
+        assert!(self.expected.iter().all(VecDeque::is_empty), "{:?} were never received", self.expected);
+        assert!(!self.states.contains(&ProducerState::Dead), "a dead producer was not retired");
         assert_eq!((self.consumer.take_fault(), self.consumer.check()), (None, Ok(())));
     }
 }
 
-fn play<T: Link>(run: &Run, events: &[Event]) {
-    let Some(mut world) = World::<T>::new(run) else { return };
+fn run_events<T: Link>(run: &Run, events: &[Event]) {
+    let Some(mut link) = CheckedLink::<T>::new(run) else { return };
     for event in events {
         match *event {
-            Event::Push(who) => _ = world.try_push(who),
-            Event::Pop(times) => _ = world.pop(times),
-            Event::Die(who, step) => world.die(who, step),
-            Event::Retire => world.retire(),
-            Event::Revive(who, late) => world.revive(who, late),
-            Event::Resume => world.resume(),
+            Event::Push(producer_index) => _ = link.try_push(producer_index),
+            Event::Pop(times) => _ = link.pop(times),
+            Event::Die(producer_index, step) => link.die(producer_index, step),
+            Event::Retire => link.retire(),
+            Event::Revive(producer_index, late) => link.revive(producer_index, late),
+            Event::Resume => link.resume(),
         }
     }
-    world.settle();
+    link.drain_and_retire();
     // All producers are replaced, and the capacity is complete.
-    (0..PRODUCERS).for_each(|who| world.revive(who, who % 2 == 0));
-    world.settle();
+    (0..PRODUCERS).for_each(|producer_index| link.revive(producer_index, producer_index % 2 == 0));
+    link.drain_and_retire();
     let capacity = run.link().capacity as usize;
     for _ in 0..3 {
-        let fits = (0..100 * capacity).take_while(|_| world.try_push(0)).count();
-        let least = if run.plan().technique == Technique::from_link::<linked::Linked>() {
+        let fits = (0..100 * capacity).take_while(|_| link.try_push(0)).count();
+        let min = if run.plan().technique == Technique::from_link::<linked::Linked>() {
             // All blocks except the current one, and the spare ones of two producers.
             linked::reserved_blocks(capacity, PRODUCERS) * linked::BLOCK_SLOTS - 4 * linked::BLOCK_SLOTS
         } else {
             capacity
         };
-        assert!(fits >= least, "{fits} fit, {least} must");
-        world.settle();
+        assert!(fits >= min, "{fits} fit, at least {min} expected");
+        link.drain_and_retire();
     }
-    let shared = world.segments.contains_key("submit");
-    let passed_over = world.passed_over + world.consumer.passed_over();
-    assert_eq!(passed_over, if shared { world.graves } else { 0 });
+    let shared = link.segments.contains_key("submit");
+    let passed_over = link.passed_over + link.consumer.passed_over();
+    assert_eq!(passed_over, if shared { link.claimed_at_death } else { 0 });
 }
 
 proptest! {
@@ -239,77 +240,77 @@ proptest! {
     ) {
         for technique in Technique::all() {
             let run = Run::new(technique, PRODUCERS as u16, 1 << log2);
-            with_link!(technique, T => play::<T>(&run, &events));
+            with_link!(technique, T => run_events::<T>(&run, &events));
         }
     }
 }
 
 /// A push that is aborted in the middle by a running producer.
-fn held<T: Link>(run: &Run) {
+fn check_abandoned_claim<T: Link>(run: &Run) {
     let steps = T::INFO.steps;
-    let Some(mut world) = World::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else { return };
+    let Some(mut link) = CheckedLink::<T>::new(run).filter(|_| steps.contains(&Step::HalfWritten)) else {
+        return;
+    };
     let is_shared = steps.contains(&Step::Claimed);
-    assert!(world.try_push(0));
-    assert_eq!(world.consumer.blocked(), None, "it is written");
-    let holder = world.producers[1].as_mut().expect("it lives");
-    let leave = |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    assert!(holder.try_push_with(&message(1, 100), &mut { leave }).is_err());
-    assert!(world.try_push(2));
-    assert_eq!(world.consumer.blocked(), None, "not before the consumer has come to it");
-    world.pop(1);
-    let found = world.consumer.blocked();
+    assert!(link.try_push(0));
+    assert_eq!(link.consumer.blocked(), None, "the slot is written");
+    let claimant = link.producers[1].as_mut().expect("the producer runs");
+    let stop_half_written =
+        |at| if at == Step::HalfWritten { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert!(claimant.try_push_with(&message(1, 100), &mut { stop_half_written }).is_err());
+    assert!(link.try_push(2));
+    assert_eq!(link.consumer.blocked(), None, "the consumer has not reached the slot yet");
+    link.pop(1);
+    let blocked = link.consumer.blocked();
     assert_eq!(
-        found,
+        blocked,
         is_shared.then_some(BlockedSlot { position: 1, announcer: Some(1) }),
         "{}",
         T::INFO.name
     );
-    assert_eq!(
-        world.pop(1),
-        usize::from(!is_shared),
-        "it stands in the others' way only where they share the ring"
-    );
-    assert_eq!(world.consumer.check(), Ok(()), "somebody announces it: no damage");
+    assert_eq!(link.pop(1), usize::from(!is_shared), "it blocks the others only in a shared ring");
+    assert_eq!(link.consumer.check(), Ok(()), "an announced slot is not damage");
     // Once its death is certain, the ring is not blocked.
-    assert!(world.consumer.retire(1));
-    assert_eq!(world.consumer.blocked(), None);
-    assert_eq!(world.pop(1), usize::from(is_shared));
+    assert!(link.consumer.retire(1));
+    assert_eq!(link.consumer.blocked(), None);
+    assert_eq!(link.pop(1), usize::from(is_shared));
 }
 
 #[test]
 fn blocked_slot_names_its_claimant() {
     for technique in Technique::all() {
         let run = Run::new(technique, PRODUCERS as u16, 4);
-        with_link!(technique, T => held::<T>(&run));
+        with_link!(technique, T => check_abandoned_claim::<T>(&run));
     }
 }
 
 /// A hostile peer has overwritten a message but not its claim: the slot seems to be held by its
 /// producer.
-fn written_over<T: Link>(run: &Run) {
+fn check_overwritten_slot<T: Link>(run: &Run) {
     let is_shared = T::INFO.steps.contains(&Step::Claimed);
-    let Some(mut world) = World::<T>::new(run).filter(|_| is_shared) else { return };
-    let ring = world.segments["submit"].clone();
+    let Some(mut link) = CheckedLink::<T>::new(run).filter(|_| is_shared) else { return };
+    let ring = link.segments["submit"].clone();
     let word = |index: usize| ring[index].load(Ordering::Relaxed);
     let before: Vec<u64> = (0..ring.len()).map(word).collect();
-    assert!(world.try_push(0));
-    for (index, was) in before.into_iter().enumerate() {
+    assert!(link.try_push(0));
+    for (index, value) in before.into_iter().enumerate() {
         // In all techniques the tail is the first word after the header.
         if index != HEADER_WORDS {
-            ring[index].store(was, Ordering::Relaxed);
+            ring[index].store(value, Ordering::Relaxed);
         }
     }
-    let blamed = |world: &World<T>| world.consumer.blocked().map(|found| (found.position, found.announcer));
-    assert_eq!(blamed(&world), Some((0, Some(0))), "{}: nothing else would clear it", T::INFO.name);
-    world.producers[0].as_mut().expect("it lives").withdraw();
-    assert_eq!(blamed(&world), Some((0, None)), "{}", T::INFO.name);
-    assert!(world.consumer.check().is_err(), "{}: damage, by whom cannot be told", T::INFO.name);
+    let blocked_slot =
+        |link: &CheckedLink<T>| link.consumer.blocked().map(|blocked| (blocked.position, blocked.announcer));
+    assert_eq!(blocked_slot(&link), Some((0, Some(0))), "{}: the claim still stands", T::INFO.name);
+    link.producers[0].as_mut().expect("the producer runs").withdraw();
+    assert_eq!(blocked_slot(&link), Some((0, None)), "{}", T::INFO.name);
+    assert!(link.consumer.check().is_err(), "{}: damage without a known producer", T::INFO.name);
 }
 
 #[test]
 fn overwritten_slot_names_no_claimant() {
     for technique in Technique::all() {
         let run = Run::new(technique, PRODUCERS as u16, 4);
-        with_link!(technique, T => written_over::<T>(&run));
+        with_link!(technique, T => check_overwritten_slot::<T>(&run));
     }
 }

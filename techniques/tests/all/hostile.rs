@@ -56,8 +56,8 @@ fn impossible_array_stamp_is_skipped() {
     }
 }
 
-/// Both techniques with a shared tail detect impossible tails, and no others.
-fn tails(
+/// Checks that a technique with a shared tail detects impossible tails, and no others.
+fn check_impossible_tails(
     at: usize,
     words: &AtomicWords,
     producer: &mut impl Producer,
@@ -69,9 +69,9 @@ fn tails(
     for tail in [4, 5, 6, 7, 1 << 40, u64::MAX] {
         words[at].store(tail, Ordering::Relaxed);
         // A tail one too far is detected only when the consumer reaches it.
-        let seen = check();
-        let invalid = matches!(seen, Err(PeerFault::InvalidTail { .. } | PeerFault::InvalidLink { .. }));
-        assert!(invalid || tail <= 31, "{tail}: {seen:?}");
+        let result = check();
+        let invalid = matches!(result, Err(PeerFault::InvalidTail { .. } | PeerFault::InvalidLink { .. }));
+        assert!(invalid || tail <= 31, "{tail}: {result:?}");
     }
     words[at].store(3, Ordering::Relaxed);
     assert_eq!(check(), Ok(()));
@@ -80,7 +80,7 @@ fn tails(
 #[test]
 fn impossible_tail_is_detected() {
     let (words, mut producer, mut consumer) = array();
-    tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
+    check_impossible_tails(array_queue::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     assert_eq!(consumer.check(), Ok(()));
     for tail in [0, 2, 4, 7, 8, u64::MAX] {
@@ -89,7 +89,7 @@ fn impossible_tail_is_detected() {
     }
 
     let (words, mut producer, mut consumer) = list();
-    tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
+    check_impossible_tails(linked::TAIL, &words, &mut producer, &mut || consumer.check());
     (0..3).for_each(|_| _ = consumer.try_pop().unwrap());
     for tail in [0, 2, 4, 32, u64::MAX] {
         words[linked::TAIL].store(tail, Ordering::Relaxed);
@@ -153,10 +153,14 @@ fn hostile_connections_are_closed_and_others_served() {
         }
         fault
     };
-    assert_eq!(faults(&[&[0; 64]]), Some((None, PeerFault::Framing { bytes: 64 })), "nameless");
+    assert_eq!(faults(&[&[0; 64]]), Some((None, PeerFault::Framing { bytes: 64 })), "no valid index");
     let index = |n: u64| n.to_le_bytes();
-    assert_eq!(faults(&[&index(3)]), Some((None, PeerFault::InvalidIndex { index: 3 })), "nobody");
-    assert_eq!(faults(&[&index(1)]), Some((None, PeerFault::InvalidIndex { index: 1 })), "somebody else");
+    assert_eq!(faults(&[&index(3)]), Some((None, PeerFault::InvalidIndex { index: 3 })), "an unknown index");
+    assert_eq!(
+        faults(&[&index(1)]),
+        Some((None, PeerFault::InvalidIndex { index: 1 })),
+        "another producer's index"
+    );
     let long = 8 * MESSAGE_WORDS + 1;
     assert_eq!(faults(&[&index(0), &vec![0; long]]), Some((Some(0), PeerFault::Framing { bytes: long })));
     honest.try_push(&message(2)).unwrap();

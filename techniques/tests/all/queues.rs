@@ -14,17 +14,17 @@ use techniques::linked::Linked;
 use techniques::pipe::Pipe;
 use techniques::unix_seqpacket::UnixSeqpacket;
 
-fn name(what: &str) -> String {
-    format!("techniques-{}-{what}", std::process::id())
+fn name(suffix: &str) -> String {
+    format!("techniques-{}-{suffix}", std::process::id())
 }
 
-fn segment_name(queue: &str, what: &str) -> String {
-    format!("{PREFIX}{queue}.{what}")
+fn segment_name(queue: &str, suffix: &str) -> String {
+    format!("{PREFIX}{queue}.{suffix}")
 }
 
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
-    names.filter(|found| found.to_string_lossy().starts_with(&segment_name(name, ""))).count()
+    names.filter(|file| file.to_string_lossy().starts_with(&segment_name(name, ""))).count()
 }
 
 /// A child of another test holds the lock until it calls `exec`.
@@ -36,23 +36,23 @@ fn is_dead_soon(name: &String) -> bool {
 }
 
 #[test]
-fn dead_creators_queue_is_replaced() {
+fn queue_of_dead_creator_is_replaced() {
     fn check<T: Link>() {
         let name = name(T::INFO.name);
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         // The consumer binds the socket, if there is one.
         let _consumer = queue.consumer().unwrap();
-        let all = files(&name);
+        let file_count = files(&name);
         queue.abandon();
-        assert_eq!(files(&name), all);
+        assert_eq!(files(&name), file_count);
         assert!(is_dead_soon(&name));
-        assert_eq!(leftovers(&name).unwrap().len(), all);
-        assert_eq!(files(&name), all, "only named");
+        assert_eq!(leftovers(&name).unwrap().len(), file_count);
+        assert_eq!(files(&name), file_count, "leftovers are only listed");
         // Listing them held the lock for a moment.
         assert!(is_dead_soon(&name));
-        let again = Queue::<T>::create(&name, 1, 16).unwrap();
+        let replacement = Queue::<T>::create(&name, 1, 16).unwrap();
         assert!(!dead().unwrap().contains(&name));
-        again.abandon();
+        replacement.abandon();
         assert!(is_dead_soon(&name));
         assert_eq!(remove(&name).unwrap().last(), Some(&segment_name(&name, "about")));
         assert_eq!(files(&name), 0, "{}", T::INFO.name);
@@ -69,26 +69,26 @@ fn dead_creators_queue_is_replaced() {
 /// A producer overwrites all memory that it has mapped, except the shared memory of messages, and
 /// dies.
 #[test]
-fn successor_attaches_whatever_the_dead_producer_overwrote() {
+fn successor_attaches_after_dead_producer_overwrote_memory() {
     fn check<T: Link>() {
         let name = name(&format!("scribbled-{}", T::INFO.name));
         let mut queue = Queue::<T>::create(&name, 2, 8).unwrap();
         let mut consumer = queue.consumer().unwrap();
-        let mut theirs = Queue::<T>::open(&name).unwrap();
-        let mut dies = theirs.producer(0).unwrap();
+        let mut opened = Queue::<T>::open(&name).unwrap();
+        let mut dies = opened.producer(0).unwrap();
         let mut lives = queue.producer(1).unwrap();
         dies.try_push(&[1; MESSAGE_WORDS]).unwrap();
         assert_eq!(consumer.try_pop().map(|(_, message)| message), Some([1; MESSAGE_WORDS]));
         drop(dies);
-        let words = |what: &str| Region::open(&segment_name(&name, what)).unwrap().words();
+        let words = |suffix: &str| Region::open(&segment_name(&name, suffix)).unwrap().words();
         for spec in T::segments(&LinkSpec { name: "queue", producers: 2, capacity: 8 }) {
             let words = words(&spec.name);
-            let all = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
-            words[..all].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
+            let count = if spec.ends.only == Some(0) { words.len() } else { HEADER_WORDS };
+            words[..count].iter().for_each(|word| word.store(!0 >> 7, Ordering::Relaxed));
         }
         words("about").iter().for_each(|word| word.store(!0, Ordering::Relaxed));
-        drop(theirs);
-        assert!(Queue::<T>::open(&name).is_err(), "nobody new can come");
+        drop(opened);
+        assert!(Queue::<T>::open(&name).is_err(), "no new process can attach");
         // A ring with invalid sequences is abandoned; the retirement does not wait for it.
         let mut tries = 0;
         while !queue.renew(0, &mut consumer).unwrap() {

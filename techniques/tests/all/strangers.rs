@@ -1,7 +1,7 @@
 //! Foreign processes at the socket of `unix-seqpacket`: they can neither impersonate a producer nor
 //! receive a producer's orders.
 
-use crate::common::{Run, itself};
+use crate::common::{Run, test_child};
 use protocol::control::ControlWriter;
 use protocol::segments;
 use shm::ring::{Consumer, Link, MESSAGE_WORDS, Message, PeerFault, Producer};
@@ -13,24 +13,24 @@ use techniques::named::seqpacket;
 use techniques::unix_seqpacket::UnixSeqpacket;
 
 /// The environment variable with the foreign process's action: `connect NAME` or `listen NAME`.
-const ORDERS: &str = "BULKHEAD_STRANGER";
+const ACTION: &str = "BULKHEAD_STRANGER";
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The foreign process: prints a line after its action, and waits for its end.
 #[test]
-#[ignore = "the others start it, as a process of its own"]
-fn the_stranger_itself() {
-    let Ok(orders) = std::env::var(ORDERS) else { return };
-    let (what, name) = orders.split_once(' ').unwrap();
-    let mut kept: Vec<Box<dyn std::any::Any>> = Vec::new();
-    if what == "listen" {
-        kept.push(Box::new(seqpacket::listen(name).unwrap()));
+#[ignore = "started by other tests as a process of its own"]
+fn stranger_process() {
+    let Ok(argument) = std::env::var(ACTION) else { return };
+    let (action, name) = argument.split_once(' ').unwrap();
+    let mut streams: Vec<Box<dyn std::any::Any>> = Vec::new();
+    if action == "listen" {
+        streams.push(Box::new(seqpacket::listen(name).unwrap()));
     } else {
         for index in 0..3_u64 {
             let mut stream = seqpacket::connect(name, LIMIT).unwrap();
             let _ = stream.write(&index.to_le_bytes());
             let _ = stream.write(&[0xEE; 8 * MESSAGE_WORDS]);
-            kept.push(Box::new(stream));
+            streams.push(Box::new(stream));
         }
     }
     eprintln!("done");
@@ -41,18 +41,18 @@ fn the_stranger_itself() {
 struct Stranger(Child);
 
 impl Stranger {
-    fn start(what: &str, name: &str) -> Self {
-        let child = itself("strangers::the_stranger_itself")
-            .env(ORDERS, format!("{what} {name}"))
+    fn start(action: &str, name: &str) -> Self {
+        let child = test_child("strangers::stranger_process")
+            .env(ACTION, format!("{action} {name}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut stranger = Self(child);
-        let mut said = [0; 4];
-        stranger.0.stderr.as_mut().unwrap().read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"done");
+        let mut line = [0; 4];
+        stranger.0.stderr.as_mut().unwrap().read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"done");
         stranger
     }
 }
@@ -76,18 +76,18 @@ fn message(n: u64) -> Message {
     [n; MESSAGE_WORDS]
 }
 
-type Faults = Vec<(Option<usize>, PeerFault)>;
+type ReportedFaults = Vec<(Option<usize>, PeerFault)>;
 
 /// Returns the next message, and the faults until then.
-fn next(consumer: &mut impl Consumer) -> (Option<usize>, Message, Faults) {
-    let (mut faults, began) = (Vec::new(), Instant::now());
+fn next(consumer: &mut impl Consumer) -> (Option<usize>, Message, ReportedFaults) {
+    let (mut faults, started) = (Vec::new(), Instant::now());
     loop {
         let popped = consumer.try_pop();
         faults.extend(consumer.take_fault());
         if let Some((from, got)) = popped {
             return (from, got, faults);
         }
-        assert!(began.elapsed() < LIMIT, "nothing comes: {faults:?}");
+        assert!(started.elapsed() < LIMIT, "nothing was received: {faults:?}");
     }
 }
 
@@ -134,13 +134,13 @@ fn producer_index_belongs_to_last_started_process() {
     launching.record_end(0);
     consumer.revive(0);
     // The connection is from a process that is still producer 1.
-    let claims = |index: u64| {
+    let connect_as = |index: u64| {
         let mut stream = seqpacket::connect(&run.plan().segment_name("submit"), LIMIT).unwrap();
         let _ = stream.write(&index.to_le_bytes());
         let _ = stream.write(message(9).map(u64::to_le_bytes).as_flattened());
         stream
     };
-    let _early = claims(0);
+    let _early = connect_as(0);
     assert_eq!(consumer.try_pop(), None);
     let fault = consumer.take_fault();
     assert_eq!(fault, Some((Some(1), PeerFault::InvalidIndex { index: 0 })));
@@ -151,13 +151,13 @@ fn producer_index_belongs_to_last_started_process() {
 }
 
 #[test]
-fn producer_refuses_a_foreign_listener() {
+fn producer_refuses_foreign_listener() {
     let (run, launching) = run(1);
     let name = run.plan().segment_name("submit");
     let stranger = Stranger::start("listen", &name);
     let mut attached = segments::attach_with(run.plan(), None, &launching.control());
     let Err(error) = UnixSeqpacket::producer(&run.link(), 0, &mut attached) else {
-        panic!("it was believed")
+        panic!("the foreign listener was accepted")
     };
     let error = error.to_string();
     assert!(error.contains(&format!("process {} listens there", stranger.0.id())), "{error}");

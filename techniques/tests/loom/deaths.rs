@@ -55,7 +55,7 @@ fn drain(ring: &mut impl SharedQueue<1>, got: &mut Vec<u64>) {
 }
 
 /// Retires the remaining dead producers, in one round for each, without concurrent operations.
-fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec<u64>) {
+fn retire_remaining(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec<u64>) {
     for _ in dead {
         drain(ring, got);
         dead.iter().for_each(|producer| _ = ring.retire(*producer));
@@ -67,17 +67,17 @@ fn retire_the_rest(ring: &mut impl SharedQueue<1>, dead: &[usize], got: &mut Vec
 /// Asserts that the running producer's numbers (from 20) arrived in order, and the dead producer's
 /// (10) if it was published, and nothing else.
 fn assert_nothing_lost(got: &[u64], before: &[u64], pushed: usize, published: usize) {
-    let of = |tens: u64| got.iter().copied().filter(|n| n / 10 == tens).collect::<Vec<u64>>();
-    assert_eq!(of(2), (20..20 + pushed as u64).collect::<Vec<_>>(), "{got:?}");
-    assert_eq!(of(1), vec![10; published], "{got:?}");
-    assert_eq!(of(3), before, "{got:?}");
+    let numbers_of = |tens: u64| got.iter().copied().filter(|n| n / 10 == tens).collect::<Vec<u64>>();
+    assert_eq!(numbers_of(2), (20..20 + pushed as u64).collect::<Vec<_>>(), "{got:?}");
+    assert_eq!(numbers_of(1), vec![10; published], "{got:?}");
+    assert_eq!(numbers_of(3), before, "{got:?}");
     assert_eq!(got.len(), pushed + published + before.len(), "{got:?}");
 }
 
 type Array = (Vec<array_queue::Producer<1>>, array_queue::Consumer<1>);
 
 /// Pushes and pops another lap and a half: the death has no remaining effect.
-fn goes_on(producer: &mut array_queue::Producer<1>, consumer: &mut array_queue::Consumer<1>) {
+fn assert_ring_continues(producer: &mut array_queue::Producer<1>, consumer: &mut array_queue::Consumer<1>) {
     assert_eq!(consumer.check(), Ok(()));
     for n in 30..30 + CAPACITY as u64 * 3 / 2 {
         assert_eq!(producer.try_push(&[n]), Ok(()));
@@ -94,7 +94,7 @@ const ARRAY_STEPS: &[Step] =
 fn the_array_survives_a_death_at_each_step() {
     at_each_step(None, ARRAY_STEPS, |step| {
         let (mut producers, mut consumer): Array = array_queue::heap_ring(2, CAPACITY);
-        let mut lives = producers.pop().unwrap();
+        let mut running = producers.pop().unwrap();
         let other = thread::spawn(move || {
             let died = producers[0].try_push_with(&[10], &mut dies_at(step));
             assert_eq!(died, Err(Full));
@@ -103,15 +103,15 @@ fn the_array_survives_a_death_at_each_step() {
             consumer.retire(0);
             (consumer, got)
         });
-        let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
-        lives.withdraw();
+        let pushed = (20..22).take_while(|n| running.try_push(&[*n]).is_ok()).count();
+        running.withdraw();
         let (mut consumer, mut got) = other.join().unwrap();
-        retire_the_rest(&mut consumer, &[0], &mut got);
+        retire_remaining(&mut consumer, &[0], &mut got);
         // If the ring was full, the dead producer never reached its step.
         let published = got.iter().filter(|n| **n == 10).count();
         assert!(published == 0 || step == Step::Published);
         assert_nothing_lost(&got, &[], pushed, published);
-        goes_on(&mut lives, &mut consumer);
+        assert_ring_continues(&mut running, &mut consumer);
     });
 }
 
@@ -122,7 +122,7 @@ fn the_array_survives_two_deaths_at_one_place() {
     for order in [[0, 1], [1, 0]] {
         model(None, move || {
             let (mut producers, mut consumer): Array = array_queue::heap_ring(3, CAPACITY);
-            let mut lives = producers.pop().unwrap();
+            let mut running = producers.pop().unwrap();
             let other = thread::spawn(move || {
                 for (dead, step) in [Step::Announced, Step::Claimed].into_iter().enumerate() {
                     let _ = producers[dead].try_push_with(&[10], &mut dies_at(step));
@@ -133,11 +133,11 @@ fn the_array_survives_two_deaths_at_one_place() {
                 consumer.retire(order[1]);
                 (consumer, got)
             });
-            let pushed = lives.try_push(&[20]).is_ok();
+            let pushed = running.try_push(&[20]).is_ok();
             let (mut consumer, mut got) = other.join().unwrap();
-            retire_the_rest(&mut consumer, &order, &mut got);
+            retire_remaining(&mut consumer, &order, &mut got);
             assert_nothing_lost(&got, &[], pushed.into(), 0);
-            goes_on(&mut lives, &mut consumer);
+            assert_ring_continues(&mut running, &mut consumer);
         });
     }
 }
@@ -154,9 +154,9 @@ fn array_revives_a_retired_producer() {
         let mut consumer = array_queue::Consumer::<1>::attach(&ring, intents.clone()).unwrap();
         let _ = producer(0).try_push_with(&[10], &mut dies_at(Step::Claimed));
         assert!(consumer.retire(0) && consumer.retire(0), "again is nothing new");
-        let (mut successor, mut dies) = (producer(0), producer(1));
+        let (mut successor, mut dying) = (producer(0), producer(1));
         let other = thread::spawn(move || {
-            let _ = dies.try_push_with(&[10], &mut dies_at(Step::Announced));
+            let _ = dying.try_push_with(&[10], &mut dies_at(Step::Announced));
             let mut got = Vec::new();
             consumer.retire(1);
             drain(&mut consumer, &mut got);
@@ -164,7 +164,7 @@ fn array_revives_a_retired_producer() {
         });
         let pushed = successor.try_push(&[20]).is_ok();
         let (mut consumer, mut got) = other.join().unwrap();
-        retire_the_rest(&mut consumer, &[1], &mut got);
+        retire_remaining(&mut consumer, &[1], &mut got);
         assert_nothing_lost(&got, &[], pushed.into(), 0);
         assert_eq!(consumer.passed_over(), 1);
     });
@@ -179,10 +179,10 @@ fn the_channel_survives_a_death_at_each_step() {
         array_queue::write_header::<1>(&ring, CAPACITY);
         let (waker, intents) = (Region::heap(BELL_WORDS).words(), intent::on_heap(2));
         let mut receiver = Receiver::<1>::attach(&ring, intents.clone(), &waker).unwrap();
-        let mut dies = Sender::<1>::attach(&ring, &intents[0], &waker).unwrap();
-        let mut lives = Sender::<1>::attach(&ring, &intents[1], &waker).unwrap();
-        let other = thread::spawn(move || lives.try_push(&[20]).unwrap());
-        let _ = dies.try_push_with(&[10], &mut dies_at(step));
+        let mut dying = Sender::<1>::attach(&ring, &intents[0], &waker).unwrap();
+        let mut running = Sender::<1>::attach(&ring, &intents[1], &waker).unwrap();
+        let other = thread::spawn(move || running.try_push(&[20]).unwrap());
+        let _ = dying.try_push_with(&[10], &mut dies_at(step));
         let mut got = Vec::new();
         loop {
             drain(&mut receiver, &mut got);
@@ -202,7 +202,7 @@ fn the_channel_survives_a_death_at_each_step() {
 }
 
 /// Returns how many more messages fit after all were taken: the blocks that a death has cost.
-fn room(producer: &mut linked::Producer<1, SLOTS>, list: &mut List) -> usize {
+fn free_slots(producer: &mut linked::Producer<1, SLOTS>, list: &mut List) -> usize {
     // Until the first message of a block is taken, which frees the previous block.
     let mut fits = 0;
     for _ in 0..2 * BLOCKS * SLOTS {
@@ -225,8 +225,8 @@ const LIST_STEPS: &[Step] = Step::ALL;
 fn the_list_survives_a_death_at_each_step() {
     at_each_step(Some(4), LIST_STEPS, |step| {
         let (mut producers, mut list) = linked::heap_list::<1, SLOTS>(2, BLOCKS);
-        let mut lives = producers.pop().unwrap();
-        (30..32).for_each(|n| lives.try_push(&[n]).unwrap());
+        let mut running = producers.pop().unwrap();
+        (30..32).for_each(|n| running.try_push(&[n]).unwrap());
         let other = thread::spawn(move || {
             let died = producers[0].try_push_with(&[10], &mut dies_at(step));
             let mut got = Vec::new();
@@ -234,16 +234,16 @@ fn the_list_survives_a_death_at_each_step() {
             list.retire(0);
             (list, got, died)
         });
-        let pushed = (20..22).take_while(|n| lives.try_push(&[*n]).is_ok()).count();
-        lives.withdraw();
+        let pushed = (20..22).take_while(|n| running.try_push(&[*n]).is_ok()).count();
+        running.withdraw();
         let (mut list, mut got, died) = other.join().unwrap();
-        retire_the_rest(&mut list, &[0], &mut got);
+        retire_remaining(&mut list, &[0], &mut got);
         // If the other producer links the block, the dying one may not reach its step, and
         // publishes.
         let published = usize::from(step == Step::Published || died.is_ok());
         assert_eq!(pushed, 2);
         assert_nothing_lost(&got, &[30, 31], pushed, published);
         assert_eq!(list.check(), Ok(()));
-        assert_eq!(room(&mut lives, &mut list), BLOCKS * SLOTS - 1, "the arena has not shrunk");
+        assert_eq!(free_slots(&mut running, &mut list), BLOCKS * SLOTS - 1, "the arena has not shrunk");
     });
 }

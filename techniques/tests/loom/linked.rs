@@ -200,15 +200,15 @@ fn slow_producer_never_links_to_reused_first_block() {
     model(Some(3), || {
         let memory = memory::<1>(4);
         let mut consumer = memory.consumer::<1>();
-        let mut others = memory.producer::<1>(2);
-        (30..32).for_each(|n| others.try_push(&[n]).unwrap());
+        let mut other_producer = memory.producer::<1>(2);
+        (30..32).for_each(|n| other_producer.try_push(&[n]).unwrap());
         let late = thread::spawn(push::<1>(&memory, 10, 1));
-        others.try_push(&[32]).unwrap();
+        other_producer.try_push(&[32]).unwrap();
         let mut got = drain(&mut consumer);
-        (33..36).for_each(|n| others.try_push(&[n]).unwrap());
+        (33..36).for_each(|n| other_producer.try_push(&[n]).unwrap());
         got.extend(drain(&mut consumer));
         let pushed = late.join().unwrap();
-        others.try_push(&[36]).unwrap();
+        other_producer.try_push(&[36]).unwrap();
         got.extend(drain(&mut consumer));
         assert_eq!((pushed, got.len()), (1, 8), "{got:?}");
         assert_in_order(&got);

@@ -18,11 +18,11 @@ use shm::ring::{Consumer, Producer};
 use shm::sync::Ordering::Relaxed;
 use techniques::with_link;
 
-#[path = "../../tests/all/crash/orders.rs"]
-mod orders;
-use orders::{
+#[path = "../../tests/all/crash/commands.rs"]
+mod commands;
+use commands::{
     BOARD, BOARD_CELL, COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS,
-    board_value, message, orders_name,
+    board_value, commands_name, message,
 };
 
 /// Pushes a message; single-stepped by the tracer.
@@ -60,44 +60,44 @@ fn stop() {
 }
 
 /// Pushes as often as commanded, and counts the accepted messages.
-fn produce<P: Producer>(mut producer: P, index: usize, orders: &AtomicWords) {
-    orders[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
+fn produce<P: Producer>(mut producer: P, index: usize, commands: &AtomicWords) {
+    commands[ENTRY].store(push::<P> as fn(&mut P, &Message) -> bool as usize as u64, Relaxed);
     loop {
         stop();
-        for _ in 0..orders[COUNT].load(Relaxed) {
-            let message = message(index, orders[NUMBER].load(Relaxed));
+        for _ in 0..commands[COUNT].load(Relaxed) {
+            let message = message(index, commands[NUMBER].load(Relaxed));
             if push(&mut producer, &message) {
-                orders[NUMBER].fetch_add(1, Relaxed);
-                orders[DONE].fetch_add(1, Relaxed);
+                commands[NUMBER].fetch_add(1, Relaxed);
+                commands[DONE].fetch_add(1, Relaxed);
             }
         }
     }
 }
 
-fn note(orders: &AtomicWords, message: &Message) {
-    let done = orders[DONE].load(Relaxed);
+fn log_message(commands: &AtomicWords, message: &Message) {
+    let done = commands[DONE].load(Relaxed);
     let entry = LOG + done as usize % LOG_ENTRIES * MESSAGE_WORDS;
-    for (word, value) in orders[entry..].iter().zip(message) {
+    for (word, value) in commands[entry..].iter().zip(message) {
         word.store(*value, Relaxed);
     }
-    orders[DONE].store(done + 1, Relaxed);
+    commands[DONE].store(done + 1, Relaxed);
 }
 
 /// Pops as often as commanded, and logs the messages.
-fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
-    orders[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
-    orders[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
+fn consume<C: Consumer>(mut consumer: C, commands: &AtomicWords) {
+    commands[ENTRY].store(pop::<C> as fn(&mut C, &mut Message) -> bool as usize as u64, Relaxed);
+    commands[RETIRE_ENTRY].store(retire::<C> as fn(&mut C, usize) -> bool as usize as u64, Relaxed);
     loop {
         stop();
-        if let Some(dead) = orders[RETIRE].load(Relaxed).checked_sub(1) {
+        if let Some(dead) = commands[RETIRE].load(Relaxed).checked_sub(1) {
             let retired = retire(&mut consumer, dead as usize);
-            orders[DONE].fetch_add(u64::from(retired), Relaxed);
+            commands[DONE].fetch_add(u64::from(retired), Relaxed);
             continue;
         }
-        for _ in 0..orders[COUNT].load(Relaxed) {
+        for _ in 0..commands[COUNT].load(Relaxed) {
             let mut message = [0; MESSAGE_WORDS];
             if pop(&mut consumer, &mut message) {
-                note(orders, &message);
+                log_message(commands, &message);
             }
         }
     }
@@ -105,14 +105,14 @@ fn consume<C: Consumer>(mut consumer: C, orders: &AtomicWords) {
 
 /// Writes to the board as often as commanded, as the first writer or as the successor of a dead
 /// one.
-fn write_board(mut writer: Writer, orders: &AtomicWords) {
-    orders[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
+fn write_board(mut writer: Writer, commands: &AtomicWords) {
+    commands[ENTRY].store(write as fn(&mut Writer, u64, &[u64]) -> bool as usize as u64, Relaxed);
     loop {
         stop();
-        for _ in 0..orders[COUNT].load(Relaxed) {
+        for _ in 0..commands[COUNT].load(Relaxed) {
             let version = writer.version(BOARD_CELL) + 1;
             let value = board_value(version, writer.shape().words());
-            orders[DONE].fetch_add(u64::from(write(&mut writer, version, &value)), Relaxed);
+            commands[DONE].fetch_add(u64::from(write(&mut writer, version, &value)), Relaxed);
         }
     }
 }
@@ -123,16 +123,18 @@ fn main() {
     let [run, role, index] = &arguments[..] else { return stop() };
     let index: usize = index.parse().expect("an index");
     let (control, plan) = open_control(run).expect("a run");
-    let orders =
-        Region::open(&plan.segment_name(&orders_name(role, index))).expect("orders").words().slice(0, WORDS);
+    let commands = Region::open(&plan.segment_name(&commands_name(role, index)))
+        .expect("commands")
+        .words()
+        .slice(0, WORDS);
     if role == "board" {
         let words = Region::open(&plan.segment_name(BOARD)).expect("a board").words();
-        return write_board(Writer::attach(&words).expect("a board"), &orders);
+        return write_board(Writer::attach(&words).expect("a board"), &commands);
     }
     let link = submit_link(&plan);
     let mut attached = segments::attach_with(&plan, None, &control);
     with_link!(plan.technique, T => match role.as_str() {
-        "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &orders),
-        _ => consume(attached.consumer::<T>(&link).expect("a link"), &orders),
+        "producer" => produce(attached.producer::<T>(&link, index).expect("a link"), index, &commands),
+        _ => consume(attached.consumer::<T>(&link).expect("a link"), &commands),
     });
 }

@@ -23,14 +23,14 @@ fn setup() -> MarketSetup {
 }
 
 /// The random values of one record.
-type Drawn = (u16, u8, u8, i64, u64, bool);
+type RandomInput = (u16, u8, u8, i64, u64, bool);
 
-/// Orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
-fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
+/// Returns orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
+fn inputs(random_inputs: &[RandomInput]) -> Vec<(JournalEntry, u64)> {
     let mut next = [0u64; 4];
     let mut number = 0u32;
-    let one = |(place, (strategy, what, kind, price, quantity, buys)): (usize, &Drawn)| {
-        let now = 10 * place as u64;
+    let entry = |(index, (strategy, what, kind, price, quantity, buys)): (usize, &RandomInput)| {
+        let now = 10 * index as u64;
         if *what == 0 {
             return (JournalEntry::Time, now);
         }
@@ -67,20 +67,20 @@ fn inputs(drawn: &[Drawn]) -> Vec<(JournalEntry, u64)> {
             _ => Instruction::Order(order),
         };
         let mut message = instruction.to_message();
-        // One in a while has a wrong number.
+        // Some messages have a wrong number.
         number_instruction(&mut message, number + u32::from(*kind == 8));
         number += 1;
         (JournalEntry::Message(message), now)
     };
-    drawn.iter().enumerate().map(one).collect()
+    random_inputs.iter().enumerate().map(entry).collect()
 }
 
-fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
-    let one = (0u16..4, 0u8..12, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
-    prop::collection::vec(one, 2..60)
+fn random_inputs() -> impl Strategy<Value = Vec<RandomInput>> {
+    let input = (0u16..4, 0u8..12, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(input, 2..60)
 }
 
-fn carried_out(mut replica: ExchangeReplica, inputs: &[(JournalEntry, u64)]) -> ExchangeReplica {
+fn apply_all(mut replica: ExchangeReplica, inputs: &[(JournalEntry, u64)]) -> ExchangeReplica {
     for (inputs, now) in inputs {
         let payload = inputs.encode(*now, <[u8]>::to_vec);
         replica.apply_record(&Record { sequence: 1, payload: &payload }, |_| {}).unwrap();
@@ -88,16 +88,16 @@ fn carried_out(mut replica: ExchangeReplica, inputs: &[(JournalEntry, u64)]) -> 
     replica
 }
 
-/// Returns a replica restored from bytes, after `forget` has changed its outputs.
-fn from_bytes(bytes: &[u8], forget: impl FnOnce(&mut ReplayedOutput)) -> ExchangeReplica {
+/// Returns a replica restored from bytes, after `change_outputs` has changed its outputs.
+fn from_bytes(bytes: &[u8], change_outputs: impl FnOnce(&mut ReplayedOutput)) -> ExchangeReplica {
     let mut replica = ExchangeReplica::new(setup(), TIME);
-    // As a house's orders: what is in the books is forgotten.
+    // The orders of an opening book are replaced by the snapshot's.
     let resting = exchange::NewOrder { id: 9, price: 50, quantity: 1, ..exchange::NewOrder::default() };
     let mut filled = setup();
     filled.exchange.apply(exchange::Command::New(resting), &mut Vec::new());
     replica.market = crate::market::Market::new(filled);
     replica.decode(1, bytes).unwrap();
-    forget(&mut replica.output);
+    change_outputs(&mut replica.output);
     replica
 }
 
@@ -105,25 +105,25 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn restored_snapshot_reaches_equal_state_at_every_cut(drawn in drawn()) {
-        let inputs = inputs(&drawn);
-        let whole = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
+    fn restored_snapshot_reaches_equal_state_at_every_cut(random_inputs in random_inputs()) {
+        let inputs = inputs(&random_inputs);
+        let uninterrupted = apply_all(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
         for cut in 0..=inputs.len() {
-            let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..cut]).encode().unwrap();
-            let again = from_bytes(&bytes, |_| {});
-            prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
-            let end = carried_out(again, &inputs[cut..]).encode().unwrap();
-            prop_assert!(end == whole, "cut {cut}: it goes on in another way");
+            let bytes = apply_all(ExchangeReplica::new(setup(), TIME), &inputs[..cut]).encode().unwrap();
+            let restored = from_bytes(&bytes, |_| {});
+            prop_assert!(restored.encode().unwrap() == bytes, "cut {cut}: the restored state differs from the saved one");
+            let end = apply_all(restored, &inputs[cut..]).encode().unwrap();
+            prop_assert!(end == uninterrupted, "cut {cut}: it continues differently");
         }
     }
 
     /// Snapshots are not trusted: no bytes cause a panic.
     #[test]
     fn corrupt_snapshot_is_refused_or_decodes(
-        drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
+        random_inputs in random_inputs(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
-        let inputs = inputs(&drawn);
-        let mut bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
+        let inputs = inputs(&random_inputs);
+        let mut bytes = apply_all(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let mut replica = ExchangeReplica::new(setup(), TIME);
@@ -138,8 +138,8 @@ const fn trade() -> Trade {
 }
 
 #[test]
-fn forgetful_snapshot_is_detected() {
-    let drawn: Vec<Drawn> = (0..40)
+fn incomplete_snapshot_is_detected() {
+    let random_inputs: Vec<RandomInput> = (0..40)
         .map(|n: u8| {
             (
                 u16::from(n % 4),
@@ -151,26 +151,28 @@ fn forgetful_snapshot_is_detected() {
             )
         })
         .collect();
-    let inputs = inputs(&drawn);
-    let whole = carried_out(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
-    type Forgets = fn(&mut ReplayedOutput);
-    let forgetful: [(&str, Forgets); 7] = [
+    let inputs = inputs(&random_inputs);
+    let uninterrupted = apply_all(ExchangeReplica::new(setup(), TIME), &inputs).encode().unwrap();
+    type ChangeOutputs = fn(&mut ReplayedOutput);
+    let changes: [(&str, ChangeOutputs); 7] = [
         ("nothing", |_| {}),
-        ("reports that were not sent", |past| past.reports.clear()),
-        ("how many reports were given", |past| past.reports.push([0; 7])),
-        ("which number an instruction has", |past| past.counts.received += 1),
-        ("how many trades there were", |past| past.trades.push((0, trade()))),
-        ("how often an instrument was traded", |past| past.touches.iter_mut().for_each(|touch| touch.1 += 1)),
-        ("how many orders it has taken", |past| past.received += 1),
+        ("reports that were not sent", |output| output.reports.clear()),
+        ("the number of reports", |output| output.reports.push([0; 7])),
+        ("the number of the last instruction", |output| output.counts.received += 1),
+        ("the number of trades", |output| output.trades.push((0, trade()))),
+        ("an instrument's number of trades", |output| {
+            output.touches.iter_mut().for_each(|touch| touch.1 += 1)
+        }),
+        ("the number of orders", |output| output.received += 1),
     ];
-    for (what, forget) in forgetful {
-        let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
-        let end = carried_out(from_bytes(&bytes, forget), &inputs[30..]).encode().unwrap();
-        assert_eq!(end == whole, what == "nothing", "a snapshot that forgets {what}");
+    for (name, change_outputs) in changes {
+        let bytes = apply_all(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
+        let end = apply_all(from_bytes(&bytes, change_outputs), &inputs[30..]).encode().unwrap();
+        assert_eq!(end == uninterrupted, name == "nothing", "a snapshot that loses {name}");
     }
-    // Without the books' orders, or without their counters, it is another market.
-    let bytes = carried_out(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
+    // Without the orders of the books the market differs.
+    let bytes = apply_all(ExchangeReplica::new(setup(), TIME), &inputs[..30]).encode().unwrap();
     let mut empty = from_bytes(&bytes, |_| {});
     empty.market = crate::market::Market::new(setup());
-    assert_ne!(carried_out(empty, &inputs[30..]).encode().unwrap(), whole);
+    assert_ne!(apply_all(empty, &inputs[30..]).encode().unwrap(), uninterrupted);
 }

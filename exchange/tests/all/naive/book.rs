@@ -21,7 +21,7 @@ pub struct Book {
     pub orders: [Vec<OpenOrder>; 2],
     /// Waiting buy stops from the lowest, sell stops from the highest, in order of arrival.
     pub stops: [Vec<OpenOrder>; 2],
-    /// Triggered, and waiting for the order that trades.
+    /// Triggered stop orders, which wait until the current order is done.
     queue: VecDeque<OpenOrder>,
     pub auction: bool,
     pub last: Option<i64>,
@@ -34,15 +34,15 @@ fn opposite(side: Side) -> Side {
     }
 }
 
-/// Whether price `a` comes before price `b` on this side of the book.
-fn better(side: Side, a: i64, b: i64) -> bool {
+/// Returns `true` if price `a` has priority over price `b` on this side of the book.
+fn has_priority(side: Side, a: i64, b: i64) -> bool {
     match side {
         Side::Buy => a > b,
         Side::Sell => a < b,
     }
 }
 
-/// Whether a trade at this price triggers a stop order.
+/// Returns `true` if a trade at this price triggers a stop order.
 pub fn triggers(trade: i64, order: &NewOrder) -> bool {
     match order.side {
         Side::Buy => order.stop_price <= trade,
@@ -64,19 +64,19 @@ impl OpenOrder {
         }
     }
 
-    /// Returns the event of its cancellation.
+    /// Returns the event of the order's cancellation.
     pub fn cancelled(&self, reason: CancelReason) -> Event {
         let NewOrder { id, side, .. } = self.order;
         Event::Cancelled { id, side, price: self.price(), leaves: self.leaves, reason }
     }
 
-    /// Shows a full part, or what is left.
+    /// Displays a full part, or the remainder.
     fn refresh(&mut self) {
         self.shown = if self.order.display == 0 { self.leaves } else { self.order.display.min(self.leaves) };
     }
 
-    /// Takes quantity away, hidden quantity first.
-    pub fn lose(&mut self, quantity: u64) {
+    /// Reduces the open quantity, hidden quantity first.
+    pub fn reduce(&mut self, quantity: u64) {
         self.leaves -= quantity;
         self.shown = self.shown.min(self.leaves);
     }
@@ -88,31 +88,33 @@ impl Book {
         Book { rules, orders: none(), stops: none(), queue: VecDeque::new(), auction: false, last: None }
     }
 
-    /// Puts an order behind everything at its price.
+    /// Adds an order at the end of its price's queue.
     pub fn rest(&mut self, mut open: OpenOrder) {
         open.refresh();
         let (side, price) = (open.order.side, open.order.price);
         let orders = &mut self.orders[side as usize];
-        let at =
-            orders.iter().position(|other| better(side, price, other.order.price)).unwrap_or(orders.len());
-        orders.insert(at, open);
+        let index = orders
+            .iter()
+            .position(|other| has_priority(side, price, other.order.price))
+            .unwrap_or(orders.len());
+        orders.insert(index, open);
     }
 
     pub fn wait(&mut self, mut open: OpenOrder) {
         open.waits = true;
         let (side, price) = (open.order.side, open.order.stop_price);
         let stops = &mut self.stops[side as usize];
-        let at = stops
+        let index = stops
             .iter()
-            .position(|other| better(opposite(side), price, other.order.stop_price))
+            .position(|other| has_priority(opposite(side), price, other.order.stop_price))
             .unwrap_or(stops.len());
-        stops.insert(at, open);
+        stops.insert(index, open);
     }
 
     pub fn reaches(&self, side: Side, price: i64) -> bool {
         self.orders[opposite(side) as usize]
             .first()
-            .is_some_and(|best| !better(side, best.order.price, price))
+            .is_some_and(|best| !has_priority(side, best.order.price, price))
     }
 
     fn trigger(&mut self, trade: i64) {
@@ -123,7 +125,7 @@ impl Book {
         }
     }
 
-    fn traded(
+    fn record_trade(
         &mut self,
         maker: &OpenOrder,
         taker: &OpenOrder,
@@ -147,23 +149,23 @@ impl Book {
         self.last = Some(price);
     }
 
-    /// Trades with all that the order reaches. Returns what of it is still there.
+    /// Matches an order as far as its price allows. Returns its remainder.
     pub fn match_with(
         &mut self,
         mut taker: OpenOrder,
         trades: &mut u64,
         events: &mut Vec<Event>,
     ) -> Option<OpenOrder> {
-        let (side, other) = (taker.order.side, opposite(taker.order.side) as usize);
+        let (side, opposite_side) = (taker.order.side, opposite(taker.order.side) as usize);
         while taker.leaves > 0 && (at_any_price(&taker.order) || self.reaches(side, taker.order.price)) {
-            if self.orders[other].is_empty() {
+            if self.orders[opposite_side].is_empty() {
                 break;
             }
-            let mut maker = self.orders[other].remove(0);
+            let mut maker = self.orders[opposite_side].remove(0);
             if maker.order.owner == taker.order.owner && taker.order.self_trade != SelfTrade::Allow {
-                let kept = prevent(&mut maker, &mut taker, events);
-                if kept {
-                    self.orders[other].insert(0, maker);
+                let stays = prevent(&mut maker, &mut taker, events);
+                if stays {
+                    self.orders[opposite_side].insert(0, maker);
                 }
                 if taker.leaves == 0 {
                     return None;
@@ -175,9 +177,9 @@ impl Book {
             maker.leaves -= quantity;
             maker.shown -= quantity;
             let price = maker.order.price;
-            self.traded(&maker, &taker, price, quantity, trades, events);
+            self.record_trade(&maker, &taker, price, quantity, trades, events);
             if maker.shown > 0 {
-                self.orders[other].insert(0, maker);
+                self.orders[opposite_side].insert(0, maker);
             } else if maker.leaves > 0 {
                 self.rest(maker);
             }
@@ -186,7 +188,7 @@ impl Book {
         (taker.leaves > 0).then_some(taker)
     }
 
-    /// What an order has to trade at once, if that matters: all, or its minimum.
+    /// Returns the quantity that an order must trade at once, if any: all of it, or its minimum.
     fn required(order: &NewOrder) -> Option<(u64, CancelReason)> {
         match order.time_in_force {
             TimeInForce::FillOrKill => Some((order.quantity, CancelReason::FillOrKill)),
@@ -195,7 +197,7 @@ impl Book {
         }
     }
 
-    /// What it would trade, by trading it in a copy.
+    /// Returns the quantity that an order would trade, by matching it in a copy.
     fn would_trade(&self, taker: &OpenOrder) -> u64 {
         let mut events = Vec::new();
         self.clone().match_with(taker.clone(), &mut 0, &mut events);
@@ -203,8 +205,8 @@ impl Book {
         events.iter().map(quantity).sum()
     }
 
-    /// A new or triggered order does all that it can.
-    pub fn act(&mut self, taker: OpenOrder, trades: &mut u64, events: &mut Vec<Event>) {
+    /// Executes a new or triggered order.
+    pub fn execute(&mut self, taker: OpenOrder, trades: &mut u64, events: &mut Vec<Event>) {
         let order = taker.order;
         if let Some((required, reason)) = Book::required(&order)
             && self.would_trade(&taker) < required
@@ -212,43 +214,43 @@ impl Book {
             events.push(taker.cancelled(reason));
             return;
         }
-        if let Some(rest) = self.match_with(taker, trades, events) {
+        if let Some(remainder) = self.match_with(taker, trades, events) {
             if at_any_price(&order) {
-                events.push(rest.cancelled(CancelReason::NoLiquidity));
+                events.push(remainder.cancelled(CancelReason::NoLiquidity));
             } else if order.time_in_force == TimeInForce::ImmediateOrCancel {
-                events.push(rest.cancelled(CancelReason::Immediate));
+                events.push(remainder.cancelled(CancelReason::Immediate));
             } else {
-                self.rest(rest);
+                self.rest(remainder);
             }
         }
     }
 
-    pub fn work_off(&mut self, trades: &mut u64, events: &mut Vec<Event>) {
+    pub fn execute_triggered(&mut self, trades: &mut u64, events: &mut Vec<Event>) {
         while let Some(stop) = self.queue.pop_front() {
             events.push(Event::Triggered { id: stop.order.id });
-            self.act(stop, trades, events);
+            self.execute(stop, trades, events);
         }
     }
 
-    /// Volume and surplus of an auction at a price.
+    /// Returns volume and surplus of an auction at a price.
     fn volume(&self, price: i64) -> (u64, u64) {
         let sum = |side: Side| {
-            let at = |open: &&OpenOrder| !better(side, price, open.order.price);
-            self.orders[side as usize].iter().filter(at).map(|open| open.leaves).sum::<u64>()
+            let index = |open: &&OpenOrder| !has_priority(side, price, open.order.price);
+            self.orders[side as usize].iter().filter(index).map(|open| open.leaves).sum::<u64>()
         };
         let (bid, offered) = (sum(Side::Buy), sum(Side::Sell));
         (bid.min(offered), bid.abs_diff(offered))
     }
 
-    /// Looks at every tick between the lowest and the highest order.
+    /// Returns the auction's price and volume; considers every tick between lowest and highest order.
     fn auction_price(&self) -> Option<(i64, u64)> {
         let prices = || self.orders.iter().flatten().map(|open| open.order.price);
         let (low, high) = (prices().min()?, prices().max()?);
         let tick = self.rules.tick;
         let rank = |price: i64| {
             let (volume, surplus) = self.volume(price);
-            let far = price.abs_diff(self.rules.reference_price);
-            (volume, std::cmp::Reverse(surplus), std::cmp::Reverse(far), price)
+            let distance = price.abs_diff(self.rules.reference_price);
+            (volume, std::cmp::Reverse(surplus), std::cmp::Reverse(distance), price)
         };
         let best = (low / tick..=high / tick).map(|step| step * tick).max_by_key(|price| rank(*price))?;
         let (volume, _) = self.volume(best);
@@ -259,11 +261,11 @@ impl Book {
         self.auction = false;
         let (price, volume) = self.auction_price().unwrap_or((0, 0));
         events.push(Event::Uncrossed { instrument, price, volume });
-        let mut open = volume;
-        while open > 0 {
+        let mut remaining = volume;
+        while remaining > 0 {
             let (mut buy, mut sell) = (self.orders[0].remove(0), self.orders[1].remove(0));
             let quantity = buy.leaves.min(sell.leaves);
-            open -= quantity;
+            remaining -= quantity;
             for order in [&mut buy, &mut sell] {
                 order.leaves -= quantity;
                 order.shown = order.shown.saturating_sub(quantity);
@@ -271,7 +273,7 @@ impl Book {
                     order.refresh();
                 }
             }
-            self.traded(&sell, &buy, price, quantity, trades, events);
+            self.record_trade(&sell, &buy, price, quantity, trades, events);
             for order in [buy, sell] {
                 if order.leaves > 0 {
                     self.orders[order.order.side as usize].insert(0, order);
@@ -281,11 +283,11 @@ impl Book {
         if let Some(last) = self.last {
             self.trigger(last);
         }
-        self.work_off(trades, events);
+        self.execute_triggered(trades, events);
     }
 }
 
-/// Prevents a trade. Returns whether the resting order stays.
+/// Prevents a self-trade. Returns `true` if the resting order stays.
 fn prevent(maker: &mut OpenOrder, taker: &mut OpenOrder, events: &mut Vec<Event>) -> bool {
     let (newest, oldest, quantity) = match taker.order.self_trade {
         SelfTrade::Allow => unreachable!(),
@@ -296,13 +298,13 @@ fn prevent(maker: &mut OpenOrder, taker: &mut OpenOrder, events: &mut Vec<Event>
             (taker.leaves <= maker.leaves, maker.leaves <= taker.leaves, taker.leaves.min(maker.leaves))
         }
     };
-    for (open, gone) in [(&mut *maker, oldest), (&mut *taker, newest)] {
+    for (open, is_cancelled) in [(&mut *maker, oldest), (&mut *taker, newest)] {
         let id = open.order.id;
-        if gone {
+        if is_cancelled {
             events.push(open.cancelled(CancelReason::SelfTrade));
             open.leaves = 0;
         } else if quantity > 0 {
-            open.lose(quantity);
+            open.reduce(quantity);
             events.push(Event::Reduced { id, leaves: open.leaves });
         }
     }
@@ -314,9 +316,9 @@ impl Book {
         self.orders.iter().chain(&self.stops).flatten().find(|open| open.order.id == id)
     }
 
-    /// Takes out the first order of this kind: bids, offers, buy stops, sell stops.
-    pub fn try_take(&mut self, wanted: impl Fn(&OpenOrder) -> bool) -> Option<OpenOrder> {
+    /// Removes the first order that `wanted` accepts: of bids, offers, buy stops, sell stops.
+    pub fn remove_first(&mut self, wanted: impl Fn(&OpenOrder) -> bool) -> Option<OpenOrder> {
         let mut lists = self.orders.iter_mut().chain(&mut self.stops);
-        lists.find_map(|list| list.iter().position(&wanted).map(|at| list.remove(at)))
+        lists.find_map(|list| list.iter().position(&wanted).map(|index| list.remove(index)))
     }
 }

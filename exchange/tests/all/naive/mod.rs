@@ -105,14 +105,18 @@ impl Naive {
         events
     }
 
-    /// Whether a price and a quantity are possible: of new orders and of replacements.
-    fn fits(rules: &Instrument, prices: &[i64], quantity: u64) -> Result<(), RejectReason> {
+    /// Checks prices and quantity of a new order or a replacement against the instrument's rules.
+    fn check_price_and_quantity(
+        rules: &Instrument,
+        prices: &[i64],
+        quantity: u64,
+    ) -> Result<(), RejectReason> {
         if quantity == 0 || !quantity.is_multiple_of(rules.lot) || quantity > rules.max_quantity {
             return Err(RejectReason::BadQuantity);
         }
-        let possible =
+        let is_valid_price =
             |price: &i64| (rules.price_low..=rules.price_high).contains(price) && price % rules.tick == 0;
-        if !prices.iter().all(possible) {
+        if !prices.iter().all(is_valid_price) {
             return Err(RejectReason::BadPrice);
         }
         let overflows = |price: &i64| *price as u128 * u128::from(quantity) > u128::from(u64::MAX);
@@ -125,8 +129,8 @@ impl Naive {
         if self.books.iter().any(|book| book.find(order.id).is_some()) {
             return Err(RejectReason::DuplicateId);
         }
-        let off = |part: u64| !part.is_multiple_of(book.rules.lot) || part > order.quantity;
-        if off(order.display) || off(order.minimum) {
+        let is_invalid_part = |part: u64| !part.is_multiple_of(book.rules.lot) || part > order.quantity;
+        if is_invalid_part(order.display) || is_invalid_part(order.minimum) {
             return Err(RejectReason::BadQuantity);
         }
         let prices: &[i64] = match order.order_type {
@@ -135,8 +139,8 @@ impl Naive {
             OrderType::Stop => &[order.stop_price],
             OrderType::StopLimit => &[order.price, order.stop_price],
         };
-        Naive::fits(&book.rules, prices, order.quantity)?;
-        if !goes_together(&order) {
+        Naive::check_price_and_quantity(&book.rules, prices, order.quantity)?;
+        if !is_valid_combination(&order) {
             return Err(RejectReason::BadCombination);
         }
         if order.time_in_force == TimeInForce::GoodTillTime && order.expires_at <= self.now {
@@ -145,9 +149,9 @@ impl Naive {
         let is_stop = matches!(order.order_type, OrderType::Stop | OrderType::StopLimit);
         let immediate =
             matches!(order.time_in_force, TimeInForce::ImmediateOrCancel | TimeInForce::FillOrKill);
-        let plain =
+        let is_plain_limit =
             order.order_type == OrderType::Limit && !immediate && !order.post_only && order.minimum == 0;
-        if book.auction && !is_stop && !plain {
+        if book.auction && !is_stop && !is_plain_limit {
             return Err(RejectReason::WrongPhase);
         }
         if order.post_only && book.reaches(order.side, order.price) {
@@ -179,18 +183,18 @@ impl Naive {
         if book.auction {
             book.rest(open);
         } else {
-            book.act(open, &mut self.trades, events);
-            book.work_off(&mut self.trades, events);
+            book.execute(open, &mut self.trades, events);
+            book.execute_triggered(&mut self.trades, events);
         }
         Ok(())
     }
 
     fn cancel(&mut self, id: u64, owner: u32, events: &mut Vec<Event>) -> Result<(), RejectReason> {
-        let gone = self
+        let order = self
             .books
             .iter_mut()
-            .find_map(|book| book.try_take(|open| (open.order.id, open.order.owner) == (id, owner)));
-        events.push(gone.ok_or(RejectReason::UnknownOrder)?.cancelled(CancelReason::Requested));
+            .find_map(|book| book.remove_first(|open| (open.order.id, open.order.owner) == (id, owner)));
+        events.push(order.ok_or(RejectReason::UnknownOrder)?.cancelled(CancelReason::Requested));
         Ok(())
     }
 
@@ -203,36 +207,37 @@ impl Naive {
         events: &mut Vec<Event>,
     ) -> Result<(), RejectReason> {
         let free = self.free_levels();
-        let has = |book: &&mut Book| book.find(id).is_some_and(|open| open.order.owner == owner);
-        let book = self.books.iter_mut().find(has).ok_or(RejectReason::UnknownOrder)?;
+        let has_order = |book: &&mut Book| book.find(id).is_some_and(|open| open.order.owner == owner);
+        let book = self.books.iter_mut().find(has_order).ok_or(RejectReason::UnknownOrder)?;
         if book.stops.iter().flatten().any(|open| open.order.id == id) {
             return Err(RejectReason::BadCombination);
         }
-        Naive::fits(&book.rules, &[price], quantity)?;
+        Naive::check_price_and_quantity(&book.rules, &[price], quantity)?;
         let before = book.find(id).unwrap().clone();
-        let (side, moves) = (before.order.side, price != before.order.price);
-        let keeps = !moves && quantity <= before.leaves;
-        if moves && before.order.post_only && !book.auction && book.reaches(side, price) {
+        let (side, price_changes) = (before.order.side, price != before.order.price);
+        let keeps_priority = !price_changes && quantity <= before.leaves;
+        if price_changes && before.order.post_only && !book.auction && book.reaches(side, price) {
             return Err(RejectReason::WouldTrade);
         }
-        if !keeps && free == 0 {
+        if !keeps_priority && free == 0 {
             return Err(RejectReason::Full);
         }
 
         events.push(Event::Replaced { id, side, price, leaves: quantity });
-        if keeps {
-            let mut same = book.orders[side as usize].iter_mut();
-            same.find(|open| open.order.id == id).unwrap().lose(before.leaves - quantity);
+        if keeps_priority {
+            let mut orders = book.orders[side as usize].iter_mut();
+            orders.find(|open| open.order.id == id).unwrap().reduce(before.leaves - quantity);
             return Ok(());
         }
-        let mut open = book.try_take(|open| open.order.id == id).unwrap();
+        let mut open = book.remove_first(|open| open.order.id == id).unwrap();
         open.order.price = price;
         open.leaves = quantity;
-        let rest = if book.auction { Some(open) } else { book.match_with(open, &mut self.trades, events) };
-        if let Some(rest) = rest {
-            book.rest(rest);
+        let remainder =
+            if book.auction { Some(open) } else { book.match_with(open, &mut self.trades, events) };
+        if let Some(remainder) = remainder {
+            book.rest(remainder);
         }
-        book.work_off(&mut self.trades, events);
+        book.execute_triggered(&mut self.trades, events);
         Ok(())
     }
 
@@ -247,8 +252,8 @@ impl Naive {
         }
         for (instrument, book) in self.books.iter_mut().enumerate() {
             if only.is_none_or(|only| only as usize == instrument) {
-                while let Some(gone) = book.try_take(|open| open.order.owner == owner) {
-                    events.push(gone.cancelled(CancelReason::MassCancel));
+                while let Some(order) = book.remove_first(|open| open.order.owner == owner) {
+                    events.push(order.cancelled(CancelReason::MassCancel));
                 }
             }
         }
@@ -257,17 +262,17 @@ impl Naive {
 
     fn time(&mut self, now: u64, events: &mut Vec<Event>) {
         self.now = self.now.max(now);
-        let over = |open: &OpenOrder| {
+        let is_expired = |open: &OpenOrder| {
             open.order.time_in_force == TimeInForce::GoodTillTime && open.order.expires_at <= self.now
         };
-        let mut gone = Vec::new();
+        let mut expired = Vec::new();
         for book in &mut self.books {
-            while let Some(open) = book.try_take(over) {
-                gone.push(open);
+            while let Some(open) = book.remove_first(is_expired) {
+                expired.push(open);
             }
         }
-        gone.sort_by_key(|open| (open.order.expires_at, open.arrival));
-        events.extend(gone.iter().map(|open| {
+        expired.sort_by_key(|open| (open.order.expires_at, open.arrival));
+        events.extend(expired.iter().map(|open| {
             let NewOrder { id, side, .. } = open.order;
             Event::Expired { id, side, price: open.price(), leaves: open.leaves }
         }));
@@ -287,7 +292,7 @@ impl Naive {
     }
 }
 
-fn goes_together(order: &NewOrder) -> bool {
+fn is_valid_combination(order: &NewOrder) -> bool {
     let (iceberg, minimum, post_only) = (order.display > 0, order.minimum > 0, order.post_only);
     let by_type = match order.order_type {
         OrderType::Limit => true,

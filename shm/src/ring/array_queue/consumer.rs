@@ -92,7 +92,7 @@ impl<const W: usize> Consumer<W> {
     /// until the head has reached it, and while a live producer may have claimed it.
     fn try_skip_claim(&mut self, position: u64) -> bool {
         let ahead = position.wrapping_sub(self.head);
-        // Acquire: pairs with the claim; who claimed the place has announced it, and we see that.
+        // Acquire: pairs with the claim; the slot's claimant has announced it, and we see that.
         let claimed = self.ring.tail[0].load(Ordering::Acquire).wrapping_sub(self.head);
         // Taken already, unclaimed, or outside this ring: a false announcement.
         if ahead >= claimed || ahead >= self.ring.capacity() {
@@ -101,8 +101,8 @@ impl<const W: usize> Consumer<W> {
         if ahead > 0 {
             return false;
         }
-        // Before the stamp, and Acquire there: who announces something else by now has written this
-        // place.
+        // Before the stamp, and Acquire there: a producer that announces another slot by now has
+        // written this one.
         let is_announced = self.intents.is_announced(position);
         if self.is_written() {
             return true;

@@ -1,5 +1,5 @@
-//! Words that no honest writer leaves: refused at attaching, or an error that names them; never a
-//! panic, never without an end.
+//! Words that no correct writer leaves: refused at attaching, or reported as an error; never a
+//! panic or an endless loop.
 
 use super::{memory, value};
 use shm::board::{BoardError, BoardShape, LogPoll, ReadError, Reader, Writer};
@@ -14,19 +14,22 @@ fn shape() -> BoardShape {
 #[test]
 fn board_header_with_wrong_geometry_is_refused() {
     let (capacity, slot_words, words, slots) = (5, 6, HEADER_WORDS, HEADER_WORDS + 1);
-    for place in [capacity, slot_words, words, slots] {
-        for lie in [0, 1, 3, 8, 1 << 17, 1 << 20, 1 << 40, u64::MAX] {
+    for index in [capacity, slot_words, words, slots] {
+        for wrong_value in [0, 1, 3, 8, 1 << 17, 1 << 20, 1 << 40, u64::MAX] {
             let memory = memory(shape());
-            if memory[place].swap(lie, Relaxed) == lie {
+            if memory[index].swap(wrong_value, Relaxed) == wrong_value {
                 continue;
             }
             let view = memory.clone().into();
             // A smaller shape fits as well: not the creator's, but all of it is in the segment.
-            let fits = |shape: BoardShape| place != slot_words && shape.segment_words() <= memory.len();
-            assert!(Reader::attach(&view).map_or(true, |end| fits(end.shape())), "word {place} is {lie:#x}");
+            let fits = |shape: BoardShape| index != slot_words && shape.segment_words() <= memory.len();
+            assert!(
+                Reader::attach(&view).map_or(true, |end| fits(end.shape())),
+                "word {index} is {wrong_value:#x}"
+            );
             assert!(
                 Writer::attach(&memory).map_or(true, |end| fits(end.shape())),
-                "word {place} is {lie:#x}"
+                "word {index} is {wrong_value:#x}"
             );
         }
     }
@@ -41,14 +44,14 @@ fn constantly_changing_version_ends_a_read() {
         (Writer::attach(&memory).unwrap(), Reader::attach(&memory.clone().into()).unwrap());
     writer.write(0, 0, &value(0, 1, 2));
     let mut into = [0; 2];
-    // Other versions at each look: forwards, backwards, around.
+    // Another version at each read: forwards, backwards, wrapped around.
     for step in [3, 1 << 60, u64::MAX, u64::MAX - 7] {
-        let mut hold = |place| {
-            if place == 2 {
+        let mut change_version = |index| {
+            if index == 2 {
                 memory[shape().version_at(0)].fetch_add(step, Relaxed);
             }
         };
-        let read = reader.try_read_with(0, &mut into, &mut hold);
+        let read = reader.try_read_with(0, &mut into, &mut change_version);
         assert!(matches!(read, Err(ReadError::Overtaken { .. }) | Ok(None)), "{step:#x}: {read:?}");
     }
     let error = ReadError::Overtaken { tries: 1_000 }.to_string();
@@ -70,7 +73,7 @@ fn busy_writer_does_not_hang_a_read() {
             }
         });
         let mut into = [0];
-        // Nothing but that it ends, however it ends.
+        // Only that each read ends, with any result.
         for _ in 0..if cfg!(miri) { 3 } else { 1_000 } {
             let _ = reader.read(0, &mut into);
         }
@@ -90,9 +93,9 @@ fn log_going_backwards_is_an_error() {
         assert!(matches!(follower.next(&mut into), Ok(LogPoll::Entry(_))));
     }
     let version = &memory[shape().version_at(0)];
-    for found in [0, 1, 2] {
-        version.store(found, Relaxed);
-        assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: 3, found }));
+    for version_found in [0, 1, 2] {
+        version.store(version_found, Relaxed);
+        assert_eq!(follower.next(&mut into), Err(ReadError::Backwards { seen: 3, found: version_found }));
     }
     version.store(u64::MAX, Relaxed);
     assert_eq!(follower.next(&mut into), Ok(LogPoll::Missed(u64::MAX - 2 - 3)));

@@ -1,5 +1,5 @@
-//! The naive model, and what is checked against it: any writes between any two loads of a reader,
-//! and writers that die.
+//! The naive model, and the checks against it: any writes between any two loads of a reader, and
+//! writers that crash.
 
 use super::{memory, ticks, value};
 use core::ops::ControlFlow;
@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use shm::board::{BoardShape, LogPoll, LogReader, ReadError, Reader, Stamp, Writer};
 use shm::memory::{AtomicWords, ReadOnlyWords};
 
-/// What the writer does before the load of a word, that number: whole writes, how many, and one
-/// that stops before that store and is begun again later.
-pub type During = Vec<(usize, u8, Option<usize>)>;
+/// Actions of the writer before the reader's load of a word: index of the word, number of complete
+/// writes, and the store before which a further write stops.
+pub type ConcurrentWrites = Vec<(usize, u8, Option<usize>)>;
 
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -19,19 +19,19 @@ pub enum Act {
     },
     Read {
         cell: usize,
-        during: During,
+        during: ConcurrentWrites,
     },
     Follow {
-        during: During,
+        during: ConcurrentWrites,
     },
-    /// A write that breaks off before that store; a successor comes.
+    /// A write that stops before a store, after which a successor attaches.
     Die {
         cell: usize,
         at: usize,
     },
 }
 
-/// A reading end: the library's, or a broken one.
+/// A reading end: the library's, or a defective one.
 pub trait Reads {
     fn attach(view: &ReadOnlyWords, shape: BoardShape) -> Self;
 
@@ -43,18 +43,18 @@ pub trait Reads {
     ) -> Result<Option<Stamp>, ReadError>;
 }
 
-/// A place in a log: the library's, or a broken one.
+/// A log reader: the library's, or a defective one.
 pub trait Follows {
     fn attach(view: &ReadOnlyWords, shape: BoardShape) -> Self;
 
     fn next(&mut self, into: &mut [u64], at: &mut impl FnMut(usize)) -> Result<LogPoll, ReadError>;
 }
 
-/// A writing end: the library's, or a broken one.
+/// A writing end: the library's, or a defective one.
 pub trait Writes {
     fn attach(words: &AtomicWords) -> Self;
 
-    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], dies_at: Option<usize>) -> Option<u64>;
+    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], stops_before: Option<usize>) -> Option<u64>;
 }
 
 impl Reads for Reader {
@@ -87,15 +87,15 @@ impl Writes for Writer {
         Writer::attach(words).unwrap()
     }
 
-    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], dies_at: Option<usize>) -> Option<u64> {
+    fn write(&mut self, cell: usize, ticks: u64, value: &[u64], stops_before: Option<usize>) -> Option<u64> {
         let at = |store| {
-            if dies_at == Some(store) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if stops_before == Some(store) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         self.write_with(cell, ticks, value, &mut { at })
     }
 }
 
-struct World<W, R, F> {
+struct CheckedBoard<W, R, F> {
     shape: BoardShape,
     words: AtomicWords,
     writer: W,
@@ -112,40 +112,40 @@ fn write<W: Writes>(
     shape: BoardShape,
     newest: &mut [u64],
     cell: usize,
-    dies_at: Option<usize>,
+    stops_before: Option<usize>,
 ) {
     let next = newest[cell] + 1;
     let value = value(cell, next, shape.words());
-    if writer.write(cell, ticks(cell, next), &value, dies_at).is_some() {
+    if writer.write(cell, ticks(cell, next), &value, stops_before).is_some() {
         newest[cell] = next;
     }
 }
 
-fn go_on<W: Writes>(
+fn write_concurrently<W: Writes>(
     writer: &mut W,
     shape: BoardShape,
     newest: &mut [u64],
     cell: usize,
-    during: &During,
-    place: usize,
+    during: &ConcurrentWrites,
+    index: usize,
 ) {
-    for (_, writes, stops_at) in during.iter().filter(|(at, ..)| *at == place) {
+    for (_, writes, stops_before) in during.iter().filter(|(at, ..)| *at == index) {
         (0..*writes).for_each(|_| write(writer, shape, newest, cell, None));
-        if let Some(store) = stops_at {
+        if let Some(store) = stops_before {
             write(writer, shape, newest, cell, Some(store % (shape.words() + 2)));
         }
     }
 }
 
 macro_rules! ensure {
-    ($condition:expr, $($what:tt)*) => {
+    ($condition:expr, $($message:tt)*) => {
         if !$condition {
-            return Err(format!($($what)*));
+            return Err(format!($($message)*));
         }
     };
 }
 
-impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
+impl<W: Writes, R: Reads, F: Follows> CheckedBoard<W, R, F> {
     fn new(shape: BoardShape) -> Self {
         let words = memory(shape);
         let view = words.clone().into();
@@ -168,18 +168,18 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
         Ok(())
     }
 
-    fn read(&mut self, cell: usize, during: &During) -> Result<(), String> {
+    fn read(&mut self, cell: usize, during: &ConcurrentWrites) -> Result<(), String> {
         let Self { shape, writer, reader, newest, .. } = self;
         let before = newest[cell];
         let mut into = vec![0; shape.words()];
-        let mut at = |place| go_on(writer, *shape, newest, cell, during, place);
+        let mut at = |index| write_concurrently(writer, *shape, newest, cell, during, index);
         let got = reader.read(cell, &mut into, &mut at);
         let passed = newest[cell] - before;
         match got {
-            Ok(None) => ensure!(before == 0, "nothing there, after {before} writes"),
+            Ok(None) => ensure!(before == 0, "no value after {before} writes"),
             Ok(Some(stamp)) => {
                 self.check_value(cell, stamp, &into)?;
-                ensure!(stamp.version == before, "read {stamp:?}, and {before} was the newest");
+                ensure!(stamp.version == before, "read {stamp:?}, but {before} was the newest");
                 ensure!(stamp.version >= self.read[cell], "went back to {stamp:?}");
                 self.read[cell] = stamp.version;
             }
@@ -190,23 +190,23 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
         Ok(())
     }
 
-    fn follow(&mut self, during: &During) -> Result<LogPoll, String> {
+    fn follow(&mut self, during: &ConcurrentWrites) -> Result<LogPoll, String> {
         let Self { shape, writer, follower, newest, .. } = self;
-        let behind = newest[0] - self.followed;
+        let unread = newest[0] - self.followed;
         let mut into = vec![0; shape.words()];
-        let mut at = |place| go_on(writer, *shape, newest, 0, during, place);
+        let mut at = |index| write_concurrently(writer, *shape, newest, 0, during, index);
         let next = follower.next(&mut into, &mut at).map_err(|error| error.to_string())?;
         match next {
-            LogPoll::Empty => ensure!(behind == 0, "nothing, {behind} behind"),
+            LogPoll::Empty => ensure!(unread == 0, "no entry, {unread} unread"),
             LogPoll::Entry(stamp) => {
                 self.check_value(0, stamp, &into)?;
                 ensure!(stamp.version == self.followed + 1, "{stamp:?} after {}", self.followed);
                 self.followed += 1;
             }
             LogPoll::Missed(missed) => {
-                let behind = self.newest[0] - self.followed;
-                ensure!(behind >= self.shape.slots() as u64, "missed, {behind} behind");
-                ensure!((1..=behind).contains(&missed), "missed {missed}, {behind} behind");
+                let unread = self.newest[0] - self.followed;
+                ensure!(unread >= self.shape.slots() as u64, "missed, {unread} unread");
+                ensure!((1..=unread).contains(&missed), "missed {missed}, {unread} unread");
                 self.followed += missed;
             }
         }
@@ -217,27 +217,27 @@ impl<W: Writes, R: Reads, F: Follows> World<W, R, F> {
 /// Performs all operations on a board of these ends, and returns the first difference from the
 /// model.
 pub fn check<W: Writes, R: Reads, F: Follows>(shape: BoardShape, acts: &[Act]) -> Result<(), String> {
-    let mut world = World::<W, R, F>::new(shape);
+    let mut board = CheckedBoard::<W, R, F>::new(shape);
     for act in acts {
         match act {
             Act::Write { cell, writes } => (0..*writes)
-                .for_each(|_| write(&mut world.writer, shape, &mut world.newest, cell % shape.cells(), None)),
-            Act::Read { cell, during } => world.read(cell % shape.cells(), during)?,
-            Act::Follow { during } => drop(world.follow(during)?),
+                .for_each(|_| write(&mut board.writer, shape, &mut board.newest, cell % shape.cells(), None)),
+            Act::Read { cell, during } => board.read(cell % shape.cells(), during)?,
+            Act::Follow { during } => drop(board.follow(during)?),
             Act::Die { cell, at } => {
                 let cell = cell % shape.cells();
-                write(&mut world.writer, shape, &mut world.newest, cell, Some(at % (shape.words() + 2)));
-                world.writer = W::attach(&world.words);
-                world.read(cell, &Vec::new())?;
+                write(&mut board.writer, shape, &mut board.newest, cell, Some(at % (shape.words() + 2)));
+                board.writer = W::attach(&board.words);
+                board.read(cell, &Vec::new())?;
             }
         }
     }
-    // At rest everything is there: each cell's newest, and the rest of the log.
+    // Without concurrent writes all is readable: each cell's newest value, and the rest of the log.
     for cell in 0..shape.cells() {
-        world.read(cell, &Vec::new())?;
+        board.read(cell, &Vec::new())?;
     }
-    while world.follow(&Vec::new())? != LogPoll::Empty {}
-    if world.followed == world.newest[0] { Ok(()) } else { Err("the log ends early".into()) }
+    while board.follow(&Vec::new())? != LogPoll::Empty {}
+    if board.followed == board.newest[0] { Ok(()) } else { Err("the log ends early".into()) }
 }
 
 pub fn acts() -> impl Strategy<Value = Vec<Act>> {
@@ -251,7 +251,7 @@ pub fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..40)
 }
 
-/// Packed and not, with few slots and more.
+/// Draws shapes of few and more cells, words and slots.
 pub fn shapes() -> impl Strategy<Value = BoardShape> {
     (1..4_usize, 1..4_usize, 1..4_u32)
         .prop_map(|(cells, words, slots)| BoardShape::with_slots(cells, words, 1 << slots).unwrap())

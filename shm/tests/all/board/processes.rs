@@ -1,7 +1,7 @@
-//! Boards between processes: read-only pages, deaths, successors, and who waits.
+//! Boards between processes: read-only pages, deaths, successors, and waiting readers.
 
 use super::{ticks, value};
-use crate::common::itself;
+use crate::common::test_child;
 use shm::board::{BoardError, BoardShape, MAX_SLEEP, NamedWriter, Reader, Wait};
 use shm::memory::SHM_DIR;
 use std::os::unix::process::parent_id;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 const NAME: &str = "BULKHEAD_TEST_BOARD";
 const WORDS: usize = 32;
 
-fn name(what: &str) -> String {
-    format!("bulkhead-test-{}-{what}", std::process::id())
+fn name(suffix: &str) -> String {
+    format!("bulkhead-test-{}-{suffix}", std::process::id())
 }
 
 fn shape() -> BoardShape {
@@ -23,14 +23,15 @@ fn exists(name: &str) -> bool {
     std::path::Path::new(&format!("{SHM_DIR}/{name}.board")).exists()
 }
 
-/// A child that writes cell 1 for as long as its parent lives; the first one makes the board.
+/// A child that writes cell 1 while its parent lives; the first one creates the board.
 #[test]
 #[ignore = "a process of its own"]
-fn write_for_ever() {
+fn write_forever() {
     let name = std::env::var(NAME).unwrap();
     let parent = parent_id();
-    let made = if exists(&name) { NamedWriter::succeed(&name) } else { NamedWriter::create(&name, shape()) };
-    let mut writer = made.unwrap();
+    let created =
+        if exists(&name) { NamedWriter::succeed(&name) } else { NamedWriter::create(&name, shape()) };
+    let mut writer = created.unwrap();
     while parent_id() == parent {
         let next = writer.version(1) + 1;
         writer.write(1, ticks(1, next), &value(1, next, WORDS));
@@ -41,7 +42,7 @@ fn write_for_ever() {
 }
 
 fn start(name: &str) -> Child {
-    let mut child = itself("board::processes::write_for_ever");
+    let mut child = test_child("board::processes::write_forever");
     child.env(NAME, name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -50,13 +51,13 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Polls until it is there: a child needs a moment to make it.
+/// Polls until the board exists: a child needs a moment to create it.
 fn open(name: &str) -> Reader {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match Reader::open(name) {
             Ok(reader) => return reader,
-            Err(error) => assert!(begun.elapsed() < Duration::from_secs(30), "{error}"),
+            Err(error) => assert!(started.elapsed() < Duration::from_secs(30), "{error}"),
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -73,7 +74,7 @@ fn killed_writers_leave_whole_values_and_successors_continue() {
         for _ in 0..20 {
             let wait = [Wait::Spin, Wait::Yield, Wait::Sleep][round % 3];
             let newer = reader.wait_for_newer(1, seen, wait, Duration::from_secs(30));
-            assert!(newer > seen, "the writer goes on");
+            assert!(newer > seen, "the writer continues");
             if let Ok(stamp) = reader.read(1, &mut into) {
                 let stamp = stamp.unwrap();
                 assert!(stamp.version >= newer);
@@ -83,7 +84,7 @@ fn killed_writers_leave_whole_values_and_successors_continue() {
         }
         assert!(matches!(NamedWriter::succeed(&name), Err(BoardError::Written(_))), "its writer lives");
         kill(child);
-        // At rest: the last value, whole.
+        // Without a writer the last value is whole.
         let stamp = reader.read(1, &mut into).unwrap().unwrap();
         assert_eq!(into[..], value(1, stamp.version, WORDS), "whole");
         assert!(stamp.version >= seen && stamp.ticks == ticks(1, stamp.version));
@@ -95,8 +96,8 @@ fn killed_writers_leave_whole_values_and_successors_continue() {
     let next = last.version(1) + 1;
     assert_eq!(last.write(1, 0, &value(1, next, WORDS)), next);
     drop(last);
-    assert!(!exists(&name), "taken away");
-    assert_eq!(reader.version(1), next, "the memory stays for who has it");
+    assert!(!exists(&name), "the file is removed");
+    assert_eq!(reader.version(1), next, "the memory stays mapped");
 }
 
 #[test]
@@ -107,10 +108,10 @@ fn dead_writers_board_is_replaced_live_ones_refused() {
     assert!(NamedWriter::create(&name, shape()).is_err(), "its writer lives");
     assert!(reader.wait_for_newer(1, 0, Wait::Sleep, Duration::from_secs(30)) > 0, "it has written");
     kill(child);
-    let ours = NamedWriter::create(&name, shape()).unwrap();
-    assert_eq!(ours.version(1), 0, "made anew");
-    assert!(reader.version(1) > 0, "another memory");
-    drop(ours);
+    let replacement = NamedWriter::create(&name, shape()).unwrap();
+    assert_eq!(replacement.version(1), 0, "a new board");
+    assert!(reader.version(1) > 0, "the old mapping is unchanged");
+    drop(replacement);
     assert!(!exists(&name));
     for bad in ["", "a/b", "a.b", "ä"] {
         assert!(matches!(Reader::open(bad), Err(BoardError::Name(_))), "{bad}");
@@ -123,8 +124,11 @@ fn reader_pages_are_read_only() {
     let writer = NamedWriter::create(&name, shape()).unwrap();
     let mappings = || {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let ours = |line: &&str| line.ends_with(&format!("{name}.board"));
-        maps.lines().filter(ours).map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect::<Vec<_>>()
+        let is_board = |line: &&str| line.ends_with(&format!("{name}.board"));
+        maps.lines()
+            .filter(is_board)
+            .map(|line| line.split(' ').nth(1).unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(mappings(), ["rw-s"], "the writer's");
     let _reader = Reader::open(&name).unwrap();
@@ -134,17 +138,17 @@ fn reader_pages_are_read_only() {
     drop(writer);
 }
 
-/// That the kernel lets a reader sleep on a page that it cannot write, and that the wake-up finds
-/// it: with no wake-up it looks for itself once each [`MAX_SLEEP`], a thousand times a second.
+/// The kernel lets a reader sleep on a page that it cannot write, and a wake-up reaches it. Without
+/// a wake-up the reader polls once each [`MAX_SLEEP`], a thousand times a second.
 #[test]
 fn reader_waits_on_a_read_only_page() {
     let name = name("sleeps");
     let mut writer = NamedWriter::create(&name, shape()).unwrap();
     let reader = Reader::open(&name).unwrap();
-    let begun = Instant::now();
-    assert_eq!(reader.wait_for_newer(0, 0, Wait::Sleep, 20 * MAX_SLEEP), 0, "nothing came");
-    assert!(begun.elapsed() >= 20 * MAX_SLEEP);
-    // Refused by the kernel, the sleeps would be none and their number without bound.
+    let started = Instant::now();
+    assert_eq!(reader.wait_for_newer(0, 0, Wait::Sleep, 20 * MAX_SLEEP), 0, "no newer version");
+    assert!(started.elapsed() >= 20 * MAX_SLEEP);
+    // If the kernel refused the wait, the reader would not sleep at all.
     let switches = || {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches")).unwrap();

@@ -1,4 +1,4 @@
-//! The library's board behaves as the model, whatever happens when.
+//! The library's board behaves as the model under any interleaving.
 
 use super::model::{acts, check, shapes};
 use proptest::prelude::*;
@@ -14,20 +14,20 @@ proptest! {
 
     #[test]
     fn board_words_do_not_overlap(shape in shapes()) {
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         for cell in 0..shape.cells() {
-            places.push(shape.version_at(cell));
+            indices.push(shape.version_at(cell));
             for version in 0..shape.slots() as u64 {
                 let slot = shape.slot_at(cell, version);
-                places.extend(slot..=slot + shape.words());
+                indices.extend(slot..=slot + shape.words());
                 prop_assert_eq!(slot, shape.slot_at(cell, version + shape.slots() as u64));
             }
         }
-        let count = places.len();
-        places.sort_unstable();
-        places.dedup();
-        prop_assert_eq!(places.len(), count);
-        prop_assert!(places[0] >= 18 && places[count - 1] < shape.segment_words());
+        let count = indices.len();
+        indices.sort_unstable();
+        indices.dedup();
+        prop_assert_eq!(indices.len(), count);
+        prop_assert!(indices[0] >= 18 && indices[count - 1] < shape.segment_words());
     }
 }
 

@@ -7,7 +7,7 @@ mod row;
 pub(super) use error::HEADER;
 pub use error::ReplayError;
 
-use super::draws::{Concern, Draws};
+use super::draws::{DrawStream, Draws};
 use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_counts, check_orders};
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
 use error::LinePosition;
@@ -66,19 +66,19 @@ pub struct Replay {
 ///
 /// **What a cancel cancels** is given as the sequence of that order in its strategy, or see
 /// [`RESTING`].
-pub fn replay(path: &Path, how: &Replay) -> Result<Schedule, ReplayError> {
-    check(how)?;
+pub fn replay(path: &Path, settings: &Replay) -> Result<Schedule, ReplayError> {
+    check(settings)?;
     let name = path.display().to_string();
     match File::open(path) {
-        Ok(file) => replay_from(&name, file, how),
+        Ok(file) => replay_from(&name, file, settings),
         Err(source) => Err(ReplayError::Read { file: name, source }),
     }
 }
 
 /// Turns a recorded flow into a schedule as [`replay`] does. `name` stands for the file in errors.
-pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedule, ReplayError> {
-    check(how)?;
-    let unreadable = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
+pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Schedule, ReplayError> {
+    check(settings)?;
+    let read_error = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
     // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only
     // terminator and one at the end of the input, the reader is on the line after the row that it
     // has read.
@@ -89,9 +89,9 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         .from_reader(BoundedLines::new(input).chain(&b"\n"[..]));
     let mut fields = csv::ByteRecord::new();
     let mut columns: Option<Columns> = None;
-    let mut deal = ScheduleDealer::new(how);
-    while how.orders.is_none_or(|most| deal.rows < most)
-        && reader.read_byte_record(&mut fields).map_err(unreadable)?
+    let mut dealer = ScheduleDealer::new(settings);
+    while settings.orders.is_none_or(|max| dealer.rows < max)
+        && reader.read_byte_record(&mut fields).map_err(read_error)?
     {
         if fields.len() == 1 && fields[0].trim_ascii().is_empty() {
             continue; // a blank line, of which CRLF leaves the CR
@@ -99,13 +99,13 @@ pub fn replay_from(name: &str, input: impl Read, how: &Replay) -> Result<Schedul
         let at_line = LinePosition { file: name, line: reader.position().line().saturating_sub(1) };
         match &columns {
             None => columns = Some(Columns::read(at_line, &fields)?),
-            Some(columns) => deal.add(&columns.row(at_line, &fields, how.venues)?, at_line)?,
+            Some(columns) => dealer.add(&columns.row(at_line, &fields, settings.venues)?, at_line)?,
         }
     }
-    if deal.rows == 0 {
+    if dealer.rows == 0 {
         return Err(ReplayError::Empty { file: name.into() });
     }
-    Ok(deal.schedule())
+    Ok(dealer.schedule())
 }
 
 fn micros(time_ns: u128) -> String {
@@ -113,21 +113,21 @@ fn micros(time_ns: u128) -> String {
     if nanos == 0 { micros.to_string() } else { format!("{micros}.{nanos:03}") }
 }
 
-fn check(how: &Replay) -> Result<(), SpecError> {
-    check_counts(how.strategies, how.venues)?;
-    how.orders.map_or(Ok(()), |most| check_orders(most.min(MAX_ORDERS)))?;
-    if !how.speed.is_finite() || how.speed <= 0.0 {
-        return Err(SpecError::Speed(how.speed));
+fn check(settings: &Replay) -> Result<(), SpecError> {
+    check_counts(settings.strategies, settings.venues)?;
+    settings.orders.map_or(Ok(()), |max| check_orders(max.min(MAX_ORDERS)))?;
+    if !settings.speed.is_finite() || settings.speed <= 0.0 {
+        return Err(SpecError::Speed(settings.speed));
     }
-    how.delay.check()
+    settings.delay.check()
 }
 
 /// Assigns rows to strategies and venues.
 struct ScheduleDealer<'a> {
-    how: &'a Replay,
+    settings: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
-    turns: Vec<u16>,
+    strategy_order: Vec<u16>,
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
     rows: u64,
@@ -137,12 +137,12 @@ struct ScheduleDealer<'a> {
 }
 
 impl<'a> ScheduleDealer<'a> {
-    fn new(how: &'a Replay) -> Self {
+    fn new(settings: &'a Replay) -> Self {
         Self {
-            how,
-            delays: Draws::new(how.seed, Concern::Delay),
-            words: vec![Vec::new(); how.strategies.into()],
-            turns: Vec::new(),
+            settings,
+            delays: Draws::new(settings.seed, DrawStream::Delay),
+            words: vec![Vec::new(); settings.strategies.into()],
+            strategy_order: Vec::new(),
             sequences: HashMap::new(),
             rows: 0,
             first_time_ns: 0,
@@ -153,18 +153,18 @@ impl<'a> ScheduleDealer<'a> {
 
     fn add(&mut self, row: &ReplayRow, at_line: LinePosition<'_>) -> Result<(), ReplayError> {
         if self.rows == MAX_ORDERS {
-            let holds = format!("more than the {MAX_ORDERS} orders that a schedule holds");
-            return Err(at_line.error(format!("{holds}: replay only the first ones")));
+            let problem = format!("more than the {MAX_ORDERS} orders that a schedule holds");
+            return Err(at_line.error(format!("{problem}: replay only the first ones")));
         }
         if self.rows == 0 {
             self.first_time_ns = row.time_ns;
         } else if row.time_ns < self.last_time_ns {
-            let above = micros(self.last_time_ns);
-            let why = format!("comes before the row above ({above}): sort the file by time");
+            let previous = micros(self.last_time_ns);
+            let why = format!("comes before the row above ({previous}): sort the file by time");
             return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), &why));
         }
         self.last_time_ns = row.time_ns;
-        let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.how.speed;
+        let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.settings.speed;
         if fire_ns > MAX_WINDOW_NS as f64 {
             let why =
                 "would be due more than 104 days after the first row: replay it faster, or cut the file";
@@ -172,10 +172,10 @@ impl<'a> ScheduleDealer<'a> {
         }
         self.last_fire_ns = fire_ns as u64;
 
-        let strategies = u64::from(self.how.strategies);
+        let strategies = u64::from(self.settings.strategies);
         let strategy = (row.order_id % strategies) as usize;
-        let dealt = (row.order_id / strategies % u64::from(self.how.venues)) as u16;
-        let venue = row.venue.unwrap_or(dealt);
+        let assigned_venue = (row.order_id / strategies % u64::from(self.settings.venues)) as u16;
+        let venue = row.venue.unwrap_or(assigned_venue);
         let sequence = self.words[strategy].len() as u64;
         let target = match row.operation {
             Operation::New => {
@@ -189,7 +189,7 @@ impl<'a> ScheduleDealer<'a> {
                 self.sequences.get(&(venue, row.order_id)).copied().unwrap_or(RESTING | row.order_id)
             }
         };
-        let DelayRange { min_ns, max_ns } = self.how.delay;
+        let DelayRange { min_ns, max_ns } = self.settings.delay;
         let request = OrderRequest {
             delay_ns: min_ns + self.delays.below(max_ns - min_ns + 1),
             operation: row.operation,
@@ -201,15 +201,15 @@ impl<'a> ScheduleDealer<'a> {
         };
         let entry = Entry { fire_ns: self.last_fire_ns, request };
         self.words[strategy].push(entry.to_words());
-        self.turns.push(strategy as u16);
+        self.strategy_order.push(strategy as u16);
         self.rows += 1;
         Ok(())
     }
 
     fn schedule(mut self) -> Schedule {
         self.words.iter_mut().for_each(Vec::shrink_to_fit);
-        let (venues, window_ns) = (self.how.venues, self.last_fire_ns);
-        let (words, strategy_order) = (self.words, self.turns);
+        let (venues, window_ns) = (self.settings.venues, self.last_fire_ns);
+        let (words, strategy_order) = (self.words, self.strategy_order);
         Schedule { words, venues, window_ns, pacing: Pacing::Scheduled, strategy_order }
     }
 }

@@ -25,8 +25,8 @@ system::named_enum! {
 
 impl Column {
     /// Returns the error of a field with an invalid value. `why` follows the value in the text.
-    pub(super) fn error(self, at_line: LinePosition<'_>, found: &str, why: &str) -> ReplayError {
-        at_line.error(format!("column {self}: {} {why}", excerpt(found)))
+    pub(super) fn error(self, at_line: LinePosition<'_>, value: &str, why: &str) -> ReplayError {
+        at_line.error(format!("column {self}: {} {why}", excerpt(value)))
     }
 }
 
@@ -47,29 +47,29 @@ pub(super) struct ReplayRow {
 /// The positions of a recorded flow's columns, from its header.
 pub(super) struct Columns {
     /// Position by `Column as usize`; only that of the venue may be missing.
-    at: [Option<usize>; Column::ALL.len()],
+    positions: [Option<usize>; Column::ALL.len()],
     count: usize,
 }
 
 impl Columns {
     pub(super) fn read(at_line: LinePosition<'_>, header: &ByteRecord) -> Result<Self, ReplayError> {
-        let wrong = |problem: String| {
+        let header_error = |problem: String| {
             at_line.error(format!("{problem}\nexpected {HEADER} and optionally venue, in any order"))
         };
-        let mut at = [None; Column::ALL.len()];
+        let mut positions = [None; Column::ALL.len()];
         for (position, field) in header.iter().enumerate() {
             let field = String::from_utf8_lossy(field.trim_ascii());
             let Some(column) = Column::from_name(&field) else {
-                return Err(wrong(format!("unknown column {}", excerpt(&field))));
+                return Err(header_error(format!("unknown column {}", excerpt(&field))));
             };
-            if at[column as usize].replace(position).is_some() {
-                return Err(wrong(format!("column {column} is there twice")));
+            if positions[column as usize].replace(position).is_some() {
+                return Err(header_error(format!("column {column} is there twice")));
             }
         }
-        let missing = |column: &&Column| at[**column as usize].is_none() && **column != Column::Venue;
+        let missing = |column: &&Column| positions[**column as usize].is_none() && **column != Column::Venue;
         match Column::ALL.iter().find(missing) {
-            Some(column) => Err(wrong(format!("no column {column}"))),
-            None => Ok(Self { at, count: header.len() }),
+            Some(column) => Err(header_error(format!("no column {column}"))),
+            None => Ok(Self { positions, count: header.len() }),
         }
     }
 
@@ -95,7 +95,7 @@ impl Columns {
             unused.into_iter().try_for_each(|column| fields.empty(column, "a cancel"))?;
             (0, 0)
         };
-        let venue = self.at[Column::Venue as usize].map(|_| fields.venue(venues)).transpose()?;
+        let venue = self.positions[Column::Venue as usize].map(|_| fields.venue(venues)).transpose()?;
         Ok(ReplayRow {
             time_ns: fields.time_ns()?,
             operation,
@@ -116,7 +116,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn get(&self, column: Column) -> &[u8] {
-        let position = self.columns.at[column as usize];
+        let position = self.columns.positions[column as usize];
         position.and_then(|position| self.record.get(position)).unwrap_or_default().trim_ascii()
     }
 
@@ -134,8 +134,8 @@ impl Fields<'_> {
         if decimals.is_empty() || decimals.len() > 3 {
             return self.refuse(column, "has more than three decimals, or none after the point");
         }
-        let (whole, part) = (self.parse(column, whole)?, self.parse(column, decimals)?);
-        Ok(u128::from(whole) * 1000 + u128::from(part) * 10u128.pow(3 - decimals.len() as u32))
+        let (whole, fraction) = (self.parse(column, whole)?, self.parse(column, decimals)?);
+        Ok(u128::from(whole) * 1000 + u128::from(fraction) * 10u128.pow(3 - decimals.len() as u32))
     }
 
     fn number(&self, column: Column, range: RangeInclusive<u64>) -> Result<u64, ReplayError> {
@@ -167,11 +167,11 @@ impl Fields<'_> {
         }
     }
 
-    fn empty(&self, column: Column, whose: &str) -> Result<(), ReplayError> {
+    fn empty(&self, column: Column, owner: &str) -> Result<(), ReplayError> {
         if self.get(column).is_empty() {
             return Ok(());
         }
-        self.refuse(column, &format!("should be empty: {whose} has none"))
+        self.refuse(column, &format!("should be empty: {owner} has none"))
     }
 
     fn price_and_quantity(&self) -> Result<(i64, u64), ReplayError> {
@@ -191,8 +191,8 @@ impl Fields<'_> {
         if venue < u64::from(venues) {
             return Ok(venue as u16);
         }
-        let most = venues - 1;
-        let why = format!("is not a venue of this run, which has 0 to {most}: raise their number");
+        let max = venues - 1;
+        let why = format!("is not a venue of this run, which has 0 to {max}: raise their number");
         self.refuse(Column::Venue, &why)
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the replay: the recorded flow, hand-made rows, and whatever bytes come.
+//! Tests of the replay: the recorded flow, hand-made rows, and random bytes.
 
 use super::*;
 use proptest::prelude::*;
@@ -6,13 +6,13 @@ use protocol::wire::{OrderRequest, Side};
 
 const FLOW: &str = include_str!("../../../../data/coinbase-2016-03-12/flow.csv");
 
-fn how() -> Replay {
+fn settings() -> Replay {
     let delay = DelayRange { min_ns: 1000, max_ns: 2000 };
     Replay { strategies: 1, venues: 1, delay, seed: 7, speed: 1.0, orders: None }
 }
 
-fn read(rows: &str, how: &Replay) -> Result<Schedule, ReplayError> {
-    replay_from("flow.csv", rows.as_bytes(), how)
+fn read(rows: &str, settings: &Replay) -> Result<Schedule, ReplayError> {
+    replay_from("flow.csv", rows.as_bytes(), settings)
 }
 
 /// A flow of these rows below the usual header.
@@ -20,18 +20,18 @@ fn flow(rows: &[&str]) -> String {
     format!("{}\n{}\n", HEADER, rows.join("\n"))
 }
 
-fn entries(rows: &[&str], how: &Replay) -> Vec<Entry> {
-    read(&flow(rows), how).unwrap().entries(0).collect()
+fn entries(rows: &[&str], settings: &Replay) -> Vec<Entry> {
+    read(&flow(rows), settings).unwrap().entries(0).collect()
 }
 
 fn error(rows: &[&str]) -> String {
-    read(&flow(rows), &Replay { venues: 2, ..how() }).unwrap_err().to_string()
+    read(&flow(rows), &Replay { venues: 2, ..settings() }).unwrap_err().to_string()
 }
 
 #[test]
 fn endless_line_is_refused_while_reading() {
     let refused =
-        |input: &mut dyn std::io::Read| replay_from("flow.csv", input, &how()).unwrap_err().to_string();
+        |input: &mut dyn std::io::Read| replay_from("flow.csv", input, &settings()).unwrap_err().to_string();
     assert!(refused(&mut std::io::repeat(0)).contains("line 1 is longer than 4096 bytes"));
     assert!(refused(&mut std::io::repeat(b'\n')).contains("lines in a row have nothing in them"));
     let head = format!("{}\n", HEADER);
@@ -40,8 +40,8 @@ fn endless_line_is_refused_while_reading() {
 }
 
 #[test]
-fn the_recorded_flow_is_whole() {
-    let schedule = read(FLOW, &how()).unwrap();
+fn recorded_flow_is_complete() {
+    let schedule = read(FLOW, &settings()).unwrap();
     assert_eq!(schedule.total(), 3800);
     assert_eq!(schedule.window_ns(), 37_601_894_000);
     assert_eq!(schedule.pacing(), Pacing::Scheduled);
@@ -66,17 +66,17 @@ fn the_recorded_flow_is_whole() {
 const PINNED: &str = "7c1315ff150d345b";
 
 #[test]
-fn the_file_and_its_text_are_the_same_flow() {
+fn file_and_text_give_equal_schedules() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12/flow.csv");
-    let schedule = read(FLOW, &how()).unwrap();
-    assert_eq!(replay(&path, &how()).unwrap(), schedule);
-    assert_eq!(read(&FLOW.replace('\n', "\r\n"), &how()).unwrap(), schedule);
+    let schedule = read(FLOW, &settings()).unwrap();
+    assert_eq!(replay(&path, &settings()).unwrap(), schedule);
+    assert_eq!(read(&FLOW.replace('\n', "\r\n"), &settings()).unwrap(), schedule);
 }
 
 #[test]
-fn orders_and_their_cancels_are_dealt_together() {
-    let how = Replay { strategies: 3, venues: 4, ..how() };
-    let schedule = read(FLOW, &how).unwrap();
+fn orders_and_their_cancels_go_to_one_strategy() {
+    let settings = Replay { strategies: 3, venues: 4, ..settings() };
+    let schedule = read(FLOW, &settings).unwrap();
     assert_eq!(schedule.total(), 3800);
     assert!(schedule.orders_per_strategy().iter().all(|orders| *orders > 1000));
     assert!(schedule.orders_per_strategy_and_venue().iter().all(|orders| *orders > 200));
@@ -95,42 +95,45 @@ fn orders_and_their_cancels_are_dealt_together() {
 }
 
 #[test]
-fn speed_origin_and_limit() {
+fn replay_applies_speed_origin_and_limit() {
     let rows = ["5000,1,new,4,B,limit,gtc,100,7", "5003,2,cancel,4,B,,,,", "5010,3,new,5,S,market,ioc,,9"];
-    let fast = Replay { speed: 2.0, orders: Some(2), ..how() };
+    let fast = Replay { speed: 2.0, orders: Some(2), ..settings() };
     let entries = entries(&rows, &fast);
-    let fire: Vec<u64> = entries.iter().map(|entry| entry.fire_ns).collect();
-    assert_eq!(fire, [0, 1500]);
+    let due_times: Vec<u64> = entries.iter().map(|entry| entry.fire_ns).collect();
+    assert_eq!(due_times, [0, 1500]);
     let OrderRequest { price, quantity, side, target, .. } = entries[0].request;
     assert_eq!((price, quantity, side, target), (100, 7, Side::Buy, 0));
     let OrderRequest { operation, price, quantity, target, .. } = entries[1].request;
     assert_eq!((operation, price, quantity, target), (Operation::Cancel, 0, 0, 0));
-    // The limit stops the reading: nothing behind it matters.
-    assert_eq!(read(&flow(&[rows[0], "rubbish"]), &Replay { orders: Some(1), ..how() }).unwrap().total(), 1);
+    // Reading stops at the limit, so later rows do not matter.
+    assert_eq!(
+        read(&flow(&[rows[0], "rubbish"]), &Replay { orders: Some(1), ..settings() }).unwrap().total(),
+        1
+    );
 }
 
 #[test]
-fn delays_go_by_the_row() {
-    let delays = |how: &Replay| -> Vec<u64> {
-        read(FLOW, how).unwrap().entries(0).map(|entry| entry.request.delay_ns).collect()
+fn delays_depend_on_row_and_seed_only() {
+    let delays = |settings: &Replay| -> Vec<u64> {
+        read(FLOW, settings).unwrap().entries(0).map(|entry| entry.request.delay_ns).collect()
     };
-    let delays_at_speed_1 = delays(&how());
+    let delays_at_speed_1 = delays(&settings());
     assert!(delays_at_speed_1.iter().all(|delay| (1000..=2000).contains(delay)));
-    assert_eq!(delays_at_speed_1, delays(&Replay { speed: 9.0, ..how() }));
-    assert_ne!(delays_at_speed_1, delays(&Replay { seed: 8, ..how() }));
+    assert_eq!(delays_at_speed_1, delays(&Replay { speed: 9.0, ..settings() }));
+    assert_ne!(delays_at_speed_1, delays(&Replay { seed: 8, ..settings() }));
 }
 
 #[test]
-fn a_venue_column_names_the_venue() {
+fn venue_column_selects_venue() {
     let text = format!(
         "venue,{}\n1,0,1,new,4,B,limit,gtc,9,9\n0,0,2,cancel,4,B,,,,\n1,0,3,cancel,4,B,,,,\n",
         HEADER
     );
-    let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..how() }).unwrap().entries(0).collect();
+    let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..settings() }).unwrap().entries(0).collect();
     let seen: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
-    // At venue 0, order 4 is another one, which was resting.
+    // At venue 0, order 4 is another order, which was resting.
     assert_eq!(seen, [(1, 0), (0, RESTING | 4), (1, 0)]);
-    let error = read(&text, &how()).unwrap_err().to_string();
+    let error = read(&text, &settings()).unwrap_err().to_string();
     assert_eq!(
         error,
         "flow.csv:2: column venue: \"1\" is not a venue of this run, which has 0 to 0: raise their number"
@@ -175,34 +178,34 @@ fn invalid_field_is_reported_with_line_and_column() {
 }
 
 #[test]
-fn time_runs_forward_and_ends() {
+fn times_must_ascend_within_window() {
     let row = |time: u64, id: u64| format!("{time},1,new,{id},B,limit,gtc,100,7");
     let error = |times: [u64; 2]| error(&[&row(times[0], 1), &row(times[1], 2)]);
     let backwards =
         "flow.csv:3: column time_us: \"9\" comes before the row above (10): sort the file by time";
     assert_eq!(error([10, 9]), backwards);
-    let fires = entries(&["0.5,1,new,1,B,limit,gtc,1,1", "2.25,2,new,2,B,limit,gtc,1,1"], &how());
-    assert_eq!(fires.iter().map(|entry| entry.fire_ns).collect::<Vec<_>>(), [0, 1_750]);
+    let due_entries = entries(&["0.5,1,new,1,B,limit,gtc,1,1", "2.25,2,new,2,B,limit,gtc,1,1"], &settings());
+    assert_eq!(due_entries.iter().map(|entry| entry.fire_ns).collect::<Vec<_>>(), [0, 1_750]);
     assert!(error([0, u64::MAX]).contains("104 days"));
-    let crawl = Replay { speed: f64::MIN_POSITIVE, ..how() };
-    assert!(read(&flow(&[&row(0, 1), &row(1, 2)]), &crawl).unwrap_err().to_string().contains("104 days"));
+    let slow = Replay { speed: f64::MIN_POSITIVE, ..settings() };
+    assert!(read(&flow(&[&row(0, 1), &row(1, 2)]), &slow).unwrap_err().to_string().contains("104 days"));
 }
 
 #[test]
-fn lines_count_as_an_editor_counts_them() {
+fn error_line_numbers_match_editor() {
     let bad = "0,1,new,5,B,limit,gtc,abc,7";
     for (text, line) in [
         (format!("{}\n\n\n{bad}", HEADER), 4),
         (format!("{}\r\n{bad}\r\n", HEADER), 2),
         (format!("\r\n{}\r\n\r\n{bad}", HEADER), 4),
     ] {
-        let error = read(&text, &how()).unwrap_err().to_string();
+        let error = read(&text, &settings()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("flow.csv:{line}: column price_cents")), "{error}");
     }
 }
 
 #[test]
-fn headers_are_checked() {
+fn invalid_header_is_refused() {
     let first = "0,1,new,4,B,limit,gtc,100,7";
     for (header, problem) in [
         (HEADER.replace("price_cents,", ""), "flow.csv:1: no column price_cents\nexpected time_us,"),
@@ -212,36 +215,36 @@ fn headers_are_checked() {
         (HEADER.into(), "flow.csv: no orders\n"),
         (String::new(), "flow.csv: no orders\n"),
     ] {
-        let error = read(&format!("{header}\n"), &how()).unwrap_err().to_string();
+        let error = read(&format!("{header}\n"), &settings()).unwrap_err().to_string();
         assert!(error.starts_with(problem), "{error}");
     }
     let shuffled =
         "op,time_us,sequence,order_id,side,type,tif,price_cents,qty_satoshi\nnew,0,1,4,B,limit,gtc,100,7";
     for valid in [shuffled, &format!("\u{feff}{}", flow(&[first]))] {
-        assert_eq!(read(valid, &how()).unwrap().total(), 1);
+        assert_eq!(read(valid, &settings()).unwrap().total(), 1);
     }
 }
 
 #[test]
-fn settings_and_files_are_checked() {
+fn invalid_settings_and_files_are_refused() {
     let speeds = [0.0, -1.0, f64::NAN, f64::INFINITY];
-    let speeds = speeds.map(|speed| (Replay { speed, ..how() }, "expected a number above 0"));
-    for (how, problem) in speeds.into_iter().chain([
-        (Replay { strategies: 0, ..how() }, "0 strategies"),
-        (Replay { venues: 65, ..how() }, "65 venues"),
-        (Replay { orders: Some(0), ..how() }, "0 orders"),
-        (Replay { delay: DelayRange { min_ns: 2, max_ns: 1 }, ..how() }, "swap them"),
+    let speeds = speeds.map(|speed| (Replay { speed, ..settings() }, "expected a number above 0"));
+    for (settings, problem) in speeds.into_iter().chain([
+        (Replay { strategies: 0, ..settings() }, "0 strategies"),
+        (Replay { venues: 65, ..settings() }, "65 venues"),
+        (Replay { orders: Some(0), ..settings() }, "0 orders"),
+        (Replay { delay: DelayRange { min_ns: 2, max_ns: 1 }, ..settings() }, "swap them"),
     ]) {
-        assert!(read(FLOW, &how).unwrap_err().to_string().contains(problem), "{problem}");
+        assert!(read(FLOW, &settings).unwrap_err().to_string().contains(problem), "{problem}");
     }
-    assert_eq!(read(FLOW, &Replay { orders: Some(u64::MAX), ..how() }).unwrap().total(), 3800);
+    assert_eq!(read(FLOW, &Replay { orders: Some(u64::MAX), ..settings() }).unwrap().total(), 3800);
     for file in ["no-such-flow.csv", env!("CARGO_MANIFEST_DIR")] {
-        let error = replay(Path::new(file), &how()).unwrap_err().to_string();
+        let error = replay(Path::new(file), &settings()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{file}: cannot be read: ")), "{error}");
     }
 }
 
-fn any_how() -> impl Strategy<Value = Replay> {
+fn any_settings() -> impl Strategy<Value = Replay> {
     let speed = prop_oneof![Just(1.0), 0.001..1000.0];
     (1u16..9, 1u16..5, any::<u64>(), speed, proptest::option::of(1u64..50)).prop_map(
         |(strategies, venues, seed, speed, orders)| Replay {
@@ -250,17 +253,17 @@ fn any_how() -> impl Strategy<Value = Replay> {
             seed,
             speed,
             orders,
-            ..how()
+            ..settings()
         },
     )
 }
 
 proptest! {
     #[test]
-    fn random_bytes_never_panic(bytes: Vec<u8>, with_header: bool, how in any_how()) {
+    fn random_bytes_never_panic(bytes: Vec<u8>, with_header: bool, settings in any_settings()) {
         let header = if with_header { flow(&["0,1,new,4,B,limit,gtc,100,7"]) } else { String::new() };
         let text = [header.as_bytes(), &bytes].concat();
-        if let Err(error) = replay_from("flow.csv", &text[..], &how) {
+        if let Err(error) = replay_from("flow.csv", &text[..], &settings) {
             prop_assert!(error.to_string().lines().count() <= 2);
         }
     }
@@ -268,19 +271,19 @@ proptest! {
     #[test]
     fn mutated_rows_are_read_or_refused(
         start in 0usize..3700, changes in proptest::collection::vec((0usize..2000, any::<u8>(), 0u8..3), 1..4),
-        how in any_how(),
+        settings in any_settings(),
     ) {
         let rows: Vec<&str> = FLOW.lines().skip(1 + start).take(40).collect();
         let mut text = flow(&rows).into_bytes();
-        for (place, byte, change) in changes {
-            let place = place % text.len();
+        for (index, byte, change) in changes {
+            let index = index % text.len();
             match change {
-                0 => text[place] = byte,
-                1 => text.insert(place, byte),
-                _ => drop(text.remove(place)),
+                0 => text[index] = byte,
+                1 => text.insert(index, byte),
+                _ => drop(text.remove(index)),
             }
         }
-        match replay_from("flow.csv", &text[..], &how) {
+        match replay_from("flow.csv", &text[..], &settings) {
             Ok(schedule) => prop_assert!(schedule.total() <= 41),
             Err(error) => {
                 prop_assert!(error.to_string().starts_with("flow.csv:"));

@@ -5,9 +5,9 @@ pub const COUNT: usize = 30;
 
 /// Makes a page of shared memory.
 pub fn shared_page() -> *mut libc::c_void {
-    let (any, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let (read_write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address that the kernel chooses.
-    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, any, flags, -1, 0) };
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, read_write, flags, -1, 0) };
     assert_ne!(page, libc::MAP_FAILED);
     page
 }
@@ -26,10 +26,10 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     // this process may use anyway.
     unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) };
     let byte = 0u8;
-    let many = vec![0u8; 4096];
+    let block = vec![0u8; 4096];
     // The parent has it at the same address.
-    static mut THERE: u8 = 0;
-    let local = libc::iovec { iov_base: (&raw mut THERE).cast(), iov_len: 1 };
+    static mut PARENT_BYTE: u8 = 0;
+    let local = libc::iovec { iov_base: (&raw mut PARENT_BYTE).cast(), iov_len: 1 };
     let remote = local;
     // SAFETY: a socket address is integers, all of which may be zero.
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
@@ -38,9 +38,9 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
     let address_len = size_of::<libc::sockaddr_in>() as u32;
     let set_len = size_of::<libc::cpu_set_t>();
     let unlimited = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    let report = |what: &str, result: i64| {
+    let report = |name: &str, result: i64| {
         let error = std::io::Error::last_os_error();
-        eprintln!("{what} {}", if result < 0 { format!("refused {error}") } else { "ALLOWED".into() });
+        eprintln!("{name} {}", if result < 0 { format!("refused {error}") } else { "ALLOWED".into() });
     };
     let nowhere = std::ptr::null_mut();
     let mapped = |address: *mut libc::c_void| if address == libc::MAP_FAILED { -1 } else { 0 };
@@ -82,20 +82,24 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
         report("lower-priority", libc::setpriority(libc::PRIO_PROCESS, 0, 5).into());
         report("raise-priority", libc::setpriority(libc::PRIO_PROCESS, 0, -5).into());
         report("change-root", libc::chroot(c"/".as_ptr()).into());
-        report("gain", gain());
+        report("gain", can_gain_privileges());
         report("raise-limit", libc::setrlimit(libc::RLIMIT_FSIZE, &raw const unlimited).into());
         report("truncate", libc::ftruncate(file, 1).into());
         let shared = libc::MAP_SHARED;
         report("map-file", mapped(libc::mmap(nowhere, 4096, libc::PROT_READ, shared, file, 0)));
-        let (private, any) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+        let (private, read_write) =
+            (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
         let executable = libc::PROT_READ | libc::PROT_EXEC;
         report("map-executable", mapped(libc::mmap(nowhere, 4096, executable, private, -1, 0)));
         report("take-pages", libc::madvise(page, 4096, libc::MADV_REMOVE).into());
         report("make-executable", libc::mprotect(page, 4096, executable).into());
-        report("map-shared", mapped(libc::mmap(nowhere, 4096, any, shared | libc::MAP_ANONYMOUS, -1, 0)));
+        report(
+            "map-shared",
+            mapped(libc::mmap(nowhere, 4096, read_write, shared | libc::MAP_ANONYMOUS, -1, 0)),
+        );
         report(
             "much-memory",
-            mapped(libc::mmap(nowhere, 1 << 30, any, private | libc::MAP_NORESERVE, -1, 0)),
+            mapped(libc::mmap(nowhere, 1 << 30, read_write, private | libc::MAP_NORESERVE, -1, 0)),
         );
         report("exec", exec(path));
         let forked = libc::fork();
@@ -104,16 +108,16 @@ pub fn attempts(file: i32, page: *mut libc::c_void) {
         }
         report("fork", forked.into());
         report("write-file", libc::write(file, (&raw const byte).cast(), 1) as i64);
-        let filled = (0..1024).map(|_| libc::write(file, many.as_ptr().cast(), many.len())).min();
+        let filled = (0..1024).map(|_| libc::write(file, block.as_ptr().cast(), block.len())).min();
         report("fill-file", filled.unwrap_or(0) as i64);
     }
 }
 
-/// Returns whether rights can be gained: -1 if not.
-fn gain() -> i64 {
+/// Returns 0 if a program may gain privileges, -1 if not.
+fn can_gain_privileges() -> i64 {
     // SAFETY: the call takes integers.
-    let gains_none = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } != 0;
-    if gains_none { -1 } else { 0 }
+    let has_no_new_privs = unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } != 0;
+    if has_no_new_privs { -1 } else { 0 }
 }
 
 /// Executes a program in a child, or in this process if there can be none.

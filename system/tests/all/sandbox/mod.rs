@@ -3,7 +3,7 @@
 //!
 //! The tests execute this binary: the child sets up the given layers, makes all attempts, prints a
 //! line for each and exits.
-#![expect(clippy::disallowed_methods, reason = "what is refused is tried by its plainest name")]
+#![expect(clippy::disallowed_methods, reason = "refused calls are tried by their plain names")]
 
 mod attempts;
 mod files;
@@ -19,7 +19,7 @@ use system::sandbox::{STDERR_BYTES, STRATEGY, SandboxError, SandboxLayer, Sandbo
 /// The environment variable with the layers that the child sets up.
 const LAYERS: &str = "BULKHEAD_TEST_SANDBOX";
 
-/// Returns `true`, and says why, where tests of the sandbox are skipped.
+/// Returns `true`, and prints the reason, where tests of the sandbox are skipped.
 fn is_sandbox_missing() -> bool {
     let missing = missing().join("; ");
     if !missing.is_empty() {
@@ -31,25 +31,25 @@ fn is_sandbox_missing() -> bool {
 /// Runs an ignored test of this binary alone in its process, on one thread, so that it may change
 /// the process. Returns its stderr, which is a file, as for a role.
 fn child(test: &str, layers: &str) -> String {
-    let mut said = tempfile::tempfile().unwrap();
+    let mut output = tempfile::tempfile().unwrap();
     let test = format!("sandbox::{test}");
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &test, "--ignored", "--nocapture"])
         .env(LAYERS, layers)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(said.try_clone().unwrap())
+        .stderr(output.try_clone().unwrap())
         .status()
         .unwrap();
     let mut text = String::new();
-    said.rewind().unwrap();
-    said.read_to_string(&mut text).unwrap();
+    output.rewind().unwrap();
+    output.read_to_string(&mut text).unwrap();
     assert!(status.success(), "{status}: {text}");
     text
 }
 
 /// Returns the strategies' profile with the layers of the environment variable.
-fn told() -> Option<SandboxProfile> {
+fn profile_from_environment() -> Option<SandboxProfile> {
     let layers: &[SandboxLayer] = match std::env::var(LAYERS).ok()?.as_str() {
         "none" => &[],
         "privileges" => &[SandboxLayer::Privileges],
@@ -63,26 +63,26 @@ fn told() -> Option<SandboxProfile> {
 }
 
 /// Continues in a forked process with one thread, that of the test; the harness has another.
-fn alone(then: impl FnOnce()) {
+fn in_forked_process(body: impl FnOnce()) {
     // SAFETY: the other thread waits for this one and holds no lock that what follows needs; the C
     // library makes its own usable in the new process.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
-        then();
+        body();
         std::process::exit(0);
     }
     let mut status = 0;
     // SAFETY: our own child, and a live local.
     unsafe { libc::waitpid(forked, &raw mut status, 0) };
-    assert_eq!(status, 0, "the one that went on");
+    assert_eq!(status, 0, "the forked process");
 }
 
 #[test]
-#[ignore = "the others start it, as a process of its own"]
+#[ignore = "started by other tests as a process of its own"]
 fn inside() {
-    let Some(profile) = told() else { return };
+    let Some(profile) = profile_from_environment() else { return };
     let (file, page) = (tempfile::tempfile().unwrap(), shared_page());
-    alone(|| {
+    in_forked_process(|| {
         if profile.layers.contains(&SandboxLayer::Limits) {
             memory::limit_growth(64 << 20).unwrap();
         }
@@ -98,23 +98,26 @@ fn inside() {
 
 /// Returns the attempts that were refused.
 fn refused(layers: &str) -> BTreeSet<String> {
-    let said = child("inside", layers);
-    assert!(said.contains("alive"), "{layers}: {said}");
-    let lines = said.lines().filter(|line| line.contains(" refused "));
+    let output = child("inside", layers);
+    assert!(output.contains("alive"), "{layers}: {output}");
+    let lines = output.lines().filter(|line| line.contains(" refused "));
     lines.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
 }
 
 /// Asserts that this layer alone refuses these attempts, and that all are allowed without layers.
-fn assert_refuses(layers: &str, what: &[&str]) {
+fn assert_refuses(layers: &str, attempts: &[&str]) {
     if is_sandbox_missing() {
         return;
     }
-    let (alone, nothing) = (refused(layers), refused("none"));
+    let (with_layer, without) = (refused(layers), refused("none"));
     // Some systems (Yama) let only root read a process that is not its child.
-    let unknown = ["ptrace", "read-memory", "write-memory"];
-    for what in what.iter().filter(|what| !(unknown.contains(*what) && nothing.contains(**what))) {
-        assert!(alone.contains(*what), "{layers} does not refuse {what}, only {alone:?}");
-        assert!(!nothing.contains(*what), "{what} is refused without {layers}");
+    let may_be_restricted = ["ptrace", "read-memory", "write-memory"];
+    for attempt in attempts
+        .iter()
+        .filter(|attempt| !(may_be_restricted.contains(*attempt) && without.contains(**attempt)))
+    {
+        assert!(with_layer.contains(*attempt), "{layers} does not refuse {attempt}, only {with_layer:?}");
+        assert!(!without.contains(*attempt), "{attempt} is refused without {layers}");
     }
 }
 
@@ -123,9 +126,9 @@ fn attempts_of_hostile_strategy_are_refused() {
     if is_sandbox_missing() {
         return;
     }
-    let said = child("inside", "all");
-    assert!(said.contains("alive") && !said.contains("ALLOWED"), "{said}");
-    assert_eq!(said.matches(" refused ").count(), attempts::COUNT, "{said}");
+    let output = child("inside", "all");
+    assert!(output.contains("alive") && !output.contains("ALLOWED"), "{output}");
+    assert_eq!(output.matches(" refused ").count(), attempts::COUNT, "{output}");
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn landlock_alone_refuses_files_ports_and_signals() {
 }
 
 #[test]
-fn seccomp_alone_refuses_all_but_what_is_listed() {
+fn seccomp_alone_refuses_all_unlisted_calls() {
     assert_refuses(
         "calls",
         &[
@@ -186,12 +189,12 @@ fn limits_alone_refuse_descriptors_files_that_grow_and_memory() {
 
 #[test]
 fn without_privileges_root_is_an_ordinary_user() {
-    let (alone, nothing) = (refused("privileges"), refused("none"));
+    let (with_layer, without) = (refused("privileges"), refused("none"));
     // SAFETY: the call takes nothing and cannot fail.
     let is_root = unsafe { libc::geteuid() } == 0;
-    for what in ["raise-priority", "change-root", "gain"] {
-        assert!(alone.contains(what), "{what}: {alone:?}");
-        assert!(!is_root || !nothing.contains(what), "root is refused {what} already");
+    for attempt in ["raise-priority", "change-root", "gain"] {
+        assert!(with_layer.contains(attempt), "{attempt}: {with_layer:?}");
+        assert!(!is_root || !without.contains(attempt), "root is refused {attempt} already");
     }
 }
 
@@ -200,17 +203,17 @@ fn without_privileges_root_is_an_ordinary_user() {
 fn process_with_second_thread_is_not_confined() {
     let error = STRATEGY.confine(false).unwrap_err();
     assert!(matches!(error, SandboxError::Threads(2..)), "{error}");
-    std::fs::File::open("/proc/self/status").expect("and nothing was put up");
+    std::fs::File::open("/proc/self/status").expect("no layer was applied");
 }
 
 /// Sends through an open pipe and socket.
 #[test]
-#[ignore = "the others start it, as a process of its own"]
+#[ignore = "started by other tests as a process of its own"]
 fn sending() {
-    let Some(profile) = told() else { return };
+    let Some(profile) = profile_from_environment() else { return };
     let (mut socket, _other_end) = std::os::unix::net::UnixStream::pair().unwrap();
     let (_reader, mut pipe) = std::io::pipe().unwrap();
-    alone(|| {
+    in_forked_process(|| {
         profile.confine(false).unwrap();
         profile.restrict_calls(true).unwrap();
         eprintln!("pipe {:?}", std::io::Write::write(&mut pipe, &[0; 64]).ok());
@@ -230,18 +233,18 @@ fn kernel_messages_cannot_carry_descriptors() {
         return;
     }
     for (layers, sendmsg) in [("all", -1), ("calls", -1), ("none", 0)] {
-        let said = child("sending", layers);
+        let output = child("sending", layers);
         let expected = format!("pipe Some(64)\nsocket Some(56)\nsendmsg {sendmsg}\n");
-        assert!(said.contains(&expected), "{layers}: {said}");
+        assert!(output.contains(&expected), "{layers}: {output}");
     }
 }
 
 /// Writes more to stderr than its file may hold.
 #[test]
-#[ignore = "the others start it, as a process of its own"]
-fn talkative() {
-    let Some(profile) = told() else { return };
-    alone(|| {
+#[ignore = "started by other tests as a process of its own"]
+fn write_too_much() {
+    let Some(profile) = profile_from_environment() else { return };
+    in_forked_process(|| {
         profile.confine(false).unwrap();
         profile.restrict_calls(false).unwrap();
         let line = [b'x'; 4096];
@@ -257,6 +260,6 @@ fn stderr_output_ends_at_limit() {
         return;
     }
     for layers in ["limits", "all"] {
-        assert_eq!(child("talkative", layers).len() as u64, STDERR_BYTES, "{layers}");
+        assert_eq!(child("write_too_much", layers).len() as u64, STDERR_BYTES, "{layers}");
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 /// Returns a command that runs this binary for one of its ignored tests, `module::name`. The test
 /// runs alone in its process, on one thread, so it may change the process.
-pub fn itself(test: &str) -> Command {
+pub fn test_child(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test binary has a path"));
     command.args(["--exact", test, "--ignored", "--nocapture"]);
     command

@@ -1,7 +1,7 @@
 //! The test bed: a run's link on which victims die, its memory, reset for each trial, and its other
 //! users.
 
-use super::orders::message;
+use super::commands::message;
 use super::report::{Problems, TrialCounts};
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
@@ -32,12 +32,12 @@ const KERNEL_LAP: u64 = 2 * CAPACITY;
 const CYCLES: usize = 1000;
 
 /// The state that all trials on one link share.
-pub struct Bed<'a, T: Link> {
+pub struct TestBed<'a, T: Link> {
     plan: &'a Plan,
     attached: Attached<'a>,
     pub memory: Vec<(SegmentSpec, AtomicWords)>,
-    orders: Vec<(Role, AtomicWords)>,
-    /// A victim of each role that has attached, of which the others are copies.
+    commands: Vec<(Role, AtomicWords)>,
+    /// An attached victim of each role, of which the other victims are copies.
     attached_victims: Vec<(Role, Victim)>,
     /// The name of the socket, if there is one: it is bound again for each trial.
     socket: Option<String>,
@@ -48,10 +48,10 @@ pub struct Bed<'a, T: Link> {
     pub kernel: bool,
     /// Number of messages that fit into the victim's new ring; for the kernel's queues, the
     /// messages of a lap.
-    pub room: u64,
+    pub capacity: u64,
     /// Maximum number of messages less that may fit for each partly used block; 0 without blocks.
     pub slack: u64,
-    launching: ControlWriter,
+    control_writer: ControlWriter,
     epoch: u16,
     link: core::marker::PhantomData<T>,
 }
@@ -60,11 +60,11 @@ pub fn run(technique: Technique) -> Run {
     Run::new(technique, PRODUCERS as u16, CAPACITY as u32)
 }
 
-impl<'a, T: Link> Bed<'a, T> {
+impl<'a, T: Link> TestBed<'a, T> {
     pub fn new(run: &'a Run) -> Self {
-        let launching = segments::create_control(run.plan(), &[]).expect("room");
+        let control_writer = segments::create_control(run.plan(), &[]).expect("space");
         let plan = run.create::<T>();
-        let mut attached = segments::attach_with(plan, None, &launching.control());
+        let mut attached = segments::attach_with(plan, None, &control_writer.control());
         let specs = T::segments(&run.link());
         let socket = specs.iter().find(|spec| spec.place == SegmentPlace::Socket);
         let socket = socket.map(|spec| plan.segment_name(&spec.name));
@@ -83,18 +83,18 @@ impl<'a, T: Link> Bed<'a, T> {
             plan,
             attached,
             memory,
-            orders: roles.map(|role| (role, victim::orders(plan, role))).into(),
+            commands: roles.map(|role| (role, victim::commands(plan, role))).into(),
             attached_victims: Vec::new(),
             socket,
             shared,
             kernel,
-            room: KERNEL_LAP,
+            capacity: KERNEL_LAP,
             slack: if run.plan().technique == Technique::from_link::<Linked>() {
                 BLOCK_SLOTS as u64
             } else {
                 0
             },
-            launching,
+            control_writer,
             epoch: 0,
             link: core::marker::PhantomData,
         };
@@ -102,7 +102,7 @@ impl<'a, T: Link> Bed<'a, T> {
             return bed;
         }
         let mut producer = bed.producer(FIRST);
-        bed.room = (0..).take_while(|n| producer.try_push(&message(FIRST, *n)).is_ok()).count() as u64;
+        bed.capacity = (0..).take_while(|n| producer.try_push(&message(FIRST, *n)).is_ok()).count() as u64;
         bed
     }
 
@@ -120,8 +120,8 @@ impl<'a, T: Link> Bed<'a, T> {
         self.reset_if(|spec| own.contains(&spec.kind) && spec.index == producer as u64);
     }
 
-    fn reset_if(&self, which: impl Fn(&SegmentSpec) -> bool) {
-        for (_, words) in self.memory.iter().filter(|(spec, _)| which(spec)) {
+    fn reset_if(&self, is_reset: impl Fn(&SegmentSpec) -> bool) {
+        for (_, words) in self.memory.iter().filter(|(spec, _)| is_reset(spec)) {
             words[HEADER_WORDS..].iter().for_each(|word| word.store(0, Relaxed));
         }
     }
@@ -142,8 +142,8 @@ impl<'a, T: Link> Bed<'a, T> {
     }
 
     pub fn producer(&mut self, index: usize) -> T::Producer {
-        self.launching.record_start(index, std::process::id());
-        self.launching.record_start(PRODUCERS, std::process::id());
+        self.control_writer.record_start(index, std::process::id());
+        self.control_writer.record_start(PRODUCERS, std::process::id());
         T::producer(&segments::submit_link(self.plan), index, &mut self.attached).expect("a link")
     }
 
@@ -151,7 +151,7 @@ impl<'a, T: Link> Bed<'a, T> {
         if let Some(socket) = &self.socket {
             unlink(socket).expect("a name of ours");
         }
-        self.launching.record_start(PRODUCERS, std::process::id());
+        self.control_writer.record_start(PRODUCERS, std::process::id());
         T::consumer(&segments::submit_link(self.plan), &mut self.attached).expect("a link")
     }
 
@@ -161,39 +161,40 @@ impl<'a, T: Link> Bed<'a, T> {
         if self.kernel {
             return self.start(role);
         }
-        if !self.attached_victims.iter().any(|(whose, _)| *whose == role) {
+        if !self.attached_victims.iter().any(|(victim_role, _)| *victim_role == role) {
             let victim = self.start(role);
             self.attached_victims.push((role, victim));
         }
-        let found = self.attached_victims.iter().find(|(whose, _)| *whose == role);
-        found.expect("just started").1.copy()
+        let attached_victim = self.attached_victims.iter().find(|(victim_role, _)| *victim_role == role);
+        attached_victim.expect("just started").1.copy()
     }
 
     fn start(&self, role: Role) -> Victim {
-        let (_, orders) = self.orders.iter().find(|(whose, _)| *whose == role).expect("a role that may die");
+        let (_, commands) =
+            self.commands.iter().find(|(victim_role, _)| *victim_role == role).expect("a role that may die");
         let process = match role {
             Role::Producer(index) => index,
             Role::Consumer => PRODUCERS,
             Role::Board => unreachable!("a board's writer is in no queue"),
         };
-        Victim::start(self.plan, role, orders, |pid| self.launching.record_start(process, pid))
+        Victim::start(self.plan, role, commands, |pid| self.control_writer.record_start(process, pid))
     }
 }
 
 /// The ends in this process, and the messages sent and received.
-pub struct Scene<'b, 'a, T: Link> {
-    pub bed: &'b mut Bed<'a, T>,
+pub struct Trial<'b, 'a, T: Link> {
+    pub bed: &'b mut TestBed<'a, T>,
     pub consumer: T::Consumer,
     pub others: Vec<(usize, T::Producer)>,
     /// Number of messages of each producer that were accepted by the ring, and that were received.
     pub sent: [u64; PRODUCERS],
-    pub came: [u64; PRODUCERS],
+    pub received: [u64; PRODUCERS],
     pub problems: Problems,
 }
 
-impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
+impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     /// Resets the memory, and attaches a consumer and all producers except `without`.
-    pub fn new(bed: &'b mut Bed<'a, T>, without: &[usize]) -> Self {
+    pub fn new(bed: &'b mut TestBed<'a, T>, without: &[usize]) -> Self {
         bed.reset();
         let mut consumer = bed.consumer();
         // A pipe keeps its content while any process has it open, such as one that is just
@@ -201,19 +202,19 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
-        (0..PRODUCERS as u16).for_each(|index| bed.launching.revive(index, bed.epoch));
+        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.revive(index, bed.epoch));
         let zero = [0; PRODUCERS];
-        Self { bed, consumer, others, sent: zero, came: zero, problems: Problems::default() }
+        Self { bed, consumer, others, sent: zero, received: zero, problems: Problems::default() }
     }
 
-    pub fn problem(&mut self, kind: &'static str, what: Arguments<'_>) {
-        self.problems.add(kind, what);
+    pub fn problem(&mut self, kind: &'static str, description: Arguments<'_>) {
+        self.problems.add(kind, description);
     }
 
-    /// Adds what was found in this trial to the counts of its technique.
+    /// Adds the violations of this trial to the counts of its technique.
     pub fn conclude(&self, set_up: &str, trial: Arguments<'_>, tally: &mut TrialCounts) {
-        let place = format!("{}, {}, {trial}", self.bed.plan.technique, set_up);
-        tally.problems(&place, &self.problems);
+        let location = format!("{}, {}, {trial}", self.bed.plan.technique, set_up);
+        tally.problems(&location, &self.problems);
     }
 
     /// The other producers push `messages` messages in turn, or until all find the ring full.
@@ -241,7 +242,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
         for taken in 0..max {
             let Some((from, got)) = self.consumer.try_pop() else {
                 if let Some(fault) = self.consumer.take_fault() {
-                    self.problem("damage", format_args!("honest producers, and yet {fault:?}"));
+                    self.problem("damage", format_args!("correct producers, but {fault:?}"));
                 }
                 return taken;
             };
@@ -260,22 +261,25 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
             return self.problem("torn", format_args!("{got:x?}"));
         }
         if from.is_some_and(|from| from != producer) {
-            self.problem("whose", format_args!("{producer}'s message through {from:?}"));
+            self.problem("wrong producer", format_args!("{producer}'s message through {from:?}"));
         }
-        let due = self.came[producer];
-        if n != due {
-            let kind = if n < due { "twice or out of order" } else { "lost" };
-            self.problem(kind, format_args!("message {n} of producer {producer}, {due} was due"));
+        let expected = self.received[producer];
+        if n != expected {
+            let kind = if n < expected { "twice or out of order" } else { "lost" };
+            self.problem(kind, format_args!("message {n} of producer {producer}, {expected} was expected"));
         }
-        self.came[producer] = n.max(due) + 1;
+        self.received[producer] = n.max(expected) + 1;
     }
 
     /// Checks that all messages of these producers have arrived.
-    pub fn check_all_received(&mut self, of: &[usize], when: &str) {
-        for &index in of {
-            let (sent, came) = (self.sent[index], self.came[index]);
-            if sent != came {
-                self.problem("missing", format_args!("{when}: producer {index} sent {sent}, {came} came"));
+    pub fn check_all_received(&mut self, producers: &[usize], when: &str) {
+        for &index in producers {
+            let (sent, received) = (self.sent[index], self.received[index]);
+            if sent != received {
+                self.problem(
+                    "missing",
+                    format_args!("{when}: producer {index} sent {sent}, {received} were received"),
+                );
             }
         }
     }
@@ -283,20 +287,20 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     /// Kills a victim, waits until the kernel confirms its death, and fences it, as the launcher
     /// does. Otherwise the engine repairs nothing.
     pub fn fence(&mut self, index: usize, victim: Victim) {
-        let control = self.bed.launching.control();
+        let control = self.bed.control_writer.control();
         assert!(!control.incarnation(index as u16).fenced);
         let death = victim.kill();
-        self.bed.launching.fence(index as u16, self.bed.epoch, &death);
+        self.bed.control_writer.fence(index as u16, self.bed.epoch, &death);
         assert!(control.incarnation(index as u16).fenced);
     }
 
     /// Retires the dead producers as the orchestrator does, once in each duty cycle.
     pub fn try_retire(&mut self, dead: &[usize]) -> bool {
-        let mut left: Vec<usize> = dead.to_vec();
+        let mut remaining: Vec<usize> = dead.to_vec();
         for _ in 0..CYCLES {
             self.take_all();
-            left.retain(|index| !self.consumer.retire(*index));
-            if left.is_empty() {
+            remaining.retain(|index| !self.consumer.retire(*index));
+            if remaining.is_empty() {
                 self.take_all();
                 return true;
             }
@@ -308,9 +312,9 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     pub fn revive(&mut self, index: usize) {
         self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
-        self.bed.launching.revive(index as u16, self.bed.epoch);
+        self.bed.control_writer.revive(index as u16, self.bed.epoch);
         self.consumer.revive(index);
-        self.sent[index] = self.came[index];
+        self.sent[index] = self.received[index];
         let producer = self.bed.producer(index);
         self.others.push((index, producer));
     }
@@ -318,7 +322,7 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
     /// Checks that the ring works: it is filled to its last slot and drained, twice. Up to `lost`
     /// slots may be missing.
     pub fn check_two_laps(&mut self, lost: u64, when: &str) {
-        let max = if self.bed.kernel { self.bed.room } else { u64::MAX };
+        let max = if self.bed.kernel { self.bed.capacity } else { u64::MAX };
         let producers = self.others.len() as u64;
         for lap in 0..2 {
             let fits = if self.bed.shared {
@@ -328,13 +332,13 @@ impl<'b, 'a, T: Link> Scene<'b, 'a, T> {
                     .map(|index| (0..max).take_while(|_| self.try_push_one(index as usize)).count() as u64);
                 rings.min().unwrap_or(0)
             };
-            if !(self.bed.room - lost..=self.bed.room).contains(&fits) {
-                let room = self.bed.room;
-                self.problem("room", format_args!("{when}, lap {lap}: {fits} fit, not {room}"));
+            if !(self.bed.capacity - lost..=self.bed.capacity).contains(&fits) {
+                let capacity = self.bed.capacity;
+                self.problem("capacity", format_args!("{when}, lap {lap}: {fits} fit, not {capacity}"));
             }
             self.take_all();
-            let living: Vec<usize> = self.others.iter().map(|(index, _)| *index).collect();
-            self.check_all_received(&living, when);
+            let running: Vec<usize> = self.others.iter().map(|(index, _)| *index).collect();
+            self.check_all_received(&running, when);
         }
     }
 }

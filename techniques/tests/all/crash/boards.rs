@@ -2,8 +2,8 @@
 //! state for a successor.
 
 use super::bed;
-use super::orders::{BOARD, BOARD_CELL, board_value};
-use super::victim::{Role, Victim, orders};
+use super::commands::{BOARD, BOARD_CELL, board_value};
+use super::victim::{Role, Victim, commands};
 use crate::common::Run;
 use protocol::plan::Plan;
 use protocol::segments;
@@ -30,12 +30,12 @@ fn copy(words: &AtomicWords) -> AtomicWords {
 
 /// Returns the cell's version. Its value must be whole, and so must every older one that the log
 /// still has.
-fn newest(memory: &AtomicWords) -> u64 {
+fn checked_version(memory: &AtomicWords) -> u64 {
     let reader = Reader::attach(&memory.clone().into()).expect("a board");
     let shape = reader.shape();
     let mut into = vec![0; shape.words()];
     let version = reader.version(BOARD_CELL);
-    match reader.try_read(BOARD_CELL, &mut into).expect("nobody writes now") {
+    match reader.try_read(BOARD_CELL, &mut into).expect("no write is in progress") {
         None => assert_eq!(version, 0),
         Some(stamp) => {
             assert_eq!((stamp.version, stamp.ticks), (version, version));
@@ -46,63 +46,66 @@ fn newest(memory: &AtomicWords) -> u64 {
     while let LogPoll::Entry(stamp) = follower.next(&mut into).expect("an honest writer") {
         assert_eq!(into, board_value(stamp.version, shape.words()), "whole");
     }
-    assert_eq!(follower.seen(), version, "none missed");
+    assert_eq!(follower.seen(), version, "no entry is missed");
     version
 }
 
-fn succeed(memory: &AtomicWords, version: u64) {
+fn check_successor(memory: &AtomicWords, version: u64) {
     let mut successor = Writer::attach(memory).expect("a board");
     assert_eq!(successor.version(BOARD_CELL), version);
     for next in version + 1..=version + 10 {
         let value = board_value(next, successor.shape().words());
         assert_eq!(successor.write(BOARD_CELL, next, &value), next);
-        assert_eq!(newest(memory), next);
+        assert_eq!(checked_version(memory), next);
     }
 }
 
-struct Scene<'a> {
+struct Trial<'a> {
     plan: &'a Plan,
     memory: AtomicWords,
-    orders: AtomicWords,
+    commands: AtomicWords,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Trial<'a> {
     fn new(run: &'a Run, shape: BoardShape) -> Self {
         let plan = run.plan();
-        let memory = Region::create(&plan.segment_name(BOARD), shape.segment_words()).expect("room").words();
+        let memory = Region::create(&plan.segment_name(BOARD), shape.segment_words()).expect("space").words();
         shape.write_header(&memory, Header::anonymous(KIND, 0, 0, 0, 0));
-        Self { plan, memory, orders: orders(plan, Role::Board) }
+        Self { plan, memory, commands: commands(plan, Role::Board) }
     }
 
     fn start(&self) -> Victim {
-        Victim::start(self.plan, Role::Board, &self.orders, |_| ())
+        Victim::start(self.plan, Role::Board, &self.commands, |_| ())
     }
 }
 
 #[test]
-fn a_boards_writer_may_die_at_every_instruction() {
-    if let Some(why) = super::victim::refusal() {
-        return println!("SKIPPED, NOTHING WAS PROVED: {why}");
+fn board_writer_may_die_at_every_instruction() {
+    if let Some(reason) = super::victim::refusal() {
+        return println!("SKIPPED, NOTHING WAS PROVED: {reason}");
     }
     let (mut boundaries, mut kills) = (0, 0);
     for shape in shapes() {
         let run = bed::run(Technique::from_link::<SpscMux>());
-        let _control = segments::create_control(run.plan(), &[]).expect("room");
-        let scene = Scene::new(&run, shape);
+        let _control = segments::create_control(run.plan(), &[]).expect("space");
+        let trial = Trial::new(&run, shape);
         // Every boundary of each of these writes, around all slots.
         let mut changes = BTreeSet::new();
-        let mut victim = scene.start();
+        let mut victim = trial.start();
         for version in 1..=shape.slots() as u64 + 2 {
             victim.begin();
             let mut boundary = 0;
-            let mut before = contents(&scene.memory);
+            let mut before = contents(&trial.memory);
             while victim.at().is_some() {
-                let found = newest(&scene.memory);
-                assert!(found == version - 1 || found == version, "{found}, while {version} is written");
-                succeed(&copy(&scene.memory), found);
+                let visible = checked_version(&trial.memory);
+                assert!(
+                    visible == version - 1 || visible == version,
+                    "{visible} is visible while {version} is written"
+                );
+                check_successor(&copy(&trial.memory), visible);
                 victim.step(1);
                 boundary += 1;
-                let now = contents(&scene.memory);
+                let now = contents(&trial.memory);
                 if now != before && version == 3 {
                     changes.insert(boundary);
                 }
@@ -110,24 +113,24 @@ fn a_boards_writer_may_die_at_every_instruction() {
             }
             boundaries += boundary;
             victim.finish();
-            assert_eq!(newest(&scene.memory), version);
+            assert_eq!(checked_version(&trial.memory), version);
         }
-        let version = newest(&scene.memory);
+        let version = checked_version(&trial.memory);
         drop(victim);
         // Real deaths, after every instruction that changed the memory; each successor is a
         // process.
         assert!(changes.len() >= shape.words() + 2, "each store is an instruction of its own");
         let mut version = version;
         for boundary in changes {
-            let mut victim = scene.start();
+            let mut victim = trial.start();
             victim.begin();
             victim.step_at_most(boundary);
-            let found = newest(&scene.memory);
+            let visible = checked_version(&trial.memory);
             let _death = victim.kill();
-            assert_eq!(newest(&scene.memory), found, "a death changes nothing");
-            assert!(found == version || found == version + 1);
-            succeed(&copy(&scene.memory), found);
-            version = found;
+            assert_eq!(checked_version(&trial.memory), visible, "a death changes nothing");
+            assert!(visible == version || visible == version + 1);
+            check_successor(&copy(&trial.memory), visible);
+            version = visible;
             kills += 1;
         }
     }

@@ -1,8 +1,8 @@
 //! Deaths of consumers at an instruction of their pop: the producers are not affected, and a
 //! successor continues.
 
-use super::bed::{Bed, Scene};
-use super::deaths::{Survey, UNTIL_FULL, sample};
+use super::bed::{TestBed, Trial};
+use super::deaths::{CallRecording, UNTIL_FULL, sample};
 use super::report::TrialCounts;
 use super::setups::{Act, SetUp};
 use super::victim::{Role, Victim};
@@ -10,49 +10,49 @@ use protocol::wire::Message;
 use shm::ring::Link;
 
 /// The victim, and the number of its popped messages that were checked.
-pub struct Popping {
+pub struct PoppingVictim {
     pub victim: Victim,
     pub seen: u64,
 }
 
-impl Popping {
-    pub fn new<T: Link>(scene: &mut Scene<'_, '_, T>, acts: &[Act]) -> Self {
-        let victim = scene.bed.victim(Role::Consumer);
+impl PoppingVictim {
+    pub fn new<T: Link>(trial: &mut Trial<'_, '_, T>, acts: &[Act]) -> Self {
+        let victim = trial.bed.victim(Role::Consumer);
         let mut popping = Self { victim, seen: 0 };
-        for act in acts {
-            match act {
-                Act::Fill(messages) if scene.bed.shared => scene.push(*messages),
+        for run_act in acts {
+            match run_act {
+                Act::Fill(messages) if trial.bed.shared => trial.push(*messages),
                 // Each producer has its own ring.
-                Act::Fill(messages) => scene.push(*messages * scene.others.len() as u64),
-                Act::Take(messages) => popping.pop(scene, *messages),
-                Act::TakeAll => popping.pop(scene, 2 * UNTIL_FULL),
-                Act::Park => scene.bed.park(),
+                Act::Fill(messages) => trial.push(*messages * trial.others.len() as u64),
+                Act::Take(messages) => popping.pop(trial, *messages),
+                Act::TakeAll => popping.pop(trial, 2 * UNTIL_FULL),
+                Act::Park => trial.bed.park(),
                 Act::Interrupted(..) => unreachable!("no producer is stepped here"),
             }
         }
         popping
     }
 
-    fn pop<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>, times: u64) {
+    fn pop<T: Link>(&mut self, trial: &mut Trial<'_, '_, T>, times: u64) {
         self.victim.run(times);
-        self.look(scene);
+        self.receive_popped(trial);
     }
 
-    fn look<T: Link>(&mut self, scene: &mut Scene<'_, '_, T>) {
+    fn receive_popped<T: Link>(&mut self, trial: &mut Trial<'_, '_, T>) {
         for n in self.seen..self.victim.done() {
-            scene.receive(None, self.victim.popped(n));
+            trial.receive(None, self.victim.popped(n));
         }
         self.seen = self.victim.done();
     }
 }
 
-fn survey<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> (Survey, Option<Message>) {
-    let mut scene = Scene::new(bed, &[]);
-    let mut popping = Popping::new(&mut scene, &set_up.acts);
+fn record_pop<T: Link>(bed: &mut TestBed<'_, T>, set_up: &SetUp) -> (CallRecording, Option<Message>) {
+    let mut trial = Trial::new(bed, &[]);
+    let mut popping = PoppingVictim::new(&mut trial, &set_up.acts);
     popping.victim.begin();
-    let survey = super::deaths::walk(&scene, &popping.victim, 0);
-    let message = survey.taken.then(|| popping.victim.popped(popping.seen));
-    (survey, message)
+    let record_pop = super::deaths::record_to_end(&trial, &popping.victim, 0);
+    let message = record_pop.taken.then(|| popping.victim.popped(popping.seen));
+    (record_pop, message)
 }
 
 /// Number of messages pushed before the death: none, one, and until the rings are full.
@@ -60,77 +60,78 @@ const PUSHES: [u64; 3] = [0, 1, UNTIL_FULL];
 
 /// Tries every boundary of the pop in one state, with idle and with active producers; in quick mode
 /// with one choice per boundary.
-pub fn exhaust<T: Link>(bed: &mut Bed<'_, T>, set_up: &SetUp) -> TrialCounts {
+pub fn try_all_boundaries<T: Link>(bed: &mut TestBed<'_, T>, set_up: &SetUp) -> TrialCounts {
     let mut tally = TrialCounts::default();
-    let (plain, message) = survey(bed, set_up);
-    tally.add("of", plain.end() as u64 + 1);
-    tally.add("distinct states", plain.distinct_states());
-    let mut gone_before = false;
-    for boundary in 0..=plain.end() {
-        let mut gone_now = gone_before;
+    let (undisturbed, message) = record_pop(bed, set_up);
+    tally.add("all boundaries", undisturbed.end() as u64 + 1);
+    tally.add("distinct states", undisturbed.distinct_states());
+    let mut was_taken_before = false;
+    for boundary in 0..=undisturbed.end() {
+        let mut was_taken_now = was_taken_before;
         for push in sample(&PUSHES, boundary) {
-            let gone = die(bed, set_up, boundary, push, &plain, message, &mut tally);
-            if gone_before && !gone {
-                let what = format!("boundary {boundary}: taken before, and then there again");
-                tally.problem(&set_up.name, what);
+            let is_taken = try_death(bed, set_up, boundary, push, &undisturbed, message, &mut tally);
+            if was_taken_before && !is_taken {
+                let problem =
+                    format!("boundary {boundary}: taken at an earlier boundary, but received again here");
+                tally.problem(&set_up.name, problem);
             }
-            gone_now |= gone;
+            was_taken_now |= is_taken;
         }
-        gone_before = gone_now;
+        was_taken_before = was_taken_now;
     }
-    tally.add("boundaries", plain.end() as u64 + 1);
+    tally.add("boundaries", undisturbed.end() as u64 + 1);
     tally
 }
 
 /// Tries one death. Returns `true` if the message in flight is gone: taken, or none existed.
-fn die<T: Link>(
-    bed: &mut Bed<'_, T>,
+fn try_death<T: Link>(
+    bed: &mut TestBed<'_, T>,
     set_up: &SetUp,
     boundary: usize,
     push: u64,
-    survey: &Survey,
+    record_pop: &CallRecording,
     in_flight: Option<Message>,
     tally: &mut TrialCounts,
 ) -> bool {
-    let mut scene = Scene::new(bed, &[]);
-    let mut popping = Popping::new(&mut scene, &set_up.acts);
+    let mut trial = Trial::new(bed, &[]);
+    let mut popping = PoppingVictim::new(&mut trial, &set_up.acts);
     popping.victim.begin();
-    popping.victim.go(&survey.way(boundary));
-    assert_eq!(popping.victim.at(), survey.path[boundary].0, "{set_up:?}: another way than before");
-    assert_eq!(scene.bed.state(), survey.path[boundary].1, "{set_up:?}: another state than before");
-    scene.push(push);
-    let _certain = popping.victim.kill();
+    popping.victim.replay(&record_pop.path_to(boundary));
+    assert_eq!(popping.victim.at(), record_pop.path[boundary].0, "{set_up:?}: another path than recorded");
+    assert_eq!(trial.bed.state(), record_pop.path[boundary].1, "{set_up:?}: another state than recorded");
+    trial.push(push);
+    let _proof = popping.victim.kill();
     tally.add("deaths", 1);
     // Without a consumer the other producers are not harmed, and finish.
-    scene.push(UNTIL_FULL);
-    scene.consumer = scene.bed.resume();
-    let again = next_is_again(&mut scene, in_flight.as_slice());
-    tally.add(if again { "came again" } else { "taken" }, u64::from(in_flight.is_some()));
-    scene.take_all();
-    scene.check_all_received(&[0, 1, 2], "the next consumer");
-    scene.check_two_laps(scene.bed.slack, "the next consumer");
-    scene.conclude(&set_up.name, format_args!("{boundary} of {}, {push}", survey.end()), tally);
-    !again
+    trial.push(UNTIL_FULL);
+    trial.consumer = trial.bed.resume();
+    let is_repeated = first_message_is_repeated(&mut trial, in_flight.as_slice());
+    tally.add(if is_repeated { "received again" } else { "taken" }, u64::from(in_flight.is_some()));
+    trial.take_all();
+    trial.check_all_received(&[0, 1, 2], "the next consumer");
+    trial.check_two_laps(trial.bed.slack, "the next consumer");
+    trial.conclude(&set_up.name, format_args!("{boundary} of {}, {push}", record_pop.end()), tally);
+    !is_repeated
 }
 
 /// Receives one message of the producer, and returns `true` if it is the first one in flight.
 /// Otherwise the dead consumer had taken these messages.
-pub fn next_is_again<T: Link>(scene: &mut Scene<'_, '_, T>, in_flight: &[Message]) -> bool {
+pub fn first_message_is_repeated<T: Link>(trial: &mut Trial<'_, '_, T>, in_flight: &[Message]) -> bool {
     let Some(&expected) = in_flight.first() else { return false };
     let producer = (expected[0] >> 48) as usize;
-    let mut before = Vec::new();
-    let mut again = false;
+    let mut popped = Vec::new();
+    let mut is_repeated = false;
     // Messages of other producers may arrive first.
-    while let Some((from, got)) = shm::ring::Consumer::try_pop(&mut scene.consumer) {
-        before.push((from, got));
+    while let Some((from, got)) = shm::ring::Consumer::try_pop(&mut trial.consumer) {
+        popped.push((from, got));
         if (got[0] >> 48) as usize == producer {
-            again = got == expected;
+            is_repeated = got == expected;
             break;
         }
     }
-    if !again {
-        scene.came[producer] += in_flight.len() as u64;
+    if !is_repeated {
+        trial.received[producer] += in_flight.len() as u64;
     }
-    before.into_iter().for_each(|(from, got)| scene.receive(from, got));
-    again
+    popped.into_iter().for_each(|(from, got)| trial.receive(from, got));
+    is_repeated
 }

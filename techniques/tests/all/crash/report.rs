@@ -21,9 +21,9 @@ pub struct Problems(Vec<(&'static str, String)>);
 
 impl Problems {
     /// Adds a violation; only the first two of a kind are kept.
-    pub fn add(&mut self, kind: &'static str, what: Arguments<'_>) {
+    pub fn add(&mut self, kind: &'static str, description: Arguments<'_>) {
         if self.0.iter().filter(|(other, _)| *other == kind).count() < 2 {
-            self.0.push((kind, what.to_string()));
+            self.0.push((kind, description.to_string()));
         }
     }
 
@@ -43,26 +43,28 @@ pub struct TrialCounts {
 }
 
 impl TrialCounts {
-    pub fn add(&mut self, what: &'static str, count: u64) {
-        *self.counts.entry(what).or_default() += count;
+    pub fn add(&mut self, column: &'static str, count: u64) {
+        *self.counts.entry(column).or_default() += count;
     }
 
-    pub fn problems(&mut self, place: &str, problems: &Problems) {
+    pub fn problems(&mut self, location: &str, problems: &Problems) {
         self.add("violations", u64::from(!problems.is_empty()));
-        self.problems.extend(problems.0.iter().map(|(kind, what)| format!("{place}: {kind}: {what}")));
+        self.problems.extend(
+            problems.0.iter().map(|(kind, description)| format!("{location}: {kind}: {description}")),
+        );
     }
 
-    pub fn problem(&mut self, place: &str, what: String) {
+    pub fn problem(&mut self, location: &str, description: String) {
         self.add("violations", 1);
-        self.problems.push(format!("{place}: {what}"));
+        self.problems.push(format!("{location}: {description}"));
     }
 
-    pub fn count(&self, what: &str) -> u64 {
-        self.counts.get(what).copied().unwrap_or(0)
+    pub fn count(&self, column: &str) -> u64 {
+        self.counts.get(column).copied().unwrap_or(0)
     }
 
     fn merge(&mut self, other: TrialCounts) {
-        other.counts.into_iter().for_each(|(what, count)| self.add(what, count));
+        other.counts.into_iter().for_each(|(column, count)| self.add(column, count));
         self.problems.extend(other.problems);
     }
 }
@@ -71,12 +73,12 @@ pub struct CrashReport {
     title: &'static str,
     columns: &'static [&'static str],
     rows: Mutex<BTreeMap<usize, TrialCounts>>,
-    begun: Instant,
+    started: Instant,
 }
 
 impl CrashReport {
     pub fn new(title: &'static str, columns: &'static [&'static str]) -> Self {
-        Self { title, columns, rows: Mutex::default(), begun: Instant::now() }
+        Self { title, columns, rows: Mutex::default(), started: Instant::now() }
     }
 
     pub fn add(&self, technique: Technique, tally: TrialCounts) {
@@ -90,13 +92,13 @@ impl CrashReport {
         table.load_style(presets::NOTHING);
         table.set_header(std::iter::once("technique").chain(self.columns.iter().copied()));
         for (row, tally) in rows.iter() {
-            let counts = self.columns.iter().map(|what| tally.count(what).to_string());
+            let counts = self.columns.iter().map(|column| tally.count(column).to_string());
             table.add_row(std::iter::once(Technique::all()[*row].to_string()).chain(counts));
         }
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let mut text = format!("{}, in {} s\n{table}\n", self.title, self.begun.elapsed().as_secs());
+        let mut text = format!("{}, in {} s\n{table}\n", self.title, self.started.elapsed().as_secs());
         for problem in rows.values().flat_map(|tally| tally.problems.iter().take(20)) {
             text += &format!("VIOLATION {problem}\n");
         }
@@ -105,23 +107,23 @@ impl CrashReport {
         rows.values().map(|tally| tally.count("violations")).sum()
     }
 
-    pub fn all_have(&self, what: &str) -> bool {
-        self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(what) > 0)
+    pub fn all_have(&self, column: &str) -> bool {
+        self.rows.lock().expect("no job panics here").values().all(|tally| tally.count(column) > 0)
     }
 
-    pub fn sum(&self, what: &str) -> u64 {
-        self.rows.lock().expect("no job panics here").values().map(|tally| tally.count(what)).sum()
+    pub fn sum(&self, column: &str) -> u64 {
+        self.rows.lock().expect("no job panics here").values().map(|tally| tally.count(column)).sum()
     }
 }
 
 /// Appends to the report's file; the first call creates it.
 fn write(text: &str) {
-    static BEGUN: Mutex<bool> = Mutex::new(false);
-    let mut begun = BEGUN.lock().expect("writing does not panic");
+    static IS_CREATED: Mutex<bool> = Mutex::new(false);
+    let mut started = IS_CREATED.lock().expect("writing does not panic");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/crash-report.txt");
     let file =
-        std::fs::OpenOptions::new().create(true).write(true).append(*begun).truncate(!*begun).open(path);
-    *begun = true;
+        std::fs::OpenOptions::new().create(true).write(true).append(*started).truncate(!*started).open(path);
+    *started = true;
     match file.and_then(|mut file| writeln!(file, "{text}")) {
         Ok(()) => {}
         Err(error) => println!("the report is not saved: {error}"),

@@ -1,6 +1,6 @@
 //! The states of a ring in which a victim dies, and the actions that lead to them.
 
-use super::bed::{Bed, FIRST, SECOND, Scene};
+use super::bed::{FIRST, SECOND, TestBed, Trial};
 use super::report::is_slow;
 use super::victim::{Role, Victim};
 use shm::ring::Link;
@@ -36,24 +36,24 @@ fn set_up(name: &str, acts: &[Act]) -> SetUp {
 }
 
 /// Returns the relevant states of a technique.
-pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
+pub fn set_ups(technique: Technique, capacity: u64) -> Vec<SetUp> {
     if technique.is_kernel() {
         // The kernel's state is not visible.
         return vec![set_up("empty", &[]), set_up("part-full", &[Fill(3)])];
     }
-    let half = room / 2;
+    let half = capacity / 2;
     let is_linked = technique == Technique::from_link::<Linked>();
-    let mut all = vec![
+    let mut set_ups = vec![
         set_up("empty", &[]),
         set_up("part-full", &[Fill(3)]),
-        set_up("wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Fill(2)]),
-        set_up("one free", &[Fill(room - 1)]),
-        set_up("full", &[Fill(room)]),
+        set_up("wrapped", &[Fill(capacity), TakeAll, Fill(half), TakeAll, Fill(2)]),
+        set_up("one free", &[Fill(capacity - 1)]),
+        set_up("full", &[Fill(capacity)]),
     ];
     if is_linked {
         let block = BLOCK_SLOTS as u64;
-        all.extend([
-            set_up("last place of a block", &[Fill(block - 1)]),
+        set_ups.extend([
+            set_up("last slot of a block", &[Fill(block - 1)]),
             set_up("next block not linked", &[Fill(block)]),
             set_up(
                 "a block to use again",
@@ -62,28 +62,28 @@ pub fn all(technique: Technique, room: u64) -> Vec<SetUp> {
             set_up("a spare block held", &[Fill(block), Interrupted(2, 1), Fill(block - 2)]),
             set_up(
                 "all blocks used before",
-                &[Fill(room), TakeAll, Fill(room - 2 * block), TakeAll, Fill(5)],
+                &[Fill(capacity), TakeAll, Fill(capacity - 2 * block), TakeAll, Fill(5)],
             ),
         ]);
     } else {
-        all.extend([
-            set_up("last place of a lap", &[Fill(room - 1), TakeAll]),
-            set_up("first place of a lap", &[Fill(room), TakeAll]),
-            set_up("one free, wrapped", &[Fill(half + 1), TakeAll, Fill(room - 1)]),
-            set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(room)]),
+        set_ups.extend([
+            set_up("last slot of a lap", &[Fill(capacity - 1), TakeAll]),
+            set_up("first slot of a lap", &[Fill(capacity), TakeAll]),
+            set_up("one free, wrapped", &[Fill(half + 1), TakeAll, Fill(capacity - 1)]),
+            set_up("full, wrapped", &[Fill(half + 1), TakeAll, Fill(capacity)]),
         ]);
     }
     if technique == Technique::from_link::<Channel>() {
-        all.extend([
+        set_ups.extend([
             set_up("receiver asleep", &[Park]),
-            set_up("receiver asleep, wrapped", &[Fill(room), TakeAll, Fill(half), TakeAll, Park]),
+            set_up("receiver asleep, wrapped", &[Fill(capacity), TakeAll, Fill(half), TakeAll, Park]),
         ]);
     }
     let thorough = if is_linked { "next block not linked" } else { "one free" };
-    for set_up in &mut all {
+    for set_up in &mut set_ups {
         set_up.thorough |= ["empty", thorough].contains(&set_up.name.as_str());
     }
-    all
+    set_ups
 }
 
 impl SetUp {
@@ -97,12 +97,12 @@ impl SetUp {
     }
 
     pub fn is_fill_only(&self) -> bool {
-        self.acts.iter().all(|act| matches!(act, Fill(_)))
+        self.acts.iter().all(|run_act| matches!(run_act, Fill(_)))
     }
 
     /// Returns `true` if a producer is single-stepped by the actions.
     pub fn interrupts(&self) -> bool {
-        self.acts.iter().any(|act| matches!(act, Interrupted(..)))
+        self.acts.iter().any(|run_act| matches!(run_act, Interrupted(..)))
     }
 }
 
@@ -113,27 +113,27 @@ pub struct Victims {
 
 /// Resets the memory, starts the victims and brings the ring into a state.
 pub fn prepare<'b, 'a, T: Link>(
-    bed: &'b mut Bed<'a, T>,
+    bed: &'b mut TestBed<'a, T>,
     acts: &[Act],
-    two: bool,
-) -> (Scene<'b, 'a, T>, Victims) {
-    let who: &[usize] = if two { &[FIRST, SECOND] } else { &[FIRST] };
-    let mut scene = Scene::new(bed, who);
-    let first = scene.bed.victim(Role::Producer(FIRST));
-    let second = two.then(|| scene.bed.victim(Role::Producer(SECOND)));
+    with_second: bool,
+) -> (Trial<'b, 'a, T>, Victims) {
+    let victims_indices: &[usize] = if with_second { &[FIRST, SECOND] } else { &[FIRST] };
+    let mut trial = Trial::new(bed, victims_indices);
+    let first = trial.bed.victim(Role::Producer(FIRST));
+    let second = with_second.then(|| trial.bed.victim(Role::Producer(SECOND)));
     let mut victims = Victims { first, second };
-    acts.iter().for_each(|act| scene.act(*act, &mut victims.first));
-    (scene, victims)
+    acts.iter().for_each(|run_act| trial.run_act(*run_act, &mut victims.first));
+    (trial, victims)
 }
 
-impl<T: Link> Scene<'_, '_, T> {
-    pub fn act(&mut self, act: Act, victim: &mut Victim) {
-        match act {
+impl<T: Link> Trial<'_, '_, T> {
+    pub fn run_act(&mut self, run_act: Act, victim: &mut Victim) {
+        match run_act {
             Fill(messages) => {
                 // The victim pushes half of the messages if the ring is shared.
-                let its = if self.bed.shared { messages.div_ceil(2) } else { messages };
-                self.let_push(victim, its);
-                self.push(messages - if self.bed.shared { its } else { 0 });
+                let victims_share = if self.bed.shared { messages.div_ceil(2) } else { messages };
+                self.push_by_victim(victim, victims_share);
+                self.push(messages - if self.bed.shared { victims_share } else { 0 });
             }
             Take(messages) => {
                 self.take(messages);
@@ -152,18 +152,18 @@ impl<T: Link> Scene<'_, '_, T> {
                     state = self.bed.state();
                 }
                 self.push(others);
-                self.let_finish(victim);
+                self.finish_victim(victim);
             }
         }
     }
 
-    pub fn let_push(&mut self, victim: &Victim, messages: u64) {
+    pub fn push_by_victim(&mut self, victim: &Victim, messages: u64) {
         let before = victim.done();
         victim.run(messages);
         self.sent[FIRST] += victim.done() - before;
     }
 
-    pub fn let_finish(&mut self, victim: &Victim) {
+    pub fn finish_victim(&mut self, victim: &Victim) {
         let before = victim.done();
         victim.finish();
         self.sent[FIRST] += victim.done() - before;

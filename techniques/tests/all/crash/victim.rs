@@ -1,7 +1,9 @@
 //! The tracer's control of a victim: builds it for release, starts it, stops it at any instruction
 //! of its push or pop, and kills it.
 
-use super::orders::{COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, orders_name};
+use super::commands::{
+    COUNT, DONE, ENTRY, LOG, LOG_ENTRIES, NUMBER, RETIRE, RETIRE_ENTRY, WORDS, commands_name,
+};
 use nix::libc::{CLONE_PARENT, PTRACE_EVENT_FORK, SIGCHLD, SYS_clone, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
@@ -38,7 +40,7 @@ impl Role {
 
 /// The position in a stepped call: the address of the next instruction, relative to the first;
 /// `None` after it has returned.
-pub type At = Option<u64>;
+pub type StepPosition = Option<u64>;
 
 /// Upper bound of the size of the victim's program, in bytes.
 const PROGRAM_BYTES: u64 = 1 << 28;
@@ -53,15 +55,15 @@ const STOPS_PER_PASS: usize = 3;
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
-        let built = Command::new(env!("CARGO"))
+        let build = Command::new(env!("CARGO"))
             // With the whole workspace, so that its dependencies have the usual features.
             .args(["build", "--release", "--workspace", "--bin", "victim", "--message-format=json"])
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .stderr(Stdio::inherit())
             .output()
             .expect("cargo runs");
-        assert!(built.status.success(), "the victim does not build");
-        let lines = String::from_utf8(built.stdout).expect("cargo writes UTF-8");
+        assert!(build.status.success(), "the victim does not build");
+        let lines = String::from_utf8(build.stdout).expect("cargo writes UTF-8");
         let artifacts = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let executables = artifacts.filter(|artifact| artifact["target"]["name"] == "victim");
         let path =
@@ -71,27 +73,27 @@ fn program() -> &'static PathBuf {
 }
 
 /// Creates the commands segment of a victim, once for each role; it is cleared for each victim.
-pub fn orders(plan: &Plan, role: Role) -> AtomicWords {
+pub fn commands(plan: &Plan, role: Role) -> AtomicWords {
     let (name, index) = role.words();
-    Region::create(&plan.segment_name(&orders_name(name, index)), WORDS).expect("room").words()
+    Region::create(&plan.segment_name(&commands_name(name, index)), WORDS).expect("space").words()
 }
 
 /// A traced process; its tracer is the thread that started it.
 pub struct Victim {
     pid: Pid,
     pidfd: OwnedFd,
-    orders: AtomicWords,
+    commands: AtomicWords,
     /// The address of its stepped call, and its return address and stack pointer.
     entry: u64,
-    back: (u64, u64),
+    return_point: (u64, u64),
     alive: bool,
 }
 
 impl Victim {
     #[expect(clippy::zombie_processes, reason = "waited for by its id")]
     /// Starts a victim on the run's segments, reports its id, and waits until it is ready.
-    pub fn start(plan: &Plan, role: Role, orders: &AtomicWords, started: impl FnOnce(u32)) -> Self {
-        orders.iter().for_each(|word| word.store(0, Relaxed));
+    pub fn start(plan: &Plan, role: Role, commands: &AtomicWords, started: impl FnOnce(u32)) -> Self {
+        commands.iter().for_each(|word| word.store(0, Relaxed));
         let (name, index) = role.words();
         let child = Command::new(program())
             .args([&plan.run, name, &index.to_string()])
@@ -101,13 +103,14 @@ impl Victim {
             .expect("the victim starts");
         started(child.id());
         let pid = Pid::from_raw(child.id() as i32);
-        let pidfd = process::pidfd_open(child.id()).expect("it is there");
-        let mut victim = Self { pid, pidfd, orders: orders.clone(), entry: 0, back: (0, 0), alive: true };
+        let pidfd = process::pidfd_open(child.id()).expect("the process exists");
+        let mut victim =
+            Self { pid, pidfd, commands: commands.clone(), entry: 0, return_point: (0, 0), alive: true };
         victim.wait(Signal::SIGSTOP);
-        // It dies with its tracer.
+        // It is killed when its tracer ends.
         let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEFORK;
         ptrace::setoptions(pid, options).expect("it is traced");
-        victim.entry = victim.orders[ENTRY].load(Relaxed);
+        victim.entry = victim.commands[ENTRY].load(Relaxed);
         victim
     }
 
@@ -116,7 +119,7 @@ impl Victim {
     /// their commands, so this one must stay stopped.
     pub fn copy(&self) -> Self {
         for word in [COUNT, NUMBER, DONE, RETIRE] {
-            self.orders[word].store(0, Relaxed);
+            self.commands[word].store(0, Relaxed);
         }
         let stopped = ptrace::getregs(self.pid).expect("it is stopped");
         // It has stopped itself by a system call: the same instruction makes the copy.
@@ -131,15 +134,21 @@ impl Victim {
         ptrace::step(self.pid, None).expect("it is stopped");
         match waitpid(self.pid, None).expect("it is our child") {
             WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_FORK) => {}
-            other => panic!("a copy was due, and then came {other:?}"),
+            other => panic!("expected the event of a copy, got {other:?}"),
         }
         let pid = Pid::from_raw(ptrace::getevent(self.pid).expect("the copy's id") as i32);
         ptrace::step(self.pid, None).expect("it is stopped");
         self.wait(Signal::SIGTRAP);
         ptrace::setregs(self.pid, stopped).expect("it is stopped");
-        let pidfd = process::pidfd_open(pid.as_raw() as u32).expect("it is there");
-        let copy =
-            Self { pid, pidfd, orders: self.orders.clone(), entry: self.entry, back: (0, 0), alive: true };
+        let pidfd = process::pidfd_open(pid.as_raw() as u32).expect("the process exists");
+        let copy = Self {
+            pid,
+            pidfd,
+            commands: self.commands.clone(),
+            entry: self.entry,
+            return_point: (0, 0),
+            alive: true,
+        };
         copy.wait(Signal::SIGSTOP);
         ptrace::setregs(pid, stopped).expect("it is stopped");
         copy
@@ -148,7 +157,7 @@ impl Victim {
     fn wait(&self, expected: Signal) {
         match waitpid(self.pid, None).expect("it is our child") {
             WaitStatus::Stopped(_, signal) if signal == expected => {}
-            other => panic!("{expected} was due, and then came {other:?}"),
+            other => panic!("expected {expected}, got {other:?}"),
         }
     }
 
@@ -156,13 +165,13 @@ impl Victim {
         ptrace::cont(self.pid, None).expect("it is stopped");
     }
 
-    /// Lets it push or pop a number of times, to its next stop.
+    /// Lets the victim push or pop a number of times, to its next stop.
     pub fn run(&self, times: u64) {
-        self.orders[COUNT].store(times, Relaxed);
+        self.commands[COUNT].store(times, Relaxed);
         self.finish();
     }
 
-    /// Lets it continue to its next stop.
+    /// Lets the victim continue to its next stop.
     pub fn finish(&self) {
         self.resume();
         self.wait(Signal::SIGSTOP);
@@ -170,40 +179,40 @@ impl Victim {
 
     /// Returns the number of accepted pushes, or of successful pops.
     pub fn done(&self) -> u64 {
-        self.orders[DONE].load(Relaxed)
+        self.commands[DONE].load(Relaxed)
     }
 
-    /// Returns the `n`th message that it has popped.
+    /// Returns the `n`th message that the victim has popped.
     pub fn popped(&self, n: u64) -> Message {
         let entry = LOG + n as usize % LOG_ENTRIES * MESSAGE_WORDS;
-        core::array::from_fn(|place| self.orders[entry + place].load(Relaxed))
+        core::array::from_fn(|index| self.commands[entry + index].load(Relaxed))
     }
 
     /// Starts a retirement, and stops before its first instruction.
     pub fn begin_retirement(&mut self, dead: usize) {
-        self.orders[RETIRE].store(dead as u64 + 1, Relaxed);
-        self.entry = self.orders[RETIRE_ENTRY].load(Relaxed);
+        self.commands[RETIRE].store(dead as u64 + 1, Relaxed);
+        self.entry = self.commands[RETIRE_ENTRY].load(Relaxed);
         self.begin();
     }
 
     /// Starts one push or pop, and stops before its first instruction.
     pub fn begin(&mut self) {
-        self.orders[COUNT].store(1, Relaxed);
+        self.commands[COUNT].store(1, Relaxed);
         let stack = self.run_to(self.entry);
-        let back = ptrace::read(self.pid, stack as ptrace::AddressType).expect("its stack");
-        self.back = (back as u64, stack + 8);
+        let return_point = ptrace::read(self.pid, stack as ptrace::AddressType).expect("its stack");
+        self.return_point = (return_point as u64, stack + 8);
     }
 
     /// Runs it to the instruction at that address. Returns its stack pointer.
     fn run_to(&self, address: u64) -> u64 {
-        let place = address as ptrace::AddressType;
-        let code = ptrace::read(self.pid, place).expect("its code");
+        let location = address as ptrace::AddressType;
+        let code = ptrace::read(self.pid, location).expect("its code");
         // A temporary breakpoint in its copy of the page: it stops after that byte, and is reset to
         // before it.
-        ptrace::write(self.pid, place, code & !0xff | 0xcc).expect("its code");
+        ptrace::write(self.pid, location, code & !0xff | 0xcc).expect("its code");
         self.resume();
         self.wait(Signal::SIGTRAP);
-        ptrace::write(self.pid, place, code).expect("its code");
+        ptrace::write(self.pid, location, code).expect("its code");
         let mut registers = ptrace::getregs(self.pid).expect("it is stopped");
         assert_eq!(registers.rip, address + 1);
         registers.rip = address;
@@ -217,32 +226,32 @@ impl Victim {
     ///
     /// # Panics
     /// If it takes another path.
-    pub fn go(&self, way: &[At]) {
-        let mut times = HashMap::<At, usize>::new();
-        let mut best = (way.len() - 1, None);
-        for (place, at) in way.iter().enumerate() {
+    pub fn replay(&self, path_to: &[StepPosition]) {
+        let mut times = HashMap::<StepPosition, usize>::new();
+        let mut best = (path_to.len() - 1, None);
+        for (index, at) in path_to.iter().enumerate() {
             let times = times.entry(*at).or_default();
             *times += 1;
-            let stops = *times * STOPS_PER_PASS + way.len() - 1 - place;
+            let stops = *times * STOPS_PER_PASS + path_to.len() - 1 - index;
             match at {
                 Some(offset) if offset & OUTSIDE == 0 && stops < best.0 => {
-                    best = (stops, Some((place, *offset, *times)));
+                    best = (stops, Some((index, *offset, *times)));
                 }
                 _ => {}
             }
         }
         let mut now = 0;
-        if let Some((place, offset, times)) = best.1 {
+        if let Some((index, offset, times)) = best.1 {
             let address = self.entry.wrapping_add(offset);
             self.run_to(address);
             for _ in 1..times {
                 self.step(1);
                 self.run_to(address);
             }
-            now = place;
+            now = index;
         }
-        self.step(way.len() - 1 - now);
-        assert_eq!(Some(&self.at()), way.last(), "another way than before");
+        self.step(path_to.len() - 1 - now);
+        assert_eq!(Some(&self.at()), path_to.last(), "another path than recorded");
     }
 
     pub fn step(&self, instructions: usize) {
@@ -262,9 +271,9 @@ impl Victim {
         }
     }
 
-    pub fn at(&self) -> At {
+    pub fn at(&self) -> StepPosition {
         let registers = ptrace::getregs(self.pid).expect("it is stopped");
-        if (registers.rip, registers.rsp) == self.back {
+        if (registers.rip, registers.rsp) == self.return_point {
             return None;
         }
         let offset = registers.rip.wrapping_sub(self.entry) as i64;
@@ -280,7 +289,7 @@ impl Victim {
     pub fn kill(mut self) -> ProofOfDeath {
         assert!(self.death().is_none(), "dead before it was killed");
         self.end();
-        self.death().expect("reaped, and not dead")
+        self.death().expect("a reaped process is dead")
     }
 
     fn end(&mut self) {

@@ -13,21 +13,21 @@ use std::hint::black_box;
 use std::time::Duration;
 
 /// Maximum number of messages per duty cycle.
-const AT_ONCE: usize = 32;
+const MAX_MESSAGES: usize = 32;
 /// Number of duty cycles between two checks beyond polling.
-const SELDOM: u64 = 64;
+const CYCLES_PER_CHECK: u64 = 64;
 /// Number of empty cycles before a short sleep.
-const PATIENCE: u64 = 256;
+const EMPTY_CYCLES_BEFORE_SLEEP: u64 = 256;
 
 /// The received messages, and the damage found.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ReceivedCounts {
     /// Whole messages of each producer, in order or after a gap.
     pub whole: [u64; PRODUCERS],
     /// The next expected number of each producer.
-    pub due: [u64; PRODUCERS],
+    pub expected: [u64; PRODUCERS],
     /// Whole messages that had already arrived.
-    pub doubled: u64,
+    pub duplicated: u64,
     /// Messages that are not whole, or came through another producer's memory.
     pub damaged: u64,
     /// Damaged messages through a correct producer's own memory or connection.
@@ -36,11 +36,11 @@ pub struct Seen {
     pub faults: u64,
     pub faults_of_honest: u64,
     /// `true` if a fault named producer 0.
-    pub is_found_out: bool,
+    pub is_detected: bool,
     pub checks_failed: u64,
 }
 
-impl Seen {
+impl ReceivedCounts {
     /// Checks a message. Returns `true` if it is whole and of a correct producer.
     fn try_record(&mut self, from: Option<usize>, got: &Message) -> bool {
         let whole = read(got).filter(|(producer, _)| from.is_none_or(|from| from == *producer));
@@ -49,11 +49,11 @@ impl Seen {
             self.damaged_of_honest += u64::from(from.is_some_and(|from| from != 0));
             return false;
         };
-        if n < self.due[producer] {
-            self.doubled += u64::from(producer != 0);
+        if n < self.expected[producer] {
+            self.duplicated += u64::from(producer != 0);
             return false;
         }
-        self.due[producer] = n + 1;
+        self.expected[producer] = n + 1;
         self.whole[producer] += 1;
         producer != 0
     }
@@ -67,7 +67,7 @@ impl Seen {
 /// The consumer and the other ends of the engine.
 pub struct Engine<C> {
     pub consumer: C,
-    pub seen: Seen,
+    pub received: ReceivedCounts,
     pub returns: Vec<spsc::Producer>,
     pub returned: [u64; PRODUCERS],
     pub listener: Listener,
@@ -78,33 +78,33 @@ pub struct Engine<C> {
 }
 
 impl<C: Consumer> Engine<C> {
-    /// Runs one duty cycle. If a call does not return, the test hangs here.
+    /// Runs one duty cycle. The test hangs here if a call does not return.
     pub fn cycle(&mut self) {
         self.cycles += 1;
         self.empty += 1;
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_MESSAGES {
             let popped = self.consumer.try_pop();
             if let Some((producer, _)) = self.consumer.take_fault() {
-                self.seen.faults += 1;
-                self.seen.faults_of_honest += u64::from(producer.is_some_and(|producer| producer != 0));
-                self.seen.is_found_out |= producer == Some(0);
+                self.received.faults += 1;
+                self.received.faults_of_honest += u64::from(producer.is_some_and(|producer| producer != 0));
+                self.received.is_detected |= producer == Some(0);
             }
             let Some((from, got)) = popped else { break };
             black_box((Order::from_message(got), Report::from_message(got), Instruction::from_message(got)))
                 .0
                 .ok();
-            if self.seen.try_record(from, &got) {
+            if self.received.try_record(from, &got) {
                 self.empty = 0;
                 self.return_message(got[0] as usize);
             }
         }
-        if self.cycles.is_multiple_of(SELDOM) {
-            self.seen.checks_failed += u64::from(self.consumer.check().is_err());
+        if self.cycles.is_multiple_of(CYCLES_PER_CHECK) {
+            self.received.checks_failed += u64::from(self.consumer.check().is_err());
             black_box((self.consumer.allocation(), self.consumer.passed_over()));
             self.return_message(0);
             self.read_log();
         }
-        if self.empty % PATIENCE == PATIENCE - 1 {
+        if self.empty % EMPTY_CYCLES_BEFORE_SLEEP == EMPTY_CYCLES_BEFORE_SLEEP - 1 {
             self.listener.arm();
             self.listener.wait(Duration::from_millis(1));
         }

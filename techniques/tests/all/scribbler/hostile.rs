@@ -1,7 +1,7 @@
 //! The scribbler's process: maps all memory that strategy 0 may write, and overwrites it.
 
 use super::messages::message;
-use crate::common::itself;
+use crate::common::test_child;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::topology::{self, RunSegment};
@@ -20,20 +20,20 @@ use techniques::with_link;
 use zerocopy::IntoBytes;
 
 /// The environment variable with its parameters: `RUN IDLE`.
-pub const ORDERS: &str = "BULKHEAD_SCRIBBLE";
+pub const PARAMETERS: &str = "BULKHEAD_SCRIBBLE";
 /// The segment in which it counts its words, which it does not overwrite.
 pub const TALLY: &str = "tally";
 /// Number of correct messages that it sends first.
-pub const HONEST: u64 = 20;
+pub const CORRECT_MESSAGES: u64 = 20;
 /// Words between two updates of the count, and between two writes into the kernel's queues.
 const BATCH: u64 = 16;
 /// Number of words at the beginning of a region (header and cursors) that are overwritten as often
 /// as all others together.
-const FRONT: u64 = 64;
+const FRONT_WORDS: u64 = 64;
 
 pub fn start(plan: &Plan, idle: u32) -> Child {
-    itself("scribbler::the_scribbler_itself")
-        .env(ORDERS, format!("{} {idle}", plan.run))
+    test_child("scribbler::scribbler_process")
+        .env(PARAMETERS, format!("{} {idle}", plan.run))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
@@ -56,8 +56,8 @@ impl Draws {
 }
 
 /// The main function of the process, until it is killed.
-pub fn scribble(orders: &str) -> ! {
-    let (run, idle) = orders.split_once(' ').expect("a run and a pace");
+pub fn scribble(parameters: &str) -> ! {
+    let (run, idle) = parameters.split_once(' ').expect("a run and a pace");
     let idle: u32 = idle.parse().expect("a number");
     let (control, plan) = open_control(run).expect("a run");
     process::die_with_parent(plan.launcher_pid).expect("the test started it");
@@ -68,7 +68,7 @@ pub fn scribble(orders: &str) -> ! {
     with_link!(plan.technique, T => {
         let mut attached = segments::attach_with(&plan, None, &control);
         let mut producer = attached.producer::<T>(&submit_link(&plan), 0).expect("a link");
-        for n in 0..HONEST {
+        for n in 0..CORRECT_MESSAGES {
             while producer.try_push(&message(0, n)).is_err() {
                 std::thread::yield_now();
             }
@@ -102,26 +102,26 @@ fn writable(plan: &Plan, all: &[RunSegment]) -> Vec<AtomicWords> {
 /// random one.
 fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let words = &writable[draws.below(writable.len())];
-    let front = words.len().min(FRONT as usize);
+    let front = words.len().min(FRONT_WORDS as usize);
     let within = if draws.below(2) == 0 { front } else { words.len() };
-    let place = draws.below(within);
-    let other = words[draws.below(words.len())].load(Relaxed);
-    let next = words[(place + 1) % words.len()].load(Relaxed);
-    let there = words[place].load(Relaxed);
+    let index = draws.below(within);
+    let other_word = words[draws.below(words.len())].load(Relaxed);
+    let next = words[(index + 1) % words.len()].load(Relaxed);
+    let current = words[index].load(Relaxed);
     let value = match draws.below(10) {
         0 => 0,
         1 => u64::MAX,
-        2 => there.wrapping_add(1),
-        3 => there.wrapping_sub(1),
+        2 => current.wrapping_add(1),
+        3 => current.wrapping_sub(1),
         4 => next.wrapping_add(1),
         5 => next.wrapping_sub(1),
         6 => draws.any() % 70,
-        7 => other,
+        7 => other_word,
         // A link of `linked`, or similar.
         8 => ((draws.any() % 8) << 24) | ((draws.any() % 64) << 1) | 1,
         _ => draws.any(),
     };
-    words[place].store(value, Relaxed);
+    words[index].store(value, Relaxed);
 }
 
 /// The kernel's queue, if the technique has one.

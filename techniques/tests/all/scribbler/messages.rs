@@ -8,10 +8,10 @@ pub const PRODUCERS: usize = 3;
 /// Makes message `n` of a producer: producer, number, and words that depend on both and on their
 /// index.
 pub fn message(producer: usize, n: u64) -> Message {
-    core::array::from_fn(|place| match place {
+    core::array::from_fn(|index| match index {
         0 => producer as u64,
         1 => n,
-        _ => ((producer as u64) << 60 ^ (place as u64) << 52 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        _ => ((producer as u64) << 60 ^ (index as u64) << 52 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15),
     })
 }
 

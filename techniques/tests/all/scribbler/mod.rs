@@ -29,7 +29,7 @@ use techniques::with_link;
 
 /// The paces of the scribbler: number of idle spins between two words. Fast, it breaks a shared
 /// ring at once; slow, the ring meets one corrupt word at a time.
-const PACES: [(&str, u32); 2] = [("a scribbler at once", 0), ("a scribbler, slowly", 500)];
+const PACES: [(&str, u32); 2] = [("a fast scribbler", 0), ("a slow scribbler", 500)];
 /// Number of rounds in a technique's time; a blocked ring ends its round early.
 const ROUNDS: u32 = 4;
 
@@ -38,14 +38,14 @@ fn time_each() -> Duration {
 }
 
 #[test]
-#[ignore = "the other test starts it, as a process of its own"]
-fn the_scribbler_itself() {
-    if let Ok(orders) = std::env::var(hostile::ORDERS) {
-        hostile::scribble(&orders);
+#[ignore = "started by another test as a process of its own"]
+fn scribbler_process() {
+    if let Ok(parameters) = std::env::var(hostile::PARAMETERS) {
+        hostile::scribble(&parameters);
     }
 }
 
-/// Sent, whole, lost and doubled are of the correct producers; `not whole` includes the scribbler's
+/// Sent, whole, lost and duplicated are of the correct producers; `not whole` includes the scribbler's
 /// own messages. The columns after the faults count rounds.
 const COLUMNS: &[&str] = &[
     "rounds",
@@ -54,12 +54,12 @@ const COLUMNS: &[&str] = &[
     "whole",
     "lost",
     "not whole",
-    "doubled",
+    "duplicated",
     "faults",
-    "found out",
+    "detected",
     "check failed",
-    "stood still",
-    "went on",
+    "blocked",
+    "continued",
     "successor",
 ];
 
@@ -71,20 +71,20 @@ fn scribbler_harms_only_shared_memory() {
     for (pace, idle) in PACES {
         let report = CrashReport::new(pace, COLUMNS);
         for technique in between_processes().filter(|technique| technique.name().contains(&only)) {
-            let (begun, time) = (Instant::now(), time_each() / PACES.len() as u32);
+            let (started, time) = (Instant::now(), time_each() / PACES.len() as u32);
             let mut counts = TrialCounts::default();
-            while counts.count("rounds") == 0 || begun.elapsed() < time {
+            while counts.count("rounds") == 0 || started.elapsed() < time {
                 let run = Run::new(technique, 3, 64);
                 let round = with_link!(technique, T => Round::play::<T>(&run, idle, time / ROUNDS));
                 // The scribbler can only damage its own memory.
                 if technique.info().apart {
-                    round.assert_apart();
+                    round.assert_others_unaffected();
                 }
                 round.count(&mut counts);
             }
             if technique == Technique::default() {
-                let found_out = counts.count("found out");
-                assert_eq!(found_out, counts.count("rounds"), "it was found out each time");
+                let detected = counts.count("detected");
+                assert_eq!(detected, counts.count("rounds"), "it was detected in each round");
             }
             report.add(technique, counts);
         }

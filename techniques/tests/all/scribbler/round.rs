@@ -1,7 +1,7 @@
 //! One round of the test: new memory, correct producers, the scribbler until its time is over or
 //! the ring is blocked, its death, and the recovery.
 
-use super::engine::{Engine, Seen};
+use super::engine::{Engine, ReceivedCounts};
 use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
 use crate::common::Run;
@@ -20,24 +20,24 @@ use std::time::{Duration, Instant};
 
 /// The ring is blocked after this number of pushes of each correct producer, and of empty cycles,
 /// without a message.
-const STANDSTILL: u64 = 20_000;
+const BLOCKED_AFTER: u64 = 20_000;
 /// The ring works if this number of messages of each correct producer arrive.
-const GOES_ON: u64 = 100;
+const WORKING_MESSAGES: u64 = 100;
 /// Maximum duration of a retirement, in duty cycles.
 const RETIREMENT: u64 = 2_000;
 /// Number of written words after which the scribbler must be detected.
-const ENOUGH: u64 = 1 << 20;
+const MAX_UNDETECTED_WORDS: u64 = 1 << 20;
 
 pub struct Round {
     words: u64,
     sent: u64,
-    seen: Seen,
+    received: ReceivedCounts,
     /// `true` if the ring was blocked before the scribbler's death.
-    stood: bool,
+    was_blocked: bool,
     /// After its death: it was retired; messages of the others arrived again; so did those of its
     /// successor.
     retired: bool,
-    went_on: bool,
+    continued: bool,
     succeeded: bool,
 }
 
@@ -46,7 +46,7 @@ const TRIES: usize = 16;
 
 /// Starts a thread that sends numbered messages and receives its returns until the stop flag is
 /// set. Returns the number of accepted messages.
-fn honest<P: Producer + 'static>(
+fn spawn_correct_producer<P: Producer + 'static>(
     index: usize,
     mut producer: P,
     mut returns: spsc::Consumer,
@@ -62,8 +62,8 @@ fn honest<P: Producer + 'static>(
             } else if tries % 64 == 0 {
                 std::thread::yield_now();
             }
-            while let Some(report) = returns.try_pop().expect("nobody else writes an honest one's returns") {
-                assert_eq!(report, message(index, returned), "returns come whole and in order");
+            while let Some(report) = returns.try_pop().expect("only the engine writes a return ring") {
+                assert_eq!(report, message(index, returned), "returns arrive whole and in order");
                 returned += 1;
             }
             shared[TRIES + index].store(tries, Relaxed);
@@ -76,18 +76,18 @@ fn honest<P: Producer + 'static>(
 }
 
 fn header(words: &AtomicWords) -> [u64; HEADER_WORDS] {
-    std::array::from_fn(|place| words[place].load(Relaxed))
+    std::array::from_fn(|index| words[index].load(Relaxed))
 }
 
 /// The engine, and the state for detecting a blocked ring.
-struct Scene<C> {
+struct RoundState<C> {
     engine: Engine<C>,
     shared: AtomicWords,
     /// The producers' attempts at the last message of a correct producer.
     tries: [u64; PRODUCERS],
 }
 
-impl<C: Consumer> Scene<C> {
+impl<C: Consumer> RoundState<C> {
     fn cycle(&mut self) {
         self.engine.cycle();
         if self.engine.empty == 0 {
@@ -99,24 +99,25 @@ impl<C: Consumer> Scene<C> {
         std::array::from_fn(|index| self.shared[TRIES + index].load(Relaxed))
     }
 
-    fn stands(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         let now = self.tries_now();
-        self.engine.empty > STANDSTILL
-            && (1..PRODUCERS).all(|index| now[index] > self.tries[index] + STANDSTILL)
+        self.engine.empty > BLOCKED_AFTER
+            && (1..PRODUCERS).all(|index| now[index] > self.tries[index] + BLOCKED_AFTER)
     }
 
-    fn look_again(&mut self) {
+    fn reset_progress(&mut self) {
         self.engine.empty = 0;
         self.tries = self.tries_now();
     }
 
     /// Returns `true` if enough messages of each correct producer arrive.
     fn try_deliver(&mut self) -> bool {
-        self.look_again();
-        let before = self.engine.seen.whole;
-        while (1..PRODUCERS).any(|index| self.engine.seen.whole[index] < before[index] + GOES_ON) {
+        self.reset_progress();
+        let before = self.engine.received.whole;
+        while (1..PRODUCERS).any(|index| self.engine.received.whole[index] < before[index] + WORKING_MESSAGES)
+        {
             self.cycle();
-            if self.stands() {
+            if self.is_blocked() {
                 return false;
             }
         }
@@ -131,17 +132,17 @@ impl Round {
         T::Producer: 'static,
     {
         let plan = run.plan();
-        let launching = segments::create_control(plan, &[]).expect("room");
-        let tally = Region::create(&plan.segment_name(TALLY), 16).expect("room").words();
+        let control_writer = segments::create_control(plan, &[]).expect("space");
+        let tally = Region::create(&plan.segment_name(TALLY), 16).expect("space").words();
         let mut own = Vec::new();
         for segment in topology::segments(plan) {
-            let words = segments::create(plan, &segment.spec).expect("room");
+            let words = segments::create(plan, &segment.spec).expect("space");
             let own_line = segment.reset_with_role == Some(Role::Strategy(0));
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 
-        (0..=PRODUCERS).for_each(|process| launching.record_start(process, std::process::id()));
-        let mut attached = segments::attach_with(plan, None, &launching.control());
+        (0..=PRODUCERS).for_each(|process| control_writer.record_start(process, std::process::id()));
+        let mut attached = segments::attach_with(plan, None, &control_writer.control());
         let link = run.link();
         let consumer = attached.consumer::<T>(&link).expect("a link");
         let returns = |attached: &mut Attached<'_>, index| {
@@ -160,11 +161,11 @@ impl Round {
         for index in 1..PRODUCERS {
             let producer = attached.producer::<T>(&link, index).expect("a link");
             let returns = returns(&mut attached, index);
-            threads.push(honest(index, producer, returns, bells.remove(1), shared.clone()));
+            threads.push(spawn_correct_producer(index, producer, returns, bells.remove(1), shared.clone()));
         }
         let engine = Engine {
             consumer,
-            seen: Seen::default(),
+            received: ReceivedCounts::default(),
             returns: (0..PRODUCERS)
                 .map(|index| attached.sender(&format!("return-{index}")).expect("a return ring"))
                 .collect(),
@@ -174,67 +175,67 @@ impl Round {
             cycles: 0,
             empty: 0,
         };
-        let mut scene = Scene { engine, shared, tries: [0; PRODUCERS] };
-        assert!(scene.try_deliver(), "before anybody scribbles");
+        let mut state = RoundState { engine, shared, tries: [0; PRODUCERS] };
+        assert!(state.try_deliver(), "before the scribbler starts");
 
         let mut child = hostile::start(plan, idle);
-        launching.record_start(0, child.id());
+        control_writer.record_start(0, child.id());
         while tally[0].load(Relaxed) == 0 {
-            scene.cycle();
+            state.cycle();
             assert!(child.try_wait().expect("our child").is_none(), "the scribbler ended by itself");
         }
-        scene.look_again();
-        let begun = Instant::now();
+        state.reset_progress();
+        let started = Instant::now();
         // Alone in its ring, it is detected eventually; the time alone does not ensure that it ran.
         let is_alone =
             T::segments(&link).iter().any(|spec| spec.kind == shm::ring::spsc::KIND && spec.words > 0);
-        let found_out = |scene: &Scene<T::Consumer>| {
-            !is_alone || scene.engine.seen.is_found_out || tally[0].load(Relaxed) > ENOUGH
+        let is_detected = |state: &RoundState<T::Consumer>| {
+            !is_alone || state.engine.received.is_detected || tally[0].load(Relaxed) > MAX_UNDETECTED_WORDS
         };
-        while (begun.elapsed() < time || !found_out(&scene)) && !scene.stands() {
-            scene.cycle();
+        while (started.elapsed() < time || !is_detected(&state)) && !state.is_blocked() {
+            state.cycle();
         }
-        let stood = scene.stands();
+        let was_blocked = state.is_blocked();
 
         child.kill().expect("our child");
         child.wait().expect("our child");
         let words = tally[0].load(Relaxed);
-        let last = scene.engine.cycles + RETIREMENT;
-        let mut retired = scene.engine.consumer.retire(0);
-        while !retired && scene.engine.cycles < last {
-            scene.cycle();
-            retired = scene.engine.consumer.retire(0);
+        let last = state.engine.cycles + RETIREMENT;
+        let mut retired = state.engine.consumer.retire(0);
+        while !retired && state.engine.cycles < last {
+            state.cycle();
+            retired = state.engine.consumer.retire(0);
         }
         for (header, words) in &own {
             let new = header.iter().chain(std::iter::repeat(&0));
             words.iter().zip(new).for_each(|(word, value)| word.store(*value, Relaxed));
         }
         if retired {
-            launching.record_end(0);
-            scene.engine.consumer.revive(0);
-            (scene.engine.seen.due[0], scene.engine.seen.whole[0]) = (0, 0);
+            control_writer.record_end(0);
+            state.engine.consumer.revive(0);
+            (state.engine.received.expected[0], state.engine.received.whole[0]) = (0, 0);
         }
-        let went_on = scene.try_deliver();
+        let continued = state.try_deliver();
         // In this process, but attached like a new process.
-        launching.record_start(0, std::process::id());
-        let successor = segments::attach_with(plan, None, &launching.control()).producer::<T>(&link, 0);
+        control_writer.record_start(0, std::process::id());
+        let successor = segments::attach_with(plan, None, &control_writer.control()).producer::<T>(&link, 0);
         let succeeded =
-            retired && went_on && successor.is_ok_and(|producer| scene.try_serve_successor(producer));
+            retired && continued && successor.is_ok_and(|producer| state.try_serve_successor(producer));
 
-        // The end: all messages in flight arrive, or are lost.
-        scene.shared[STOP].store(1, Release);
+        // At the end all messages in flight arrive, or are lost.
+        state.shared[STOP].store(1, Release);
         let mut sent = 0;
         for thread in threads {
             while !thread.is_finished() {
-                scene.cycle();
+                state.cycle();
             }
-            sent += thread.join().expect("an honest producer sees nothing wrong");
+            sent += thread.join().expect("a correct producer does not fail");
         }
-        scene.engine.empty = 0;
-        while scene.engine.empty < STANDSTILL / 10 {
-            scene.cycle();
+        state.engine.empty = 0;
+        while state.engine.empty < BLOCKED_AFTER / 10 {
+            state.cycle();
         }
-        Self { words, sent, seen: scene.engine.seen, stood, retired, went_on, succeeded }
+        Self { words, sent, received: state.engine.received, was_blocked, retired, continued, succeeded }
     }
 
     pub fn count(&self, counts: &mut TrialCounts) {
@@ -242,15 +243,15 @@ impl Round {
             ("rounds", 1),
             ("hostile words", self.words),
             ("sent", self.sent),
-            ("whole", self.seen.honest()),
+            ("whole", self.received.honest()),
             ("lost", self.lost()),
-            ("not whole", self.seen.damaged),
-            ("doubled", self.seen.doubled),
-            ("faults", self.seen.faults),
-            ("found out", self.seen.is_found_out.into()),
-            ("check failed", (self.seen.checks_failed > 0).into()),
-            ("stood still", self.stood.into()),
-            ("went on", self.went_on.into()),
+            ("not whole", self.received.damaged),
+            ("duplicated", self.received.duplicated),
+            ("faults", self.received.faults),
+            ("detected", self.received.is_detected.into()),
+            ("check failed", (self.received.checks_failed > 0).into()),
+            ("blocked", self.was_blocked.into()),
+            ("continued", self.continued.into()),
             ("successor", self.succeeded.into()),
         ] {
             counts.add(column, count);
@@ -259,32 +260,37 @@ impl Round {
 
     /// Returns the number of messages of the correct producers that never arrived.
     fn lost(&self) -> u64 {
-        self.sent - self.seen.honest()
+        self.sent - self.received.honest()
     }
 
     /// Asserts that the other producers were not affected, and that the hand-off works after the
     /// death.
-    pub fn assert_apart(&self) {
-        let Seen { doubled, damaged_of_honest, faults_of_honest, checks_failed, .. } = self.seen;
-        assert_eq!((self.lost(), doubled, damaged_of_honest), (0, 0, 0), "lost, doubled, damaged");
-        assert_eq!((faults_of_honest, checks_failed), (0, 0), "the honest are not accused");
-        assert_eq!((self.stood, self.retired, self.went_on), (false, true, true), "it goes on");
-        assert!(self.succeeded, "and serves the successor");
+    pub fn assert_others_unaffected(&self) {
+        let ReceivedCounts { duplicated, damaged_of_honest, faults_of_honest, checks_failed, .. } =
+            self.received;
+        assert_eq!((self.lost(), duplicated, damaged_of_honest), (0, 0, 0), "lost, duplicated, damaged");
+        assert_eq!((faults_of_honest, checks_failed), (0, 0), "no correct producer is blamed");
+        assert_eq!(
+            (self.was_blocked, self.retired, self.continued),
+            (false, true, true),
+            "the ring works after the death"
+        );
+        assert!(self.succeeded, "the successor is served");
     }
 }
 
-impl<C: Consumer> Scene<C> {
+impl<C: Consumer> RoundState<C> {
     /// Returns `true` if messages of a new producer 0 arrive.
     fn try_serve_successor(&mut self, mut producer: impl Producer) -> bool {
         let mut sent = 0;
-        self.look_again();
-        while self.engine.seen.whole[0] < GOES_ON {
-            if sent < GOES_ON {
+        self.reset_progress();
+        while self.engine.received.whole[0] < WORKING_MESSAGES {
+            if sent < WORKING_MESSAGES {
                 sent += u64::from(producer.try_push(&message(0, sent)).is_ok());
             }
             self.cycle();
             // Messages of the others arrive, its own do not.
-            if self.stands() || (sent == GOES_ON && self.engine.seen.honest() > 1 << 24) {
+            if self.is_blocked() || (sent == WORKING_MESSAGES && self.engine.received.honest() > 1 << 24) {
                 return false;
             }
         }

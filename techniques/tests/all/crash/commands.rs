@@ -24,16 +24,16 @@ pub const LOG_ENTRIES: usize = 1024;
 pub const WORDS: usize = LOG + LOG_ENTRIES * MESSAGE_WORDS;
 
 /// Returns the name of the commands segment within the run.
-pub fn orders_name(role: &str, index: usize) -> String {
-    format!("orders-{role}-{index}")
+pub fn commands_name(role: &str, index: usize) -> String {
+    format!("commands-{role}-{index}")
 }
 
 /// Makes message `n` of a producer. Every word depends on both and on its index, so that mixed
 /// messages are detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let name = (producer as u64) << 48 | n;
-    core::array::from_fn(|place| {
-        if place == 0 { name } else { (name ^ (place as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+    core::array::from_fn(|index| {
+        if index == 0 { name } else { (name ^ (index as u64) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15) }
     })
 }
 
@@ -44,5 +44,5 @@ pub const BOARD_CELL: usize = 1;
 
 /// Returns the value of a version of the board's cell; it is written at tick `version`.
 pub fn board_value(version: u64, words: usize) -> Vec<u64> {
-    (0..words as u64).map(|place| (version ^ place << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
+    (0..words as u64).map(|index| (version ^ index << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect()
 }

@@ -1,9 +1,9 @@
-//! The obvious order book: for each side a sorted map of queues, and a hash map of ids.
+//! The straightforward order book: for each side a sorted map of queues, and a hash map of ids.
 
 use crate::op::{Op, Random};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A trade of the obvious order book, the baseline of the comparison.
+/// A trade of the straightforward order book, the baseline of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trade {
     pub maker: u64,
@@ -18,15 +18,15 @@ struct Order {
 }
 
 #[derive(Default)]
-pub struct Obvious {
+pub struct BTreeBook {
     bids: BTreeMap<u64, VecDeque<Order>>,
     offers: BTreeMap<u64, VecDeque<Order>>,
     prices: HashMap<u64, (bool, u64)>,
 }
 
-impl Obvious {
-    pub fn new() -> Obvious {
-        Obvious::default()
+impl BTreeBook {
+    pub fn new() -> BTreeBook {
+        BTreeBook::default()
     }
 
     pub fn open_orders(&self) -> usize {
