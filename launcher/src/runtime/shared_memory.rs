@@ -1,0 +1,194 @@
+//! The supervisor's view of a run's shared memory: reads what it observes there and performs those
+//! of its actions that write there. The same for real and simulated runs.
+
+use crate::runtime::lost_memory;
+use crate::runtime::setup::{Segments, count};
+use crate::runtime::supervisor::Supervisor;
+use crate::runtime::supervisor::actions::Action;
+use crate::runtime::supervisor::observations::{
+    EngineObservation, ExchangeObservation, GatewayObservation, Observations, StrategyObservation,
+    ThreadObservation,
+};
+use anyhow::{Result, bail};
+use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
+use protocol::plan::Role;
+use protocol::status::{self, GAPS, StatusField, ThreadState};
+use protocol::supervision::{ProofOfDeath, Repairs};
+use protocol::tape::TapeView;
+use shm::bell::Doorbell;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::time::Duration;
+use system::clock::Clock;
+
+/// The shared memory of a run, as its supervisor uses it.
+pub struct SharedMemory<'a> {
+    pub segments: &'a Segments,
+    repairs: Repairs,
+    engine_bell: Option<Doorbell>,
+}
+
+impl<'a> SharedMemory<'a> {
+    pub fn new(segments: &'a Segments) -> Self {
+        let repairs = segments.repairs.clone().expect("created before");
+        Self {
+            segments,
+            repairs: Repairs::new(repairs.into()),
+            engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
+        }
+    }
+
+    /// Sleeps until the engine reports a repair, at most `at_most`.
+    pub fn wait_for_engine(&self, at_most: Duration) {
+        self.repairs.wait(self.repairs.report_count(), at_most);
+    }
+
+    /// Observes all that is in shared memory. Processes were observed before: what is read of a
+    /// dead process is final.
+    pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, seen: &mut Observations) {
+        let plan = &self.segments.plan;
+        seen.threads.clear();
+        for words in &self.segments.threads {
+            let pulse = status::sample_liveness(words);
+            // Read the clock after the pulse: the pulse cannot be later.
+            let ticks = clock.now();
+            let is_failed = ThreadState::from_code(pulse.state) == ThreadState::Failed;
+            let error = if is_failed { status::read(words).error() } else { String::new() };
+            seen.threads.push(ThreadObservation { pulse, ticks, error, cpu: None, waits_for_disk: false });
+        }
+        let threads = &self.segments.threads;
+        // In the direction of the orders: none that is counted before is missing after.
+        seen.strategies.clear();
+        seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
+            let role = Role::Strategy(strategy);
+            let own = |counter: StrategyCounter| count(plan, threads, role, counter);
+            let process = plan.process_of(role).and_then(|process| seen.processes.get(process));
+            let has_exited = process.is_some_and(|process| process.exit.is_some());
+            let reads_headers = has_exited || supervisor.is_inspected(strategy);
+            StrategyObservation {
+                sent: own(StrategyCounter::Sent),
+                returned: own(StrategyCounter::Returned),
+                rejected: own(StrategyCounter::Rejected),
+                repair: self.repairs.strategy_repair(strategy),
+                forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
+            }
+        }));
+        seen.engine = self.observe_engine();
+        seen.gateways.clear();
+        seen.gateways.extend((0..plan.trading().venues).map(|gateway| {
+            let own = |counter: GatewayCounter| count(plan, threads, Role::Gateway(gateway), counter);
+            GatewayObservation {
+                received: own(GatewayCounter::Received),
+                completed: own(GatewayCounter::Completed),
+                repair: self.repairs.gateway_repair(gateway),
+            }
+        }));
+        seen.exchanges.clear();
+        seen.exchanges.extend(plan.trading().books().map(|venue| {
+            let own = |counter: ExchangeCounter| count(plan, threads, Role::Exchange(venue), counter);
+            let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
+            let is_open = |tape: TapeView| !tape.is_closed();
+            ExchangeObservation {
+                venue,
+                received: own(ExchangeCounter::Received),
+                recovered: own(ExchangeCounter::Recovered),
+                replayed: own(ExchangeCounter::Replayed),
+                is_open: tape.and_then(|(_, tape)| TapeView::new(tape.clone())).is_some_and(is_open),
+            }
+        }));
+        seen.damage = self.repairs.damage();
+        seen.blocked_claim = self.repairs.blocked_claim();
+        // After all was read.
+        seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+    }
+
+    fn observe_engine(&self) -> Option<EngineObservation> {
+        use OrchestratorCounter as Counter;
+        let plan = &self.segments.plan;
+        let thread = plan.thread_of(Role::Orchestrator)?;
+        let (words, roles) = (&self.segments.threads[thread], &plan.threads[thread].roles);
+        let own = status::counters_of(words, roles, Role::Orchestrator);
+        Some(EngineObservation {
+            dispatched: own.get(Counter::Dispatched),
+            settled: own.get(Counter::Settled),
+            rejected: own.get(Counter::Rejected),
+            reports: own.get(Counter::Reports),
+            returned: own.get(Counter::Returned),
+            waiting: own.get(Counter::Waiting),
+            recovered: own.get(Counter::Recovered),
+            replayed: own.get(Counter::Replayed),
+            work: words.load(HEADER_WORDS + StatusField::BusyTicks as usize, Ordering::Relaxed),
+        })
+    }
+
+    /// Performs what an action writes in shared memory, before a process is started by it. `proof`
+    /// obtains the kernel's proof that a process is gone.
+    ///
+    /// # Errors
+    /// There is no such proof, although the action needs it.
+    pub fn perform(
+        &self,
+        action: &Action,
+        proof: impl FnOnce(usize) -> Result<Option<ProofOfDeath>>,
+    ) -> Result<()> {
+        let (segments, control) = (self.segments, &self.segments.control);
+        let plan = &segments.plan;
+        let certain = |process| match proof(process)? {
+            Some(proof) => Ok(proof),
+            None => bail!("{} is to be repaired and may still run", plan.processes[process].name),
+        };
+        let gateways = |process: usize| plan.roles_of(&plan.processes[process]);
+        let reset_threads = |process: usize| {
+            // Counters of gaps stay, as stamp logs do.
+            let threads = &plan.processes[process].threads;
+            threads.iter().for_each(|thread| segments.reset_status(*thread as usize, GAPS));
+        };
+        match *action {
+            Action::OpenBarrier { start_ticks } => control.go(start_ticks),
+            Action::SetRunState(state) => control.set_state(state),
+            Action::FenceStrategy { process, strategy, epoch } => {
+                let proof = certain(process)?;
+                segments.headers.restore(strategy);
+                control.fence(strategy, epoch, &proof);
+                self.ring_engine();
+            }
+            Action::FenceGateway { process, gateway, epoch } => {
+                control.fence_gateway(gateway, epoch, &certain(process)?);
+                self.ring_engine();
+            }
+            Action::ReviveGateway { gateway, epoch } => {
+                control.revive_gateway(gateway, epoch);
+                self.ring_engine();
+            }
+            Action::ForgetProcess { process } => control.record_end(process),
+            Action::RestartStrategy { strategy, epoch, .. } => {
+                segments.reset_strategy(strategy);
+                control.revive(strategy, epoch);
+            }
+            Action::RestartGateways { process } => {
+                reset_threads(process);
+                gateways(process).for_each(|role| segments.reset_segments_of(role));
+            }
+            Action::ResetGateways { process } => {
+                gateways(process).for_each(|role| segments.reset_segments_of(role));
+            }
+            Action::RestartJournaled { process } => {
+                certain(process)?;
+                reset_threads(process);
+            }
+            Action::InjectFault { .. }
+            | Action::Kill { .. }
+            | Action::KeepStandby { .. }
+            | Action::Complain(_)
+            | Action::EndProcesses(_)
+            | Action::End(_) => {}
+        }
+        Ok(())
+    }
+
+    fn ring_engine(&self) {
+        if let Some(bell) = &self.engine_bell {
+            bell.ring();
+        }
+    }
+}
