@@ -2,7 +2,7 @@
 //! of its actions that write there. The same for real and simulated runs.
 
 use crate::runtime::lost_memory;
-use crate::runtime::setup::{Segments, count};
+use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::Supervisor;
 use crate::runtime::supervisor::actions::Action;
 use crate::runtime::supervisor::observations::{
@@ -10,6 +10,7 @@ use crate::runtime::supervisor::observations::{
     ThreadObservation,
 };
 use anyhow::{Result, bail};
+use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
 use protocol::status::{self, GAPS, StatusField, ThreadState};
@@ -25,15 +26,19 @@ use system::clock::Clock;
 pub struct SharedMemory<'a> {
     pub segments: &'a Segments,
     repairs: Repairs,
+    /// The process of each strategy.
+    strategies: Vec<Option<usize>>,
     engine_bell: Option<Doorbell>,
 }
 
 impl<'a> SharedMemory<'a> {
     pub fn new(segments: &'a Segments) -> Self {
         let repairs = segments.repairs.clone().expect("created before");
+        let strategies = 0..segments.plan.trading().strategies;
         Self {
             segments,
             repairs: Repairs::new(repairs.into()),
+            strategies: strategies.map(|index| segments.plan.process_of(Role::Strategy(index))).collect(),
             engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
         }
     }
@@ -56,19 +61,18 @@ impl<'a> SharedMemory<'a> {
             let error = if is_failed { status::read(words).error() } else { String::new() };
             seen.threads.push(ThreadObservation { pulse, ticks, error, cpu: None, waits_for_disk: false });
         }
-        let threads = &self.segments.threads;
         // In the direction of the orders: none that is counted before is missing after.
         seen.strategies.clear();
         seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
-            let role = Role::Strategy(strategy);
-            let own = |counter: StrategyCounter| count(plan, threads, role, counter);
-            let process = plan.process_of(role).and_then(|process| seen.processes.get(process));
+            let own = self.counters(Role::Strategy(strategy));
+            let process = self.strategies[usize::from(strategy)];
+            let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
             let reads_headers = has_exited || supervisor.is_inspected(strategy);
             StrategyObservation {
-                sent: own(StrategyCounter::Sent),
-                returned: own(StrategyCounter::Returned),
-                rejected: own(StrategyCounter::Rejected),
+                sent: own.get(StrategyCounter::Sent),
+                returned: own.get(StrategyCounter::Returned),
+                rejected: own.get(StrategyCounter::Rejected),
                 repair: self.repairs.strategy_repair(strategy),
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
@@ -76,23 +80,23 @@ impl<'a> SharedMemory<'a> {
         seen.engine = self.observe_engine();
         seen.gateways.clear();
         seen.gateways.extend((0..plan.trading().venues).map(|gateway| {
-            let own = |counter: GatewayCounter| count(plan, threads, Role::Gateway(gateway), counter);
+            let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
-                received: own(GatewayCounter::Received),
-                completed: own(GatewayCounter::Completed),
+                received: own.get(GatewayCounter::Received),
+                completed: own.get(GatewayCounter::Completed),
                 repair: self.repairs.gateway_repair(gateway),
             }
         }));
         seen.exchanges.clear();
         seen.exchanges.extend(plan.trading().books().map(|venue| {
-            let own = |counter: ExchangeCounter| count(plan, threads, Role::Exchange(venue), counter);
+            let own = self.counters(Role::Exchange(venue));
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
                 venue,
-                received: own(ExchangeCounter::Received),
-                recovered: own(ExchangeCounter::Recovered),
-                replayed: own(ExchangeCounter::Replayed),
+                received: own.get(ExchangeCounter::Received),
+                recovered: own.get(ExchangeCounter::Recovered),
+                replayed: own.get(ExchangeCounter::Replayed),
                 is_open: tape.and_then(|(_, tape)| TapeView::new(tape.clone())).is_some_and(is_open),
             }
         }));
@@ -102,12 +106,21 @@ impl<'a> SharedMemory<'a> {
         seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
     }
 
+    /// Reads the counters of a role; zero if the plan has no such role.
+    fn counters(&self, role: Role) -> AgentCounters {
+        let plan = &self.segments.plan;
+        let read = |thread: usize| {
+            status::counters_of(&self.segments.threads[thread], &plan.threads[thread].roles, role)
+        };
+        let none = || ThreadCounters::from_words([]).agent_counters(&[], role);
+        plan.thread_of(role).map_or_else(none, read)
+    }
+
     fn observe_engine(&self) -> Option<EngineObservation> {
         use OrchestratorCounter as Counter;
         let plan = &self.segments.plan;
         let thread = plan.thread_of(Role::Orchestrator)?;
-        let (words, roles) = (&self.segments.threads[thread], &plan.threads[thread].roles);
-        let own = status::counters_of(words, roles, Role::Orchestrator);
+        let (words, own) = (&self.segments.threads[thread], self.counters(Role::Orchestrator));
         Some(EngineObservation {
             dispatched: own.get(Counter::Dispatched),
             settled: own.get(Counter::Settled),

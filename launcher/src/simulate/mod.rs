@@ -45,7 +45,7 @@ pub use roles::Mistake;
 pub use runtime::SupervisorStep;
 
 pub use crate::runtime::supervisor::Supervisor;
-pub use crate::runtime::supervisor::actions::Action;
+pub use crate::runtime::supervisor::actions::{Action, ExitTime};
 pub use crate::runtime::supervisor::observations::Observations;
 
 use crate::runtime::setup::Segments;

@@ -39,6 +39,7 @@ fn limits(scenario: &Scenario) -> SupervisionLimits {
         interrupted_grace: Duration::ZERO,
         idle: Duration::from_nanos(LIVENESS_NS / 50),
         exit_wait: Duration::from_nanos(LIVENESS_NS),
+        kill: Duration::from_nanos(30 * LIVENESS_NS),
         max_requests: 2,
     }
 }

@@ -70,6 +70,9 @@ pub struct SupervisionLimits {
     pub idle: Duration,
     /// How long a failed strategy has to exit, so that the kernel can report how.
     pub exit_wait: Duration,
+    /// Maximum time between SIGKILL and exit. A process that does not exit may still write its
+    /// memory.
+    pub kill: Duration,
     /// Number of termination signals that end the run at once.
     pub max_requests: usize,
 }
@@ -87,6 +90,7 @@ impl SupervisionLimits {
             interrupted_grace: Duration::from_secs(2),
             idle: Duration::from_millis(20),
             exit_wait: Duration::from_millis(200),
+            kill: Duration::from_secs(30),
             max_requests,
         }
     }
@@ -334,7 +338,7 @@ impl<'a> Supervisor<'a> {
         let (lead, each) = self.limits.lead;
         let lead_ns = (lead + each * self.plan.threads.len() as u32).as_nanos();
         self.start_ticks = self.now + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
-        self.containment = Containment::new(self.plan, self.start_ticks);
+        self.containment = Containment::new(self.plan, self.start_ticks, self.limits.kill);
         // Each thread has published its id; what it writes from now on is not trusted.
         self.liveness.open(self.now);
         out.perform(Action::OpenBarrier { start_ticks: self.start_ticks });

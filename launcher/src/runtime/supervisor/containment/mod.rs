@@ -37,13 +37,13 @@ use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 
 /// Number of strategies whose headers are checked in one step: a few cache lines each.
 const HEADERS_PER_STEP: u16 = 32;
-/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The processes of a run whose deaths it survives, and the deaths so far.
 pub struct Containment<'a> {
     plan: &'a Plan,
     start_ticks: u64,
+    /// Maximum time between SIGKILL and exit.
+    exit_limit: Duration,
     /// Strategies in order, if their deaths are contained; then engine, exchanges and gateways.
     processes: Vec<SupervisedProcess>,
     incidents: Vec<Incident>,
@@ -64,6 +64,7 @@ impl<'a> Containment<'a> {
         Self {
             plan,
             start_ticks: 0,
+            exit_limit: Duration::MAX,
             processes: Vec::new(),
             incidents: Vec::new(),
             restarts: Vec::new(),
@@ -76,8 +77,9 @@ impl<'a> Containment<'a> {
     }
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
-    /// process running in epoch 0.
-    pub fn new(plan: &'a Plan, start_ticks: u64) -> Self {
+    /// process running in epoch 0. A killed process that has not exited within `exit_limit` may
+    /// still write its memory: that ends the run.
+    pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
         let mut processes = Vec::new();
         let mut supervise = |role, roles| {
             let process = plan.process_of(role).expect("a valid plan runs every role");
@@ -100,7 +102,7 @@ impl<'a> Containment<'a> {
                 processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
             }
         }
-        Self { start_ticks, processes, ..Self::inactive(plan) }
+        Self { start_ticks, exit_limit, processes, ..Self::inactive(plan) }
     }
 
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
@@ -275,7 +277,7 @@ impl<'a> Containment<'a> {
         let since = case.killed_ticks.max(liveness.awake_since());
         let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
         self.sample_dying(place, seen, waited_ns);
-        if waited_ns <= EXIT_TIMEOUT.as_nanos() as u64 {
+        if Duration::from_nanos(waited_ns) <= self.exit_limit {
             return;
         }
         let case = &self.processes[place];
@@ -284,7 +286,8 @@ impl<'a> Containment<'a> {
         let shortage = case.dying.and_then(|(first, last)| last.shortage_since(&first));
         let why = shortage.map_or_else(String::new, |why| format!("; {}", why.describe()));
         self.error = Some(format!(
-            "{name} (pid {pid}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory{why}"
+            "{name} (pid {pid}) was killed and has not ended for {:?}: it may still write its memory{why}",
+            self.exit_limit
         ));
     }
 

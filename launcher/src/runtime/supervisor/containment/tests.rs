@@ -39,7 +39,7 @@ impl<'a> ScriptedRun<'a> {
         let mut liveness = Liveness::new(plan, MS);
         liveness.open(MS);
         Self {
-            containment: Containment::new(plan, 0),
+            containment: Containment::new(plan, 0, Duration::from_secs(30)),
             liveness,
             seen: Observations {
                 processes: pids
