@@ -138,7 +138,7 @@ impl<'a> SharedMemory<'a> {
     /// obtains the kernel's proof that a process is gone.
     ///
     /// # Errors
-    /// There is no such proof, although the action needs it.
+    /// The action needs such a proof and there is none.
     pub fn perform(
         &self,
         action: &Action,

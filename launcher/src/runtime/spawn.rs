@@ -149,7 +149,7 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Restarts a process that has exited: promotes its hot standby, or starts it anew.
+    /// Restarts a process that has exited: promotes its hot standby, or starts a process.
     pub fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
         if let Some(spare) = self.standbys.promote(process) {

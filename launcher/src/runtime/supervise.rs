@@ -230,7 +230,7 @@ impl SupervisedRun<'_> {
         self.seen.last_words = failing.map(|process| self.processes.all[process].stderr_tail());
     }
 
-    /// Asks the kernel about silent threads, and about all processes of a run that stands still.
+    /// Asks the kernel about silent threads, and about all processes of a run without progress.
     fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.

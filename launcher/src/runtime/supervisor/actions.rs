@@ -1,5 +1,5 @@
-//! What the supervisor asks of its surroundings. The runtime performs the actions on processes and
-//! shared memory; the simulation performs them on its simulated processes.
+//! The supervisor's effects. The runtime performs them on processes and shared memory; the
+//! simulation performs them on its simulated processes.
 
 use analysis::record::RunOutcome;
 use protocol::control::RunState;

@@ -1,4 +1,4 @@
-//! What the supervisor decides by: values that its surroundings observed.
+//! The supervisor's input: values that the runtime or the simulation observed.
 //!
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 

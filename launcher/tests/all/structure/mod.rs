@@ -93,9 +93,50 @@ fn unsafe_code_in_another_file_is_found() {
     assert_eq!(unsafe_where_it_may_not_be("bindings", folder.path()).len(), 1);
 }
 
+/// Code that observes or acts by itself: it has no place in the supervisor's decisions.
+const IMPURE: [&str; 14] = [
+    "std::fs",
+    "std::io",
+    "std::process",
+    "std::env",
+    "Instant::now",
+    "SystemTime",
+    "system::",
+    "crate::host",
+    "runtime::setup",
+    "runtime::process",
+    "runtime::spawn",
+    "runtime::shared_memory",
+    "::of_thread(",
+    "::of_process(",
+];
+
+/// Returns the lines below a folder, without tests and comments, that are not pure.
+fn impure_lines(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in files(folder, "rs").iter().filter(|path| !path.ends_with("tests.rs")) {
+        let text = fs::read_to_string(path).expect("source can be read");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default().lines();
+        let code = code.filter(|line| !line.trim_start().starts_with("//"));
+        let is_impure = |line: &&str| IMPURE.iter().any(|word| line.contains(word));
+        found.extend(code.filter(is_impure).map(|line| format!("{}: {line}", path.display())));
+    }
+    found
+}
+
 #[test]
-fn no_source_file_has_more_than_500_lines() {
-    let long = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.lines().count() > 500);
+fn supervisor_has_no_process_clock_file_or_signal() {
+    let found = impure_lines(&root().join("launcher/src/runtime/supervisor"));
+    assert!(found.is_empty(), "the supervisor decides by observations alone: {found:#?}");
+    assert!(
+        !impure_lines(&root().join("launcher/src/runtime/supervise")).is_empty(),
+        "its runtime is impure"
+    );
+}
+
+#[test]
+fn no_source_file_has_more_than_700_lines() {
+    let long = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.lines().count() > 700);
     let mut too_long = Vec::new();
     for name in crates() {
         too_long.extend(files(&root().join(name), "rs").into_iter().filter(long));
