@@ -213,15 +213,6 @@ impl Segments {
         self.kept.push((segment, words));
     }
 
-    /// Resets a dead strategy's memory to its initial state, except its stamp log. Only after the
-    /// engine has reported that it no longer reads it.
-    pub fn reset_strategy(&self, strategy: u16) {
-        self.reset_segments_of(Role::Strategy(strategy));
-        if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
-            self.reset_status(thread, 0..0);
-        }
-    }
-
     /// Resets the memory of a dead role. Only after the engine has reported that it no longer uses
     /// it. Of a gateway it is its part of the completion hand-off, and its inbox unless its
     /// successor continues with it.

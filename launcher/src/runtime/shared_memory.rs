@@ -9,7 +9,7 @@ use crate::runtime::supervisor::observations::{
     EngineObservation, ExchangeObservation, GatewayObservation, Observations, StrategyObservation,
     ThreadObservation,
 };
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
@@ -68,7 +68,7 @@ impl<'a> SharedMemory<'a> {
             let process = self.strategies[usize::from(strategy)];
             let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
-            let reads_headers = has_exited || supervisor.is_inspected(strategy);
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
             StrategyObservation {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
@@ -146,52 +146,42 @@ impl<'a> SharedMemory<'a> {
     ) -> Result<()> {
         let (segments, control) = (self.segments, &self.segments.control);
         let plan = &segments.plan;
-        let certain = |process| match proof(process)? {
+        let certain = |process: usize| match proof(process)? {
             Some(proof) => Ok(proof),
             None => bail!("{} is to be repaired and may still run", plan.processes[process].name),
         };
-        let gateways = |process: usize| plan.roles_of(&plan.processes[process]);
-        let reset_threads = |process: usize| {
-            // Counters of gaps stay, as stamp logs do.
-            let threads = &plan.processes[process].threads;
-            threads.iter().for_each(|thread| segments.reset_status(*thread as usize, GAPS));
-        };
         match *action {
-            Action::OpenBarrier { start_ticks } => control.go(start_ticks),
+            Action::OpenBarrier(start_ticks) => control.go(start_ticks),
             Action::SetRunState(state) => control.set_state(state),
-            Action::FenceStrategy { process, strategy, epoch } => {
-                let proof = certain(process)?;
-                segments.headers.restore(strategy);
-                control.fence(strategy, epoch, &proof);
+            Action::Fence(role, epoch) => {
+                let proof = certain(plan.process_of(role).context("a dead role has a process")?)?;
+                match role {
+                    Role::Strategy(strategy) => {
+                        segments.headers.restore(strategy);
+                        control.fence(strategy, epoch, &proof);
+                    }
+                    role => control.fence_gateway(role.index(), epoch, &proof),
+                }
                 self.ring_engine();
             }
-            Action::FenceGateway { process, gateway, epoch } => {
-                control.fence_gateway(gateway, epoch, &certain(process)?);
+            Action::Revive(Role::Strategy(strategy), epoch) => control.revive(strategy, epoch),
+            Action::Revive(role, epoch) => {
+                control.revive_gateway(role.index(), epoch);
                 self.ring_engine();
             }
-            Action::ReviveGateway { gateway, epoch } => {
-                control.revive_gateway(gateway, epoch);
-                self.ring_engine();
-            }
-            Action::ForgetProcess { process } => control.record_end(process),
-            Action::RestartStrategy { strategy, epoch, .. } => {
-                segments.reset_strategy(strategy);
-                control.revive(strategy, epoch);
-            }
-            Action::RestartGateways { process } => {
-                reset_threads(process);
-                gateways(process).for_each(|role| segments.reset_segments_of(role));
-            }
-            Action::ResetGateways { process } => {
-                gateways(process).for_each(|role| segments.reset_segments_of(role));
-            }
-            Action::RestartJournaled { process } => {
+            Action::Forget(process) => control.record_end(process),
+            Action::Reset(role) => segments.reset_segments_of(role),
+            Action::Restart(process) => {
                 certain(process)?;
-                reset_threads(process);
+                let planned = &plan.processes[process];
+                let is_strategy = plan.roles_of(planned).any(|role| matches!(role, Role::Strategy(_)));
+                // Other roles' counters of gaps stay, as stamp logs do.
+                let stays = if is_strategy { 0..0 } else { GAPS };
+                planned.threads.iter().for_each(|it| segments.reset_status(*it as usize, stays.clone()));
             }
-            Action::InjectFault { .. }
-            | Action::Kill { .. }
-            | Action::KeepStandby { .. }
+            Action::InjectFault(..)
+            | Action::Kill(_)
+            | Action::KeepStandby(_)
             | Action::Complain(_)
             | Action::EndProcesses(_)
             | Action::End(_) => {}

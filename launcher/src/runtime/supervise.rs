@@ -213,7 +213,7 @@ impl SupervisedRun<'_> {
                 self.seen.launcher_error.get_or_insert(format!("{error:#}"));
             }
             self.proven_dead[index] = proven.unwrap_or(false);
-            let is_dying = exit.is_none() && supervisor.awaits_exit(index);
+            let is_dying = exit.is_none() && supervisor.containment().awaits_exit(index);
             self.seen.processes.push(ProcessObservation {
                 pid: process.pid(),
                 exit,
@@ -232,6 +232,7 @@ impl SupervisedRun<'_> {
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
     fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
+        let liveness = supervisor.liveness();
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.
             Some(&self.processes.all[process]).filter(|process| process.status.is_none()).map(Process::pid)
@@ -239,11 +240,11 @@ impl SupervisedRun<'_> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             for thread in process.threads.iter().map(|thread| *thread as usize) {
                 let found = &mut self.seen.threads[thread];
-                if supervisor.needs_cpu_account(thread, &found.pulse, now) {
+                if liveness.needs_cpu_account(thread, &found.pulse, now) {
                     let pid = running(index);
-                    found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, supervisor.tid(thread))));
+                    found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, liveness.tid(thread))));
                     found.waits_for_disk =
-                        supervisor.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
+                        liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
                 }
             }
         }
@@ -281,32 +282,28 @@ impl SupervisedRun<'_> {
         });
         self.fail(written);
         match action {
-            Action::OpenBarrier { start_ticks } => self.begin(start_ticks),
-            Action::InjectFault { process: None, kind: FaultKind::Stop } => fault::stop(),
-            Action::InjectFault { process: None, .. } => fault::kill(),
-            Action::InjectFault { process: Some(process), kind } => match kind {
-                FaultKind::Stop => self.processes.all[process].stop(),
-                _ => self.processes.all[process].kill(),
-            },
-            Action::Kill { process } => self.processes.all[process].kill(),
-            Action::RestartStrategy { process, .. }
-            | Action::RestartGateways { process }
-            | Action::RestartJournaled { process } => {
+            Action::OpenBarrier(start_ticks) => self.begin(start_ticks),
+            Action::InjectFault(None, FaultKind::Stop) => fault::stop(),
+            Action::InjectFault(None, _) => fault::kill(),
+            Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.all[process].stop(),
+            Action::InjectFault(Some(process), _) | Action::Kill(process) => {
+                self.processes.all[process].kill();
+            }
+            Action::Restart(process) => {
                 let restarted = self.processes.restart(segments, process);
                 // A failed start leaves the last incarnation, whose death is proven.
                 self.proven_dead[process] = restarted.is_err();
                 self.failed_starts[process] = restarted.err().map(|error| format!("{error:#}"));
             }
-            Action::KeepStandby { process } => self.processes.keep_standby(segments, process),
+            Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
             Action::Complain(said) => complain(&said),
             Action::EndProcesses(time) => self.processes.end_roles(time),
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::SetRunState(_)
-            | Action::FenceStrategy { .. }
-            | Action::FenceGateway { .. }
-            | Action::ReviveGateway { .. }
-            | Action::ForgetProcess { .. }
-            | Action::ResetGateways { .. } => {}
+            | Action::Fence(..)
+            | Action::Revive(..)
+            | Action::Forget(_)
+            | Action::Reset(_) => {}
         }
     }
 

@@ -111,7 +111,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 engine.work = processes.busy(thread);
             }
             self.seen.last_words = self.supervisor.failing_process().map(|_| String::new());
-            let is_restarting = self.supervisor.is_role_restarting(&self.seen);
+            let is_restarting = self.supervisor.containment().is_role_restarting(&self.seen);
             let mut actions = Vec::new();
             (self.step)(&mut self.supervisor, &self.seen, now, &mut actions);
             let mut is_over = false;
@@ -146,30 +146,27 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         let written = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
         written.map_err(|error| format!("{error:#}"))?;
         match action {
-            Action::InjectFault { process: Some(process), kind } => {
-                let is_strategy = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
-                let is_strategy = is_strategy.into_iter().any(|role| matches!(role, Role::Strategy(_)));
+            Action::InjectFault(Some(process), kind) => {
+                let mut roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
+                let is_strategy = roles.any(|role| matches!(role, Role::Strategy(_)));
                 // A restarting process that hangs has half a minute: too long for a simulation.
                 let is_away = is_restarting && !is_strategy;
                 processes.signal(process, if is_away { FaultKind::Kill } else { kind });
             }
-            Action::Kill { process } => processes.kill(process),
-            Action::RestartStrategy { process, .. }
-            | Action::RestartGateways { process }
-            | Action::RestartJournaled { process } => {
+            Action::Kill(process) => processes.kill(process),
+            Action::Restart(process) => {
                 processes.restart(process).map_err(|error| format!("the launcher failed: {error:#}"))?;
             }
-            Action::KeepStandby { process } => processes.keep_standby(process),
+            Action::KeepStandby(process) => processes.keep_standby(process),
             Action::EndProcesses(_) => processes.end()?,
             Action::End(outcome) => self.outcome = Some(outcome),
-            Action::OpenBarrier { .. }
+            Action::OpenBarrier(_)
             | Action::SetRunState(_)
-            | Action::InjectFault { process: None, .. }
-            | Action::FenceStrategy { .. }
-            | Action::FenceGateway { .. }
-            | Action::ReviveGateway { .. }
-            | Action::ForgetProcess { .. }
-            | Action::ResetGateways { .. }
+            | Action::InjectFault(None, _)
+            | Action::Fence(..)
+            | Action::Revive(..)
+            | Action::Forget(_)
+            | Action::Reset(_)
             | Action::Complain(_) => {}
         }
         Ok(())

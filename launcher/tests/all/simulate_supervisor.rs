@@ -8,7 +8,7 @@ use launcher::simulate::{
     Action, ExitTime, Observations, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
 };
 use protocol::control::RunState;
-use protocol::plan::{FaultKind, Technique};
+use protocol::plan::{FaultKind, Role, Technique};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
 
 /// Does not declare dead strategies dead: the engine repairs nothing.
 fn forgets_fence() -> Box<SupervisorStep<'static>> {
-    without(|action| matches!(action, Action::FenceStrategy { .. }))
+    without(|action| matches!(action, Action::Fence(..)))
 }
 
 /// Believes that the engine has repaired what a dead strategy left as soon as it is fenced.
@@ -54,7 +54,7 @@ fn restarts_before_repair() -> Box<SupervisorStep<'static>> {
         }
         supervisor.step(&seen, now, out);
         for action in out {
-            if let Action::FenceStrategy { strategy, epoch, .. } = action {
+            if let Action::Fence(Role::Strategy(strategy), epoch) = action {
                 fenced.insert(*strategy, *epoch);
             }
         }
@@ -66,7 +66,7 @@ fn fences_without_proof() -> Box<SupervisorStep<'static>> {
     Box::new(|supervisor, seen, now, out| {
         let mut seen = seen.clone();
         for (index, process) in seen.processes.iter_mut().enumerate() {
-            if supervisor.awaits_exit(index) {
+            if supervisor.containment().awaits_exit(index) {
                 process.exit.get_or_insert_default();
                 process.is_proven_dead = true;
             }
@@ -154,9 +154,9 @@ fn misses_second_death() -> Box<SupervisorStep<'static>> {
     })
 }
 
-/// Does not start the successor of a dead engine or exchange.
+/// Does not start the successor of a dead process.
 fn forgets_successor() -> Box<SupervisorStep<'static>> {
-    without(|action| matches!(action, Action::RestartJournaled { .. }))
+    without(|action| matches!(action, Action::Restart(_)))
 }
 
 /// Does not stop strategies when the run is interrupted, nor exchanges at its end.

@@ -3,7 +3,7 @@
 
 use analysis::record::RunOutcome;
 use protocol::control::RunState;
-use protocol::plan::FaultKind;
+use protocol::plan::{FaultKind, Role};
 use std::time::Duration;
 
 /// The time that processes get to exit before they are killed.
@@ -18,86 +18,28 @@ pub enum ExitTime {
 /// An effect that the supervisor decided on. Processes are indices in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Opens the start barrier: every thread is ready.
-    OpenBarrier {
-        /// Time zero of the schedule, in ticks.
-        start_ticks: u64,
-    },
+    /// Opens the start barrier, with time zero of the schedule in ticks: every thread is ready.
+    OpenBarrier(u64),
     /// Publishes the state of the run.
     SetRunState(RunState),
-    /// Injects a fault by signal into a process, or into the launcher itself.
-    InjectFault {
-        /// The process that receives the signal; `None`: the launcher.
-        process: Option<usize>,
-        /// [`FaultKind::Kill`] or [`FaultKind::Stop`].
-        kind: FaultKind,
-    },
+    /// Stops or kills a process by an injected fault; `None`: the launcher itself.
+    InjectFault(Option<usize>, FaultKind),
     /// Kills a process through its pidfd.
-    Kill {
-        /// The process to kill.
-        process: usize,
-    },
-    /// Declares a strategy's incarnation dead, so that the engine repairs what it left. Requires
-    /// the kernel's proof that the process is gone.
-    FenceStrategy {
-        /// The dead process.
-        process: usize,
-        /// The strategy that it ran.
-        strategy: u16,
-        /// The incarnation that died.
-        epoch: u16,
-    },
-    /// Declares a gateway's incarnation dead. Requires the kernel's proof.
-    FenceGateway {
-        /// The dead process.
-        process: usize,
-        /// The gateway that it ran.
-        gateway: u16,
-        /// The incarnation that died.
-        epoch: u16,
-    },
-    /// Publishes that a gateway's incarnation runs duty cycles: the engine sends it orders.
-    ReviveGateway {
-        /// The gateway.
-        gateway: u16,
-        /// The incarnation that runs.
-        epoch: u16,
-    },
+    Kill(usize),
+    /// Declares an incarnation of a strategy or gateway dead, so that the engine repairs what it
+    /// left. Requires the kernel's proof that its process is gone.
+    Fence(Role, u16),
+    /// Publishes the running incarnation of a strategy or gateway.
+    Revive(Role, u16),
     /// Removes a dead process's id from shared memory: all its messages were received.
-    ForgetProcess {
-        /// The dead process.
-        process: usize,
-    },
-    /// Resets a dead strategy's memory, publishes its next incarnation and starts it.
-    RestartStrategy {
-        /// The process to start.
-        process: usize,
-        /// The strategy that it runs.
-        strategy: u16,
-        /// The incarnation that is started.
-        epoch: u16,
-    },
-    /// Resets the memory of dead gateways and starts their next incarnation.
-    RestartGateways {
-        /// The process to start.
-        process: usize,
-    },
-    /// Resets the memory of gateways that are not restarted any more.
-    ResetGateways {
-        /// The dead process.
-        process: usize,
-    },
-    /// Starts the successor of a dead engine or exchange, which recovers from its journal. Requires
-    /// the kernel's proof that the process is gone.
-    RestartJournaled {
-        /// The process to start.
-        process: usize,
-    },
+    Forget(usize),
+    /// Resets the memory of a dead role, which the engine does not read any more.
+    Reset(Role),
+    /// Resets the status of a dead process's threads, and starts the next incarnation. Requires the
+    /// kernel's proof that the process is gone.
+    Restart(usize),
     /// Keeps a hot standby ready for a process.
-    KeepStandby {
-        /// The process that it stands by for.
-        process: usize,
-    },
+    KeepStandby(usize),
     /// Tells the user something.
     Complain(String),
     /// Waits until every process has exited, for a limited time, and kills the rest.

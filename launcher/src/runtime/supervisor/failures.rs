@@ -155,7 +155,7 @@ impl Supervisor<'_> {
                 let Some(suspicion) = self.liveness.fault(thread, &process.threads) else { continue };
                 let what = if process.threads.len() == 1 {
                     // It will not exit by itself. In a process with several threads the others may.
-                    out.perform(Action::Kill { process: index });
+                    out.perform(Action::Kill(index));
                     suspicion.to_string()
                 } else {
                     format!("thread {} {suspicion}", self.plan.threads[thread].name)

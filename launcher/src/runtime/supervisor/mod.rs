@@ -43,7 +43,7 @@ use progress::DrainWait;
 use protocol::control::RunState;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
-use protocol::status::{LivenessSample, ThreadState};
+use protocol::status::ThreadState;
 use stall_excuses::StarvedProcesses;
 use std::time::Duration;
 
@@ -341,7 +341,7 @@ impl<'a> Supervisor<'a> {
         self.containment = Containment::new(self.plan, self.start_ticks, self.limits.kill);
         // Each thread has published its id; what it writes from now on is not trusted.
         self.liveness.open(self.now);
-        out.perform(Action::OpenBarrier { start_ticks: self.start_ticks });
+        out.perform(Action::OpenBarrier(self.start_ticks));
         NextPhase::Wait(Phase::Trading)
     }
 
@@ -438,7 +438,7 @@ impl<'a> Supervisor<'a> {
         for DueFault { fault, kind, target, .. } in self.faults.take_due(self.now_ns(), &presences) {
             let Some(role) = target else {
                 self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
-                out.perform(Action::InjectFault { process: None, kind });
+                out.perform(Action::InjectFault(None, kind));
                 continue;
             };
             // A role that is done gets no fault any more.
@@ -450,7 +450,7 @@ impl<'a> Supervisor<'a> {
             if process.is_some_and(|process| seen.exited_normally(process).is_none()) {
                 self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
                 self.containment.record_fault(role, self.now);
-                out.perform(Action::InjectFault { process, kind });
+                out.perform(Action::InjectFault(process, kind));
             }
         }
     }
@@ -491,35 +491,14 @@ impl<'a> Supervisor<'a> {
         self.start_ticks > 0
     }
 
-    /// Returns `true` if the CPU time of a silent thread is to be observed, which shows this pulse
-    /// at the tick `now`.
-    pub fn needs_cpu_account(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
-        self.liveness.needs_cpu_account(thread, pulse, now)
+    /// Returns the failure detector of threads: it knows which ones the kernel is to be asked about.
+    pub const fn liveness(&self) -> &Liveness {
+        &self.liveness
     }
 
-    /// Returns the kernel's id of a thread, as it first reported it.
-    pub fn tid(&self, thread: usize) -> u64 {
-        self.liveness.tid(thread)
-    }
-
-    /// Returns `true` if a thread writes a journal, so that it may have to wait for a disk.
-    pub fn has_journal(&self, thread: usize) -> bool {
-        self.liveness.has_journal(thread)
-    }
-
-    /// Returns `true` if the headers of a strategy's memory are to be observed.
-    pub fn is_inspected(&self, strategy: u16) -> bool {
-        self.containment.is_inspected(strategy)
-    }
-
-    /// Returns `true` if a process was killed, and its exit is awaited.
-    pub fn awaits_exit(&self, process: usize) -> bool {
-        self.containment.awaits_exit(process)
-    }
-
-    /// Returns `true` while an engine or exchange is restarting, as observed.
-    pub fn is_role_restarting(&self, seen: &Observations) -> bool {
-        self.containment.is_role_restarting(seen)
+    /// Returns the contained deaths: they determine what is observed of processes.
+    pub const fn containment(&self) -> &Containment<'a> {
+        &self.containment
     }
 
     /// Returns what was recorded of the run.

@@ -32,13 +32,9 @@ pub struct Observations {
     pub has_launcher_lost_memory: bool,
     /// A process has died of an access to lost memory.
     pub has_process_lost_memory: bool,
-    /// Last lines of the stderr of the process that [`Supervisor::failing_process`] names.
-    ///
-    /// [`Supervisor::failing_process`]: super::Supervisor::failing_process
+    /// Last lines of the stderr of the process that `Supervisor::failing_process` names.
     pub last_words: Option<String>,
-    /// Excuses of a run without progress, if [`Supervisor::needs_excuses`].
-    ///
-    /// [`Supervisor::needs_excuses`]: super::Supervisor::needs_excuses
+    /// Excuses of a run without progress, if `Supervisor::needs_excuses`.
     pub excuses: Option<RunExcuses>,
     /// An action that could not be performed: the run ends.
     pub launcher_error: Option<String>,
@@ -55,9 +51,7 @@ pub struct ProcessObservation {
     pub is_proven_dead: bool,
     /// Why the process could not be restarted, if the last start failed.
     pub failed_start: Option<String>,
-    /// The CPU time of a process that [`Supervisor::awaits_exit`], if it runs.
-    ///
-    /// [`Supervisor::awaits_exit`]: super::Supervisor::awaits_exit
+    /// The CPU time of a process that runs although it was killed.
     pub cpu: Option<CpuSample>,
 }
 
@@ -81,10 +75,7 @@ pub struct ThreadObservation {
     pub ticks: u64,
     /// The thread's own message, if it reports that it failed.
     pub error: String,
-    /// CPU time of a silent thread: `Some` if [`Supervisor::needs_cpu_account`], with the sample if
-    /// the kernel has one.
-    ///
-    /// [`Supervisor::needs_cpu_account`]: super::Supervisor::needs_cpu_account
+    /// CPU time of a silent thread: `Some` if the kernel was asked, with its answer.
     pub cpu: Option<Option<CpuSample>>,
     /// A journal thread of its process waits for the disk.
     pub waits_for_disk: bool,
@@ -108,10 +99,8 @@ pub struct StrategyObservation {
     pub rejected: u64,
     /// The engine's report about the strategy.
     pub repair: Repair,
-    /// The overwritten header that no other strategy can have written. Observed for strategies that
-    /// have exited or that [`Supervisor::is_inspected`].
-    ///
-    /// [`Supervisor::is_inspected`]: super::Supervisor::is_inspected
+    /// The overwritten header that no other strategy can have written. Observed of those that have
+    /// exited, and of the others in turn.
     pub forged_header: Option<String>,
 }
 

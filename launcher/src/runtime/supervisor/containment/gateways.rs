@@ -100,7 +100,7 @@ impl Containment<'_> {
             Some(_) => Some(seen.exit_text(process)),
             None => {
                 let suspicion = self.liveness_fault(case, liveness)?;
-                out.perform(Action::Kill { process });
+                out.perform(Action::Kill(process));
                 Some(suspicion.to_string())
             }
         }
@@ -148,7 +148,7 @@ impl Containment<'_> {
             return pause;
         }
         if case.gateways().iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
-            out.perform(Action::ResetGateways { process: case.process });
+            reset(case, out);
             (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
             case.stage = SupervisionStage::Killed(outage);
         }
@@ -170,8 +170,8 @@ impl Containment<'_> {
     ) {
         let case = &mut self.processes[place];
         case.stage = SupervisionStage::Starting(outage);
-        out.perform(Action::RestartGateways { process: case.process });
-        self.renew(place, liveness, now);
+        reset(case, out);
+        self.restart(place, liveness, now, out);
     }
 
     /// Records that the next incarnation runs duty cycles: the engine sends it orders again.
@@ -181,7 +181,7 @@ impl Containment<'_> {
         case.epoch += 1;
         (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
         for gateway in case.gateways() {
-            out.perform(Action::ReviveGateway { gateway: *gateway, epoch: case.epoch });
+            out.perform(Action::Revive(Role::Gateway(*gateway), case.epoch));
         }
         self.outages[outage].restarted_ns = Some(now_ns);
     }
@@ -235,4 +235,9 @@ impl Containment<'_> {
             counts.received > before.orders || counts.completed > before.reports
         })
     }
+}
+
+/// Resets the memory of dead gateways.
+fn reset(case: &SupervisedProcess, out: &mut dyn Actions) {
+    case.gateways().iter().for_each(|gateway| out.perform(Action::Reset(Role::Gateway(*gateway))));
 }

@@ -57,15 +57,15 @@ impl Containment<'_> {
             Running if is_done || ended.is_some() => return false,
             Running => {
                 let Some(suspicion) = suspicion else {
-                    out.perform(Action::KeepStandby { process });
+                    out.perform(Action::KeepStandby(process));
                     return false;
                 };
-                out.perform(Action::Kill { process });
+                out.perform(Action::Kill(process));
                 Killed(self.record_death(place, role, suspicion.to_string(), seen, now))
             }
             Starting(death) if suspicion.is_some() => {
                 // No other check covers it.
-                out.perform(Action::Kill { process });
+                out.perform(Action::Kill(process));
                 Killed(death)
             }
             Starting(death) if was_killed && !is_failed && case.attempts < MAX_ATTEMPTS => Killed(death),
@@ -101,8 +101,7 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.attempts += 1;
         case.stage = SupervisionStage::Starting(death);
-        out.perform(Action::RestartJournaled { process: case.process });
-        self.renew(place, liveness, now);
+        self.restart(place, liveness, now, out);
     }
 
     fn record_death(

@@ -257,7 +257,7 @@ impl<'a> Containment<'a> {
                 if !is_repaired {
                     return false;
                 }
-                out.perform(Action::ForgetProcess { process: self.processes[place].process });
+                out.perform(Action::Forget(self.processes[place].process));
                 self.decide_restart(place, death, seen, now, out);
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
@@ -296,11 +296,11 @@ impl<'a> Containment<'a> {
         let now_ns = self.ns_since_start(now);
         self.processes[place].stage = SupervisionStage::Fenced(death);
         let case = &self.processes[place];
-        let (process, epoch) = (case.process, case.epoch);
+        let epoch = case.epoch;
         match &case.roles {
             SupervisedRoles::Gateways(gateways) => {
                 for gateway in gateways {
-                    out.perform(Action::FenceGateway { process, gateway: *gateway, epoch });
+                    out.perform(Action::Fence(Role::Gateway(*gateway), epoch));
                 }
                 let outage = &mut self.outages[death];
                 if outage.repaired_ns.is_none() {
@@ -310,7 +310,7 @@ impl<'a> Containment<'a> {
             SupervisedRoles::Strategy(strategy) => {
                 let strategy = *strategy;
                 self.check_headers_of_dead(strategy, death, seen);
-                out.perform(Action::FenceStrategy { process, strategy, epoch });
+                out.perform(Action::Fence(Role::Strategy(strategy), epoch));
                 self.incidents[death].fenced_ns = now_ns;
             }
             SupervisedRoles::Journaled(_) => {}
@@ -335,11 +335,12 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Records that a process was restarted just now.
-    fn renew(&mut self, place: usize, liveness: &mut Liveness, now: u64) {
+    /// Starts the next incarnation of a process, and forgets what was observed of the last one.
+    fn restart(&mut self, place: usize, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
         let case = &mut self.processes[place];
         (case.is_renewed, case.dying) = (true, None);
         case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
+        out.perform(Action::Restart(case.process));
     }
 
     /// Returns the first fault of a process's threads.

@@ -169,7 +169,7 @@ impl Containment<'_> {
             case.stage = SupervisionStage::Killed(incident);
             case.dying = None;
             if exit.is_none() {
-                out.perform(Action::Kill { process });
+                out.perform(Action::Kill(process));
             }
             true
         } else if let SupervisionStage::Starting(incident) = stage
@@ -383,9 +383,10 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.stage = SupervisionStage::Starting(incident);
-        let (process, strategy, epoch) = (case.process, place as u16, case.epoch);
-        self.renew(place, liveness, now);
-        out.perform(Action::RestartStrategy { process, strategy, epoch });
+        let (role, epoch) = (Role::Strategy(place as u16), case.epoch);
+        out.perform(Action::Reset(role));
+        out.perform(Action::Revive(role, epoch));
+        self.restart(place, liveness, now, out);
     }
 }
 

@@ -83,12 +83,12 @@ impl<'a> ScriptedRun<'a> {
         self.containment.step(&self.seen, &mut self.liveness, self.now, &mut actions);
         for action in &actions {
             match *action {
-                Action::Kill { process } if self.can_be_killed => self.end(process),
-                Action::FenceStrategy { strategy, epoch, .. } => {
+                Action::Kill(process) if self.can_be_killed => self.end(process),
+                Action::Fence(Role::Strategy(strategy), epoch) => {
                     let repair = &mut self.seen.strategies[usize::from(strategy)].repair;
                     (repair.repaired, repair.repaired_ticks) = (Some(epoch), self.now);
                 }
-                Action::RestartStrategy { process, .. } | Action::RestartJournaled { process } => {
+                Action::Restart(process) => {
                     self.seen.processes[process] = ProcessObservation::default();
                     self.set_state(process, ThreadState::Starting);
                 }
@@ -98,8 +98,10 @@ impl<'a> ScriptedRun<'a> {
         self.actions.append(&mut actions);
     }
 
+    /// Returns how often a strategy was restarted.
     fn starts(&self) -> usize {
-        self.actions.iter().filter(|action| matches!(action, Action::RestartStrategy { .. })).count()
+        let is_start = |action: &&Action| matches!(action, Action::Revive(Role::Strategy(_), _));
+        self.actions.iter().filter(is_start).count()
     }
 }
 
@@ -162,11 +164,11 @@ fn failed_start_is_another_death_that_is_fenced() {
         .actions
         .iter()
         .filter_map(|action| match action {
-            Action::FenceStrategy { strategy, epoch, .. } => Some((*strategy, *epoch)),
+            Action::Fence(role, epoch) => Some((*role, *epoch)),
             _ => None,
         })
         .collect();
-    assert_eq!(fences, [(VICTIM, 0), (VICTIM, 1)]);
+    assert_eq!(fences, [0, 1].map(|epoch| (Role::Strategy(VICTIM), epoch)));
 }
 
 /// The engine dies while a strategy waits for its restart: the successor attaches to that
@@ -197,6 +199,10 @@ fn strategy_memory_stays_until_engine_has_recovered() {
     run.set_state(engine, ThreadState::Running);
     run.step();
     run.step();
-    let last = run.actions.iter().rev().find(|action| matches!(action, Action::RestartStrategy { .. }));
-    assert_eq!(last, Some(&Action::RestartStrategy { process: victim, strategy: VICTIM, epoch: 2 }));
+    let restart = [
+        Action::Reset(Role::Strategy(VICTIM)),
+        Action::Revive(Role::Strategy(VICTIM), 2),
+        Action::Restart(victim),
+    ];
+    assert!(run.actions.windows(3).any(|actions| actions == restart), "{:?}", run.actions);
 }
