@@ -7,6 +7,7 @@
 
 use super::process::Process;
 use super::setup::Segments;
+use super::supervisor::memory_failure;
 use analysis::numbers::plural;
 use analysis::record::RunOutcome;
 use protocol::segments::CONTROL;
@@ -18,7 +19,6 @@ use std::os::unix::process::ExitStatusExt;
 
 /// SIGBUS, the same number on all supported architectures.
 const SIGBUS: i32 = 7;
-const GONE: &str = "memory of the run was taken away";
 
 /// Returns the segments of which memory was lost during the run, each with a description.
 pub fn lost_segments(segments: &Segments) -> Vec<String> {
@@ -53,11 +53,6 @@ pub fn is_victim(process: &Process) -> bool {
     process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }
 
-/// Returns the outcome of a run that failed because memory was lost, if no other failure is known.
-pub fn failure(launcher: u32) -> RunOutcome {
-    RunOutcome::Failed { process: "launcher".into(), pid: launcher, what: GONE.into() }
-}
-
 /// Adds the names of segments that lost memory to a run's outcome.
 pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
     let lost = lost_segments(segments);
@@ -66,7 +61,7 @@ pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome 
     }
     let outcome = match outcome {
         RunOutcome::Failed { .. } => outcome,
-        _ => failure(segments.plan.launcher_pid),
+        _ => memory_failure(segments.plan.launcher_pid),
     };
     let RunOutcome::Failed { process, pid, what } = outcome else { return outcome };
     let many = plural("segment", lost.len() as u64);

@@ -230,13 +230,6 @@ impl Process {
         self.child.id()
     }
 
-    pub fn wait_for_exit(&mut self, at_most: Duration) -> io::Result<()> {
-        if self.status.is_none() {
-            process::wait_readable(&[self.pidfd.as_fd()], at_most)?;
-        }
-        self.poll()
-    }
-
     /// Returns the last lines of the process's stderr, at most three, joined into one; backtraces
     /// are skipped. A line that is not text is shown in quotes, with its bytes in hexadecimal.
     pub fn stderr_tail(&self) -> String {

@@ -6,12 +6,11 @@ use analysis::record;
 use anyhow::{Context, Result};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
-use protocol::labels::Counter;
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::{self, LOG_OFFSET};
+use protocol::status::LOG_OFFSET;
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -214,15 +213,6 @@ impl Segments {
         self.kept.push((segment, words));
     }
 
-    /// Resets a dead strategy's memory to its initial state, except its stamp log. Only after the
-    /// engine has reported that it no longer reads it.
-    pub fn reset_strategy(&self, strategy: u16) {
-        self.reset_segments_of(Role::Strategy(strategy));
-        if let Some(thread) = self.plan.thread_of(Role::Strategy(strategy)) {
-            self.reset_status(thread, 0..0);
-        }
-    }
-
     /// Resets the memory of a dead role. Only after the engine has reported that it no longer uses
     /// it. Of a gateway it is its part of the completion hand-off, and its inbox unless its
     /// successor continues with it.
@@ -281,14 +271,6 @@ impl Segments {
     pub fn address(&self) -> String {
         segments::address(&self.plan)
     }
-}
-
-/// Returns a counter of a role, from memory that its process writes; 0 if the plan has no such
-/// role.
-pub fn count(plan: &Plan, threads: &[ReadOnlyWords], role: Role, counter: impl Counter) -> u64 {
-    plan.thread_of(role).map_or(0, |thread| {
-        status::counters_of(&threads[thread], &plan.threads[thread].roles, role).get(counter)
-    })
 }
 
 /// Opens the control segment at an address that a child received: see [`Segments::address`].

@@ -4,16 +4,14 @@
 use crate::runtime::process::Process;
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
-use crate::runtime::restart_policy::{Backoff, ProcessControl};
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
-use crate::runtime::stuck::{CpuSample, ShutdownTimeout};
+use crate::runtime::stuck::ShutdownTimeout;
+use crate::runtime::supervisor::actions::ExitTime;
+use crate::runtime::supervisor::restart_policy::Backoff;
 use analysis::record::ProcessExit;
 use anyhow::{Result, bail};
-use protocol::supervision::ProofOfDeath;
-use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,15 +26,6 @@ pub struct Processes {
     reaper_started: Instant,
     reaper_backoff: Backoff,
     standbys: Standbys,
-}
-
-/// The time that processes get to exit before they are killed.
-#[derive(Clone, Copy, Debug)]
-pub enum ExitTime {
-    /// This long, whatever they wait for.
-    Fixed(Duration),
-    /// This long, and longer while they wait for a core.
-    Extended(Duration),
 }
 
 /// Starts a process of the plan: this executable, or the program that its strategy is. A program's
@@ -160,52 +149,8 @@ impl Processes {
         self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    pub fn end_reaper(&mut self) {
-        self.reaper.end();
-    }
-
-    pub fn exits(&self) -> Vec<ProcessExit> {
-        let exit = |process: &Process| ProcessExit {
-            process: process.name.clone(),
-            pid: process.pid(),
-            how: process.exit_text(),
-            usage: Some(process.account.usage()),
-        };
-        self.all.iter().map(exit).collect()
-    }
-}
-
-impl ProcessControl for Processes {
-    fn exited_normally(&self, process: usize) -> Option<bool> {
-        self.all[process].status.map(|status| status.success())
-    }
-
-    fn was_killed(&self, process: usize) -> bool {
-        self.all[process].status.is_some_and(|status| status.signal().is_some())
-    }
-
-    fn exit_text(&self, process: usize) -> String {
-        self.all[process].exit_text()
-    }
-
-    fn pid(&self, process: usize) -> u32 {
-        self.all[process].pid()
-    }
-
-    fn kill(&mut self, process: usize) {
-        self.all[process].kill();
-    }
-
-    fn proof_of_death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
-        self.all[process].proof_of_death()
-    }
-
-    fn cpu_sample(&self, process: usize) -> Option<CpuSample> {
-        let running = Some(&self.all[process]).filter(|process| process.status.is_none())?;
-        CpuSample::of_process(running.pid())
-    }
-
-    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
+    /// Restarts a process that has exited: promotes its hot standby, or starts a process.
+    pub fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
         if let Some(spare) = self.standbys.promote(process) {
             segments.control.record_start(process, spare.pid());
@@ -218,8 +163,23 @@ impl ProcessControl for Processes {
         Ok(())
     }
 
-    fn keep_standby(&mut self, segments: &Segments, process: usize) {
+    /// Keeps a hot standby ready for a process.
+    pub fn keep_standby(&mut self, segments: &Segments, process: usize) {
         self.standbys.ensure(segments, process);
+    }
+
+    pub fn end_reaper(&mut self) {
+        self.reaper.end();
+    }
+
+    pub fn exits(&self) -> Vec<ProcessExit> {
+        let exit = |process: &Process| ProcessExit {
+            process: process.name.clone(),
+            pid: process.pid(),
+            how: process.exit_text(),
+            usage: Some(process.account.usage()),
+        };
+        self.all.iter().map(exit).collect()
     }
 }
 

@@ -9,8 +9,8 @@
 //! and a process is started cold in its place.
 
 use crate::runtime::process::Process;
-use crate::runtime::restart_policy::Backoff;
 use crate::runtime::setup::Segments;
+use crate::runtime::supervisor::restart_policy::Backoff;
 use roles::STANDBY_PREFIX;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;

@@ -1,87 +1,78 @@
-//! Supervises a run from the first process to the last: start, barrier, trading, draining, end. A
-//! role that dies, hangs or reports an error ends the run, unless its death is contained
-//! ([`crate::runtime::containment`]); so does Ctrl-C. In every case all processes but the reaper
-//! are gone when this returns.
+//! Runs the supervisor of a run: observes processes and shared memory, lets it decide
+//! ([`Supervisor::step`]), performs its actions, and sleeps until it needs the next step. All
+//! processes but the reaper are gone when this returns.
 
 mod command_lock;
-mod disk_waits;
-mod failures;
-mod poll_interval;
-mod progress_check;
-mod signals;
-mod stall_excuses;
-mod waits;
+mod wake_ups;
 
-pub use waits::have_all_arrived;
-
-use crate::faults::{FaultSchedule, is_by_signal};
 use crate::host::KernelCounts;
-use crate::runtime::containment::Containment;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
 use crate::runtime::lost_memory;
-use crate::runtime::prepare::{Interruption, Presentation};
+use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::samples::OpenOrderSamples;
 use crate::runtime::setup::Segments;
+use crate::runtime::shared_memory::SharedMemory;
 use crate::runtime::signals::Signals;
-use crate::runtime::spawn::{ExitTime, Processes};
-use crate::runtime::stuck::{Liveness, StallWatch};
+use crate::runtime::spawn::Processes;
+use crate::runtime::stuck::{CpuAccount, CpuSample, has_journal_thread_in_kernel};
+use crate::runtime::supervisor::actions::Action;
+use crate::runtime::supervisor::observations::{
+    ExitObservation, Observations, ProcessObservation, RunExcuses,
+};
+use crate::runtime::supervisor::{
+    BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
+    has_journal,
+};
 use crate::runtime::usage::proportional_memory;
 use analysis::document::Document;
 use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
-use disk_waits::DiskWaits;
-use progress_check::DrainWait;
-use protocol::control::RunState;
-use protocol::counters::AgentCounters;
-use protocol::labels::OrchestratorCounter;
-use protocol::plan::{Plan, Role};
-use protocol::status::{self, ThreadState, ThreadStatus};
-use shm::memory::ReadOnlyWords;
-use stall_excuses::StarvedProcesses;
+use protocol::plan::{FaultKind, Plan};
+use protocol::status::ThreadState;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
+use system::fault;
+use wake_ups::{count_sleeps, wake_ups_since};
 
-/// Poll interval while nothing happens. Exits of processes and signals wake the launcher at once.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Poll interval while a death is being repaired.
-const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Maximum time for the roles to exit after the stop, and for an interrupted run to drain in
-/// addition to its longest delay. Extended while they wait for a core.
-const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
-/// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
-const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
-/// Maximum length of the extended drain of an interrupted run, in limits.
-const INTERRUPTED_STRETCH: u64 = 2;
-
-struct Supervisor<'a> {
+/// What the supervisor's decisions are performed on.
+struct SupervisedRun<'a> {
     plan: &'a Plan,
-    segments: &'a Segments,
-    /// Contained deaths, once the barrier has opened.
-    containment: Containment<'a>,
-    liveness: Liveness,
-    faults: FaultSchedule,
-    strikes: Vec<Option<u64>>,
+    memory: SharedMemory<'a>,
+    processes: Processes,
+    /// Processes whose death the kernel has confirmed, and why others could not be restarted.
+    proven_dead: Vec<bool>,
+    failed_starts: Vec<Option<String>>,
+    signals: &'a Signals,
+    seen: Observations,
     command_lock: CommandLockWatch,
     journal_locks: JournalLockWatch<'a>,
-    processes: Processes,
-    signals: &'a Signals,
-    interruption: Interruption,
-    /// Number of termination signals so far.
-    interrupts: usize,
-    progress: &'a Progress,
-    record: &'a mut RunRecord,
-    wake_ups: Option<WakeUps>,
-    disk_waits: DiskWaits,
-    starved: StarvedProcesses,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
+    spawned: Instant,
+    folder: &'a mut RunFolder,
+    record: &'a mut RunRecord,
+    progress: &'a Progress,
+    measured: Measurements,
+    outcome: Option<RunOutcome>,
+}
+
+/// What is measured while a run trades.
+struct Measurements {
+    counts_before: KernelCounts,
+    samples: OpenOrderSamples,
+    sleeps: Option<(u64, u64)>,
+    wake_ups: Option<WakeUps>,
+    is_memory_sampled: bool,
+    was_trading: bool,
+    was_draining: bool,
 }
 
 /// Runs the plan's processes from start to end, and records how each ended. `processes` holds the
@@ -100,247 +91,261 @@ pub fn supervise(
     let spawned = Instant::now();
     processes.start(segments)?;
     let plan = &segments.plan;
-    let mut supervisor = Supervisor {
+    let limits = SupervisionLimits::new(how.start_timeout, how.interruption.max_signals());
+    let due = DueTimes(&segments.schedules);
+    let mut supervisor = Supervisor::new(plan, due, limits, record.input.seed, plan.clock.now());
+    let mut run = SupervisedRun {
         plan,
-        segments,
-        containment: Containment::inactive(segments),
-        liveness: Liveness::new(plan, plan.clock.now()),
-        faults: FaultSchedule::new(plan, record.input.seed),
-        strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
+        memory: SharedMemory::new(segments),
+        processes,
+        proven_dead: vec![false; plan.processes.len()],
+        failed_starts: vec![None; plan.processes.len()],
+        signals: how.signals,
+        seen: Observations::default(),
         command_lock: CommandLockWatch::new(plan),
         journal_locks: JournalLockWatch::new(&segments.journal_locks),
-        processes,
-        signals: how.signals,
-        interruption: how.interruption,
-        interrupts: 0,
-        progress,
-        record,
-        wake_ups: None,
-        disk_waits: DiskWaits::default(),
-        starved: StarvedProcesses::default(),
         victims: 0,
+        spawned,
+        folder,
+        record,
+        progress,
+        measured: Measurements::new(0),
+        outcome: None,
     };
     progress.phase("starting", 0);
-    let mut counts_before = KernelCounts::default();
-    let mut outcome = supervisor.wait_until_ready(how.start_timeout)?;
-    if outcome == RunOutcome::Complete {
-        supervisor.open(spawned);
-        // From here on the run is kept: any error is how it ended.
-        folder.keep();
-        counts_before = KernelCounts::now();
-        let saved = supervisor.record.save(&folder.path).map_err(anyhow::Error::from);
-        outcome = saved
-            .and_then(|()| supervisor.play())
-            .unwrap_or_else(|error| failure("launcher", plan.launcher_pid, format!("{error:#}")));
-    }
-    segments.control.set_state(RunState::Stop);
-    let exit = match outcome {
-        RunOutcome::Interrupted => ExitTime::Fixed(INTERRUPTED_GRACE),
-        _ => ExitTime::Extended(SHUTDOWN_GRACE),
+    let outcome = loop {
+        let now = run.observe(&supervisor);
+        let mut actions = Vec::new();
+        supervisor.step(&run.seen, now, &mut actions);
+        actions.into_iter().for_each(|action| run.perform(action));
+        if let Some(outcome) = run.outcome.take() {
+            break outcome;
+        }
+        run.measure(&supervisor);
+        run.wait(&supervisor);
     };
-    supervisor.processes.end_roles(exit);
-    supervisor.containment.record_end(&supervisor.processes, &plan.clock);
-    let outcome = supervisor.check_exits(outcome);
-    let Supervisor { processes, containment, record, strikes, wake_ups, disk_waits, .. } = supervisor;
-    record.warnings.extend(disk_waits.warnings(plan));
+    let SupervisedRun { processes, record, measured, .. } = run;
+    let SupervisionRecord { incidents, role_restarts, outages, strikes, warnings } = supervisor.into_record();
+    record.warnings.extend(warnings);
     record.outcome = outcome;
     record.exits = processes.exits();
     record.strikes = strikes;
-    (record.incidents, record.role_restarts, record.outages) = containment.into_lists();
+    (record.incidents, record.role_restarts, record.outages) = (incidents, role_restarts, outages);
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
-    let since = KernelCounts::now().since(&counts_before, &cores);
-    record.kernel = Some(KernelAccount { launcher: wake_ups, ..since });
+    let since = KernelCounts::now().since(&measured.counts_before, &cores);
+    record.kernel = Some(KernelAccount { launcher: measured.wake_ups, ..since });
     Ok(processes)
 }
 
-impl Supervisor<'_> {
-    /// Opens the barrier: every thread is ready. `spawned`: when the first process was started.
-    fn open(&mut self, spawned: Instant) {
-        // Slightly in the future, so that every thread has left the barrier at time zero.
-        let lead_ns = 2_000_000 + 200_000 * self.plan.threads.len() as u64;
-        let start_ticks = self.plan.clock.now() + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
-        self.record.startup_ns = spawned.elapsed().as_nanos() as u64;
-        self.record.clock.start_ticks = start_ticks;
-        self.containment = Containment::new(self.segments, start_ticks);
-        // Each thread has published its id; what it writes from now on is not trusted.
-        self.observe_threads();
-        self.liveness.open(self.plan.clock.now());
-        self.segments.control.go(start_ticks);
+impl Measurements {
+    /// Begins to measure at time zero of the schedule, in ticks.
+    fn new(start_ticks: u64) -> Self {
+        Self {
+            counts_before: KernelCounts::default(),
+            samples: OpenOrderSamples::new(start_ticks),
+            sleeps: None,
+            wake_ups: None,
+            is_memory_sampled: false,
+            was_trading: false,
+            was_draining: false,
+        }
+    }
+}
+
+impl SupervisedRun<'_> {
+    fn now_ns(&self) -> u64 {
+        let ticks = self.plan.clock.now().saturating_sub(self.record.clock.start_ticks);
+        (ticks as f64 * self.plan.ns_per_tick) as u64
     }
 
-    fn status(&self, thread: usize) -> ThreadStatus {
-        status::read(&self.segments.threads[thread])
-    }
-
-    fn state(&self, thread: usize) -> ThreadState {
-        status::state(&self.segments.threads[thread])
-    }
-
-    fn observe_threads(&mut self) {
-        for (thread, words) in self.segments.threads.iter().enumerate() {
-            let pulse = status::sample_liveness(words);
-            // Read the clock after the pulse: the pulse cannot be later.
-            self.liveness.observe(thread, pulse, self.plan.clock.now());
+    /// Records that the launcher itself failed: the run ends.
+    fn fail(&mut self, result: Result<()>) {
+        if let Err(error) = result {
+            self.seen.launcher_error.get_or_insert(format!("{error:#}"));
         }
     }
 
-    /// Sleeps for `longest` at most, then checks for failures and for a signal that ends the run.
-    fn poll_within(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
-        let found = self.poll(longest)?;
-        self.interrupts = self.interrupts.saturating_add(self.signals.take_requests());
-        let is_ended = self.interrupts >= self.interruption.max_signals();
-        let found = found.or(is_ended.then_some(RunOutcome::Interrupted));
-        let taken = self.check_memory();
-        // Lost memory reads as zeros: no strategy is blamed for that.
-        Ok(if lost_memory::was_hit(self.segments) { taken.or(found) } else { found.or(taken) })
-    }
-
-    /// Returns the run's failure if the launcher or a process has accessed lost memory.
-    fn check_memory(&mut self) -> Option<RunOutcome> {
-        let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
-        let is_new = victims > std::mem::replace(&mut self.victims, victims);
-        let is_gone = lost_memory::was_hit(self.segments)
-            || (is_new && !lost_memory::lost_segments(self.segments).is_empty());
-        is_gone.then(|| lost_memory::failure(self.plan.launcher_pid))
-    }
-
-    fn poll(&mut self, longest: Duration) -> Result<Option<RunOutcome>> {
-        let pause =
-            longest.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
-        let pause = if self.containment.is_repairing() {
-            self.containment.wait_for_engine(BUSY_POLL_INTERVAL);
+    /// Sleeps until the supervisor needs the next step.
+    fn wait(&mut self, supervisor: &Supervisor<'_>) {
+        let pause = if supervisor.awaits_repair() {
+            self.memory.wait_for_engine(BUSY_POLL_INTERVAL);
             Duration::ZERO
-        } else if self.containment.is_restarting() {
-            BUSY_POLL_INTERVAL.min(pause)
         } else {
-            pause
+            supervisor.max_pause()
         };
-        self.processes.wait(Some(self.signals.as_fd()), pause)?;
-        self.processes.watch_reaper(self.segments);
+        let waited = self.processes.wait(Some(self.signals.as_fd()), pause);
+        self.fail(waited);
+        self.processes.watch_reaper(self.memory.segments);
         for said in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
             complain(&format!("note: {said}"));
             self.record.warnings.push(said);
         }
-        self.liveness.mark_awake(self.plan.clock.now());
-        self.observe_threads();
-        self.query_cpu_accounts();
-        self.note_disk_waits();
-        self.signal_faults();
-        let notes = self.containment.poll(&mut self.processes, &mut self.liveness, &self.plan.clock)?;
-        notes.iter().for_each(|note| complain(note));
-        let ended = self.check_early_exits()?;
-        Ok(ended.or_else(|| self.check_liveness()).or_else(|| self.check_violations()))
     }
 
-    fn engine(&self) -> Option<AgentCounters> {
-        orchestrator(self.plan, &self.segments.threads)
+    /// Observes the run. Returns the time, in ticks.
+    fn observe(&mut self, supervisor: &Supervisor<'_>) -> u64 {
+        let now = self.plan.clock.now();
+        self.observe_processes(supervisor);
+        self.memory.observe(supervisor, &self.plan.clock, &mut self.seen);
+        self.observe_accounts(supervisor, now);
+        let requests = self.signals.take_requests();
+        self.seen.termination_requests = self.seen.termination_requests.saturating_add(requests);
+        if !supervisor.is_open() {
+            self.note_ready_processes();
+        }
+        now
     }
 
-    /// Runs trading until every strategy has all its reports.
-    fn play(&mut self) -> Result<RunOutcome> {
-        let total = self.plan.trading().total_orders();
-        let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
-        let (mut drain, mut draining, mut memory_sampled) = (None, false, false);
-        let mut stall = StallWatch::new(self.plan.trading().max_delay_ns);
-        // With exchanges, resting orders expire at the end of trading.
-        let mut closing = self.plan.trading().books().next().map(|_| StallWatch::with_limit(waits::QUIET));
-        let last_due = self.last_due();
-        self.progress.phase("firing", total);
-        let sleeps = self.count_sleeps();
-        let mut samples = OpenOrderSamples::new(self.record.clock.start_ticks);
-        loop {
-            let (sent, open) = self.containment.sent_and_open();
-            samples.record(self.plan.clock.now(), open);
-            self.record.open_orders = Some(samples.totals());
-            if !memory_sampled && sent >= total / 2 {
-                // Once: the kernel walks the page tables for it.
-                memory_sampled = true;
-                self.record.pss_bytes =
-                    self.processes.all.iter().map(|it| proportional_memory(it.pid())).sum();
-                self.sample_memory();
+    fn observe_processes(&mut self, supervisor: &Supervisor<'_>) {
+        self.seen.processes.clear();
+        for (index, process) in self.processes.all.iter().enumerate() {
+            let exit = process.status.map(|status| ExitObservation {
+                is_success: status.success(),
+                was_killed: status.signal().is_some(),
+                text: process.exit_text(),
+            });
+            let mut proven = Ok(self.proven_dead[index]);
+            if exit.is_some() && !self.proven_dead[index] {
+                proven =
+                    process.proof_of_death().map(|proof| proof.is_some()).context("cannot watch a process");
             }
-            if sent >= total {
-                self.wake_ups = self.wake_ups.or_else(|| self.wake_ups_since(sleeps));
+            if let Err(error) = &proven {
+                self.seen.launcher_error.get_or_insert(format!("{error:#}"));
             }
-            if self.awaited().next().is_none() && !self.containment.is_role_restarting() {
-                self.sample_memory();
-                if let Some(outcome) = self.wait_for_orderly_end()? {
-                    return Ok(outcome);
+            self.proven_dead[index] = proven.unwrap_or(false);
+            let is_dying = exit.is_none() && supervisor.containment().awaits_exit(index);
+            self.seen.processes.push(ProcessObservation {
+                pid: process.pid(),
+                exit,
+                is_proven_dead: self.proven_dead[index],
+                failed_start: self.failed_starts[index].clone(),
+                cpu: is_dying.then(|| CpuSample::of_process(process.pid())).flatten(),
+            });
+        }
+        let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
+        let is_new = victims > std::mem::replace(&mut self.victims, victims);
+        let is_lost = || !lost_memory::lost_segments(self.memory.segments).is_empty();
+        self.seen.has_process_lost_memory |= is_new && is_lost();
+        let failing = supervisor.failing_process();
+        self.seen.last_words = failing.map(|process| self.processes.all[process].stderr_tail());
+    }
+
+    /// Asks the kernel about silent threads, and about all processes of a run without progress.
+    fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
+        let liveness = supervisor.liveness();
+        let running = |process: usize| {
+            // Only of a process that still runs: its id may be reused otherwise.
+            Some(&self.processes.all[process]).filter(|process| process.status.is_none()).map(Process::pid)
+        };
+        for (index, process) in self.plan.processes.iter().enumerate() {
+            for thread in process.threads.iter().map(|thread| *thread as usize) {
+                let found = &mut self.seen.threads[thread];
+                if liveness.needs_cpu_account(thread, &found.pulse, now) {
+                    let pid = running(index);
+                    found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, liveness.tid(thread))));
+                    found.waits_for_disk =
+                        liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
                 }
-                return Ok(if drain.is_some() { RunOutcome::Interrupted } else { RunOutcome::Complete });
             }
-            if sent < total && drain.is_none() {
-                self.progress.at(sent);
-            } else {
-                if !draining {
-                    self.progress.phase("draining", sent);
-                    draining = true;
-                }
-                self.progress.at(sent - open.min(sent));
-            }
-            if self.interrupts > 0 && drain.is_none() {
-                self.segments.control.set_state(RunState::Drain);
-                let deadline = self.deadline(max_delay + SHUTDOWN_GRACE).stretched_to(INTERRUPTED_STRETCH);
-                drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
-            }
-            if let Some(quiet) = &mut closing
-                && self.is_trading_over(quiet, sent)
-            {
-                self.segments.control.set_state(RunState::Drain);
-                closing = None;
-            }
-            if drain.as_mut().is_some_and(|drain| self.is_drain_over(drain)) {
-                return Ok(RunOutcome::Interrupted);
-            }
-            self.query_stall_excuses(&stall);
-            if drain.is_none()
-                && let Some(what) = self.check_stall(&mut stall)
-            {
-                let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
-                return Ok(self.failure_of(engine, what));
-            }
-            let pause = match draining {
-                true => POLL_INTERVAL,
-                false => poll_interval::pause(Duration::from_nanos(self.now_ns()), last_due),
+        }
+        self.seen.excuses = supervisor.needs_excuses(now).then(|| {
+            let all: Vec<(usize, u32)> =
+                (0..self.plan.processes.len()).filter_map(|index| Some((index, running(index)?))).collect();
+            let writes = |(index, pid): &&(usize, u32)| {
+                has_journal(self.plan, *index) && has_journal_thread_in_kernel(*pid)
             };
-            if let Some(outcome) = self.poll_within(pause)? {
-                return Ok(outcome);
+            let account = |(_, pid): &(usize, u32)| Some((*pid, CpuAccount::of_process(*pid)?));
+            RunExcuses {
+                disk_writer: all.iter().find(writes).map(|(index, _)| *index),
+                accounts: supervisor
+                    .needs_process_accounts(now)
+                    .then(|| all.iter().filter_map(account).collect()),
+            }
+        });
+    }
+
+    /// Marks the processes whose threads have all reached the barrier.
+    fn note_ready_processes(&mut self) {
+        for (planned, process) in self.plan.processes.iter().zip(&mut self.processes.all) {
+            let is_there = |thread: &u32| self.seen.state(*thread as usize) >= ThreadState::Ready;
+            if !process.account.is_ready() && planned.threads.iter().all(is_there) {
+                process.mark_ready();
             }
         }
     }
 
-    fn sample_memory(&mut self) {
-        self.processes.all.iter_mut().for_each(Process::sample_memory);
+    /// Performs an action. What fails is observed before the next step.
+    fn perform(&mut self, action: Action) {
+        let segments = self.memory.segments;
+        let written = self.memory.perform(&action, |process| {
+            self.processes.all[process].proof_of_death().context("cannot watch a process")
+        });
+        self.fail(written);
+        match action {
+            Action::OpenBarrier(start_ticks) => self.begin(start_ticks),
+            Action::InjectFault(None, FaultKind::Stop) => fault::stop(),
+            Action::InjectFault(None, _) => fault::kill(),
+            Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.all[process].stop(),
+            Action::InjectFault(Some(process), _) | Action::Kill(process) => {
+                self.processes.all[process].kill();
+            }
+            Action::Restart(process) => {
+                let restarted = self.processes.restart(segments, process);
+                // A failed start leaves the last incarnation, whose death is proven.
+                self.proven_dead[process] = restarted.is_err();
+                self.failed_starts[process] = restarted.err().map(|error| format!("{error:#}"));
+            }
+            Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
+            Action::Complain(said) => complain(&said),
+            Action::EndProcesses(time) => self.processes.end_roles(time),
+            Action::End(outcome) => self.outcome = Some(outcome),
+            Action::SetRunState(_)
+            | Action::Fence(..)
+            | Action::Revive(..)
+            | Action::Forget(_)
+            | Action::Reset(_) => {}
+        }
     }
-}
 
-pub fn orchestrator(plan: &Plan, threads: &[ReadOnlyWords]) -> Option<AgentCounters> {
-    let thread = plan.thread_of(Role::Orchestrator)?;
-    Some(status::counters_of(&threads[thread], &plan.threads[thread].roles, Role::Orchestrator))
-}
+    /// Keeps the run, whose barrier has opened: any error from here on is how it ended.
+    fn begin(&mut self, start_ticks: u64) {
+        self.record.startup_ns = self.spawned.elapsed().as_nanos() as u64;
+        self.record.clock.start_ticks = start_ticks;
+        self.folder.keep();
+        self.measured = Measurements::new(start_ticks);
+        self.measured.counts_before = KernelCounts::now();
+        let saved = self.record.save(&self.folder.path).map_err(anyhow::Error::from);
+        self.fail(saved);
+        self.measured.sleeps = count_sleeps(self.now_ns());
+        self.progress.phase("firing", self.plan.trading().total_orders());
+    }
 
-/// Returns a number that grows with everything that the orchestrator does with orders.
-pub fn progress_count(engine: &AgentCounters) -> u64 {
-    use OrchestratorCounter::{Dispatched, Rejected, Reports, Returned};
-    // Includes returned reports: a strategy with little CPU time drains its reports slowly.
-    [Dispatched, Reports, Rejected, Returned]
-        .iter()
-        .fold(0, |sum, &counter| sum.wrapping_add(engine.get(counter)))
-}
-
-/// Returns the number of orders that were dispatched to venues and are not settled.
-pub fn at_venues(engine: &AgentCounters) -> u64 {
-    let [dispatched, settled] =
-        [OrchestratorCounter::Dispatched, OrchestratorCounter::Settled].map(|counter| engine.get(counter));
-    dispatched.saturating_sub(settled)
-}
-
-/// Returns `true` if the engine has a report of each dispatched order, and no message waits for a
-/// gateway's inbox.
-pub fn has_drained(engine: &AgentCounters) -> bool {
-    at_venues(engine) == 0 && engine.get(OrchestratorCounter::Waiting) == 0
-}
-
-fn failure(process: &str, pid: u32, what: String) -> RunOutcome {
-    RunOutcome::Failed { process: process.to_owned(), pid, what }
+    /// Measures and shows the run in progress.
+    fn measure(&mut self, supervisor: &Supervisor<'_>) {
+        if !supervisor.is_trading() {
+            if std::mem::take(&mut self.measured.was_trading) {
+                self.processes.all.iter_mut().for_each(Process::sample_memory);
+            }
+            return;
+        }
+        let TradingProgress { sent, open, is_draining } = supervisor.progress();
+        let (total, now_ns) = (self.plan.trading().total_orders(), self.now_ns());
+        let measured = &mut self.measured;
+        measured.was_trading = true;
+        measured.samples.record(self.plan.clock.now(), open);
+        self.record.open_orders = Some(measured.samples.totals());
+        if !measured.is_memory_sampled && sent >= total / 2 {
+            // Once: the kernel walks the page tables for it.
+            measured.is_memory_sampled = true;
+            self.record.pss_bytes = self.processes.all.iter().map(|it| proportional_memory(it.pid())).sum();
+            self.processes.all.iter_mut().for_each(Process::sample_memory);
+        }
+        if sent >= total {
+            measured.wake_ups = measured.wake_ups.or_else(|| wake_ups_since(measured.sleeps, now_ns));
+        }
+        if is_draining && !std::mem::replace(&mut measured.was_draining, true) {
+            self.progress.phase("draining", sent);
+        }
+        self.progress.at(if is_draining { sent - open.min(sent) } else { sent });
+    }
 }

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | [`scenario`] | the scenario of a seed |
 //! | `processes` | the processes: agents stepped one by one |
-//! | `launcher` | the launcher, with real incidents, deadlines and faults |
+//! | `runtime` | the surroundings of the supervisor, which is the real one |
 //! | `hostile` | messages of a hostile strategy |
 //! | `judge` | conditions that must hold afterwards |
 //! | `recovery` | crash recovery of engine and exchanges |
@@ -32,27 +32,32 @@ mod folder;
 mod fuse;
 mod hostile;
 mod judge;
-mod launcher;
 mod machine;
 mod no_agent;
 mod processes;
 mod recovery;
+mod runtime;
 pub mod scenario;
 mod standbys;
 mod takeover;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use hostile::Attack;
+pub use runtime::SupervisorStep;
 pub use takeover::SimulatedTakeover;
 
+pub use crate::runtime::supervisor::Supervisor;
+pub use crate::runtime::supervisor::actions::{Action, ExitTime};
+pub use crate::runtime::supervisor::observations::Observations;
+
 use crate::runtime::setup::Segments;
+use crate::runtime::supervisor::SupervisionRecord;
 use analysis::logfile;
 use analysis::merge::{self, MergedRun};
 use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
-use launcher::SimulatedLauncher;
 use machine::PostCrashCheck;
 use processes::SimulatedProcesses;
 use protocol::plan::{FaultKind, Role, Technique};
@@ -64,12 +69,13 @@ use recovery::JournalAudits;
 use roles::faults::Draws;
 use roles::registry::ends_of;
 use roles::{BoxedEnds, SystemTakeover};
+use runtime::SimulatedRuntime;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
-use system::clock::{Clock as _, VirtualClock};
+use system::clock::VirtualClock;
 
 /// Process id of the launcher in a simulated run, which no real process has. Its processes have the
 /// following ids; none exists in the kernel.
@@ -210,23 +216,40 @@ impl Simulated {
 /// # Errors
 /// The run does not end, or something panicked.
 pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
+    simulate_with(scenario, defect, &mut |supervisor, seen, now, out| supervisor.step(seen, now, out))
+}
+
+/// Simulates a scenario with a step of the supervisor in place of [`Supervisor::step`].
+///
+/// # Errors
+/// The errors of [`simulate`].
+pub fn simulate_with<'s>(
+    scenario: Scenario,
+    defect: Option<Defect>,
+    step: &'s mut SupervisorStep<'s>,
+) -> Result<Simulated, String> {
     let technique = scenario.plan.technique;
     let Some(defect) = defect else {
         let ends = ends_of(technique);
-        return run(scenario, ends.ok_or_else(|| format!("{technique} was not added to this program"))?);
+        let ends = ends.ok_or_else(|| format!("{technique} was not added to this program"))?;
+        return run(scenario, ends, step);
     };
     broken::set(defect);
     // One of each kind: a ring for each producer, and one that all share.
     if technique == Technique::from_link::<SpscMux>() {
-        run(scenario, BoxedEnds::boxed::<BrokenLink<SpscMux>>())
+        run(scenario, BoxedEnds::boxed::<BrokenLink<SpscMux>>(), step)
     } else if technique == Technique::from_link::<ArrayQueue>() {
-        run(scenario, BoxedEnds::boxed::<BrokenLink<ArrayQueue>>())
+        run(scenario, BoxedEnds::boxed::<BrokenLink<ArrayQueue>>(), step)
     } else {
         Err(format!("{technique} is not kept broken: use spsc-mux or array-queue"))
     }
 }
 
-fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
+fn run<'s>(
+    mut scenario: Scenario,
+    ends: BoxedEnds,
+    step: &'s mut SupervisorStep<'s>,
+) -> Result<Simulated, String> {
     let unbuilt = |error: anyhow::Error| format!("{error:#}");
     let folder =
         (scenario.kind == ScenarioKind::Recovery).then(JournalFolder::new).transpose().map_err(unbuilt)?;
@@ -235,13 +258,13 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let clock = VirtualClock::default();
     clock.set(START_TICKS);
     let mut family = SimulatedProcesses::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
-    let mut launcher = SimulatedLauncher::new(&scenario, &segments, &clock);
-    let (outcome, turns) = play(&scenario, &clock, &mut family, &mut launcher)?;
-    let falls = scenario.machine_dies_ns.is_some_and(|ns| clock.peek() >= START_TICKS + ns);
-    let (outcome, incidents, restarts) = match falls {
-        true => launcher.crash(&mut family),
-        false => launcher.end(&mut family, outcome)?,
-    };
+    let mut runtime = SimulatedRuntime::new(&scenario, &segments, &clock, step);
+    let (outcome, turns) = play(&scenario, &clock, &mut family, &mut runtime)?;
+    let falls = outcome.is_none();
+    if falls {
+        family.crash();
+    }
+    let SupervisionRecord { incidents, role_restarts, .. } = runtime.into_record();
     let exits = family.exits();
     let machine = family.machine();
     let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
@@ -253,28 +276,30 @@ fn run(mut scenario: Scenario, ends: BoxedEnds) -> Result<Simulated, String> {
     let audits = audits.transpose().map_err(unbuilt)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
-    let record = RunRecord { role_restarts: restarts, ..record(&scenario, outcome, incidents, exits) };
+    let outcome = outcome.unwrap_or(RunOutcome::Interrupted);
+    let record = RunRecord { role_restarts, ..record(&scenario, outcome, incidents, exits) };
     Ok(Simulated { scenario, record, logs, struck, tampered, audits, post_crash: fallen, turns })
 }
 
-/// Runs the turns of threads and launcher until the launcher reports the end of the run. Returns
-/// the outcome and the number of turns.
+/// Runs the turns of threads and supervisor until the supervisor ends the run. Returns the outcome,
+/// `None` if the machine crashed, and the number of turns.
 fn play<'a>(
     scenario: &Scenario,
     clock: &VirtualClock,
     family: &mut SimulatedProcesses<'a>,
-    launcher: &mut SimulatedLauncher<'a>,
-) -> Result<(RunOutcome, u64), String> {
+    runtime: &mut SimulatedRuntime<'a, '_>,
+) -> Result<(Option<RunOutcome>, u64), String> {
     let threads = scenario.plan.threads.len();
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
     let (mut now, mut quiet) = (START_TICKS, 0);
-    let failed = |error: anyhow::Error| format!("the launcher failed: {error:#}");
+    // Opens the start barrier.
+    runtime.turn(family)?;
     for turns in 0..MAX_TURNS {
         let who = draws.below(threads as u64 + 1) as usize;
         now += draws.below(16);
         clock.set(now);
         if scenario.machine_dies_ns.is_some_and(|ns| now >= START_TICKS + ns) {
-            return Ok((RunOutcome::Interrupted, turns));
+            return Ok((None, turns));
         }
         family.kill_due(now);
         let slowness = scenario.slowness[who];
@@ -282,8 +307,8 @@ fn play<'a>(
             continue;
         }
         if who == threads {
-            if let Some(outcome) = launcher.turn(family).map_err(failed)? {
-                return Ok((outcome, turns));
+            if let Some(outcome) = runtime.turn(family)? {
+                return Ok((Some(outcome), turns));
             }
         } else if family.turn(who)? {
             quiet = 0;
@@ -299,16 +324,16 @@ fn play<'a>(
             // slot that is never written.
             let is_held_up =
                 |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
-            let waits = launcher.has_venue_faults() || is_held_up(scenario.kind);
+            let waits = scenario.has_venue_faults() || is_held_up(scenario.kind);
             let asked = if waits { now + 1 } else { 0 };
-            let wake = family.wake(asked).min(launcher.wake()).min(family.next_kill());
+            let wake = family.wake(asked).min(runtime.wake()).min(family.next_kill());
             now = wake.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
             for thread in 0..threads {
                 family.turn(thread)?;
             }
-            if let Some(outcome) = launcher.turn(family).map_err(failed)? {
-                return Ok((outcome, turns));
+            if let Some(outcome) = runtime.turn(family)? {
+                return Ok((Some(outcome), turns));
             }
         }
     }

@@ -10,10 +10,10 @@ use super::no_agent::NoAgent;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use super::takeover::MachineTakeover;
-use crate::runtime::restart_policy::ProcessControl;
 use crate::runtime::setup::Segments;
+use crate::runtime::supervisor::observations::{ExitObservation, Observations, ProcessObservation};
 use analysis::record::ProcessExit;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::plan::{FaultKind, Role};
@@ -28,7 +28,6 @@ use shm::attached::Attached;
 use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
 use std::any::Any;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use system::clock::{self, Clock as _, Timebase, VirtualClock};
@@ -39,6 +38,9 @@ const SCRIBBLES: usize = 20;
 const LAST_TURNS: u64 = 3;
 /// In crash-recovery runs, a process that was sent SIGKILL has fewer clock reads than this left.
 const LAST_LOOKS: u64 = 32;
+
+/// Rounds of turns that processes have to end.
+const LAST_ROUNDS: usize = 1000;
 
 /// Executes a fault that a simulated strategy injects into itself: see [`own::act`].
 fn act(kind: FaultKind, means: &mut FaultContext) {
@@ -379,11 +381,6 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns `true` if a simulated process was sent SIGKILL and has not ended.
-    pub fn is_dying(&self) -> bool {
-        self.children.iter().any(|child| child.killed.is_some() && child.ended.is_none())
-    }
-
     /// Draws the clock reads left: in crash-recovery runs a process dies anywhere in its duty
     /// cycle, or during recovery.
     fn looks(&mut self) -> u64 {
@@ -391,12 +388,12 @@ impl<'a> SimulatedProcesses<'a> {
     }
 
     /// Returns `true` if every simulated process has ended.
-    pub fn all_ended(&self) -> bool {
+    fn all_ended(&self) -> bool {
         self.children.iter().all(|child| child.ended.is_some())
     }
 
     /// Kills all running simulated processes immediately.
-    pub fn kill_rest(&mut self) {
+    fn kill_rest(&mut self) {
         for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
             child.ended = Some((false, "signal 9 (SIGKILL)".into()));
         }
@@ -431,24 +428,24 @@ fn message(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-impl ProcessControl for SimulatedProcesses<'_> {
-    fn exited_normally(&self, process: usize) -> Option<bool> {
-        self.children[process].ended.as_ref().map(|(in_order, _)| *in_order)
+impl SimulatedProcesses<'_> {
+    /// Observes every simulated process.
+    pub fn observe(&self, seen: &mut Observations) {
+        seen.processes.clear();
+        seen.processes.extend(self.children.iter().map(|child| ProcessObservation {
+            pid: child.pid,
+            exit: child.ended.as_ref().map(|(in_order, how)| ExitObservation {
+                is_success: *in_order,
+                was_killed: !in_order,
+                text: how.clone(),
+            }),
+            is_proven_dead: child.ended.is_some(),
+            ..ProcessObservation::default()
+        }));
     }
 
-    fn was_killed(&self, process: usize) -> bool {
-        self.exited_normally(process) == Some(false)
-    }
-
-    fn exit_text(&self, process: usize) -> String {
-        self.children[process].ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone())
-    }
-
-    fn pid(&self, process: usize) -> u32 {
-        self.children[process].pid
-    }
-
-    fn kill(&mut self, process: usize) {
+    /// Kills a simulated process: it has a few turns left.
+    pub fn kill(&mut self, process: usize) {
         let (turns, looks) = (self.draws.below(LAST_TURNS), self.looks());
         let child = &mut self.children[process];
         if child.ended.is_none() && child.killed.is_none() {
@@ -456,22 +453,25 @@ impl ProcessControl for SimulatedProcesses<'_> {
         }
     }
 
-    fn proof_of_death(&mut self, process: usize) -> io::Result<Option<ProofOfDeath>> {
-        if self.children[process].ended.is_none() {
-            return Ok(None);
-        }
+    /// Returns proof that a simulated process is gone, if it is: nothing that it held stays held.
+    pub fn proof_of_death(&mut self, process: usize) -> Option<ProofOfDeath> {
+        self.children[process].ended.as_ref()?;
         let actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
-        // Drop all agents: nothing they held stays held.
         let agents = actors.filter_map(|actor| actor.agent.take());
         // A process that died before it had an agent is as dead.
         let agents = agents.chain([Box::new(NoAgent) as Box<dyn Agent<clock::AnyClock>>]);
         // Dead processes write nothing to the disk.
-        Ok(self.machine.without_disk(|| agents.map(ProofOfDeath::from_simulated).last()))
+        self.machine.without_disk(|| agents.map(ProofOfDeath::from_simulated).last())
     }
 
-    fn restart(&mut self, _: &Segments, process: usize) -> Result<()> {
-        assert!(self.children[process].ended.is_some(), "a process has one incarnation at a time");
-        let (pid, name) = (self.new_pid(), self.children[process].name.clone());
+    /// Starts the next incarnation of a simulated process.
+    ///
+    /// # Errors
+    /// The last one still runs, or the next one cannot attach to its memory.
+    pub fn restart(&mut self, process: usize) -> Result<()> {
+        let name = self.children[process].name.clone();
+        ensure!(self.children[process].ended.is_some(), "{name} was started again while it runs");
+        let pid = self.new_pid();
         self.children[process] = SimulatedProcess::new(name, pid);
         if self.scenario.kind != ScenarioKind::Recovery {
             // A scribbled shared ring may be unusable: the process that attaches to it reports that
@@ -491,10 +491,28 @@ impl ProcessControl for SimulatedProcesses<'_> {
         self.attach_as_successor(process)
     }
 
-    fn keep_standby(&mut self, _: &Segments, process: usize) {
+    /// Keeps a hot standby ready for a simulated process.
+    pub fn keep_standby(&mut self, process: usize) {
         if self.spares.has_turn(process) {
             let attached = self.attached(process);
             self.spares.start(&self.segments.plan, process, &self.control, attached);
         }
+    }
+
+    /// Lets every simulated process run until it has ended; the rest is killed.
+    ///
+    /// # Errors
+    /// A thread panicked.
+    pub fn end(&mut self) -> Result<(), String> {
+        for _ in 0..LAST_ROUNDS {
+            for thread in 0..self.actors.len() {
+                self.turn(thread)?;
+            }
+            if self.all_ended() {
+                break;
+            }
+        }
+        self.kill_rest();
+        Ok(())
     }
 }

@@ -246,6 +246,11 @@ impl Scenario {
         })
     }
 
+    /// Returns `true` if the scenario has faults that make a venue slow or silent.
+    pub(super) fn has_venue_faults(&self) -> bool {
+        self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
+    }
+
     /// Describes the scenario in one line for reports.
     pub fn describe(&self) -> String {
         let plan = &self.plan;

@@ -18,6 +18,7 @@ mod experiments;
 mod exports;
 mod live;
 mod simulate;
+mod simulate_supervisor;
 mod structure;
 mod syscalls;
 

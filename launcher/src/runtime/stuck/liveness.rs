@@ -210,12 +210,15 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread's CPU time is needed to decide whether it hangs.
-    pub fn needs_cpu_account(&self, thread: usize) -> bool {
+    /// Returns `true` if a thread's CPU time is needed to decide whether it hangs: it shows this
+    /// pulse at the tick `now`.
+    pub fn needs_cpu_account(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         let watch = &self.watches[thread];
+        let shown = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
         self.is_open
             && watch.state != ThreadState::Done
-            && self.silent_ticks(watch) > self.ticks(self.limit / 2)
+            && shown == (watch.heartbeat, watch.state)
+            && now.saturating_sub(watch.deadline.since(0)) > self.ticks(self.limit / 2)
     }
 
     /// Returns the kernel's thread id that the thread reported first. A later one may be that of

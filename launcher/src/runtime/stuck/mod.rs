@@ -30,7 +30,7 @@ pub use shutdown_timeout::ShutdownTimeout;
 pub use stall::{ProgressCounters, StallWatch};
 
 use protocol::plan::Role;
-use protocol::supervision::Repairs;
+use protocol::supervision::BlockedClaim;
 
 /// Returns the role that ends the run because it claimed a slot and never writes it, with the
 /// reason. Returns `None` while no slot has been blocked for too long, and where the death of its
@@ -49,11 +49,11 @@ use protocol::supervision::Repairs;
 /// | a strategy whose death is not, or that has ended | the run ends in its name |
 /// | no running strategy | the run ends in the engine's name: the claimant is unknown |
 pub fn blocked_slot(
-    repairs: &Repairs,
+    blocked_claim: Option<BlockedClaim>,
     liveness: &Liveness,
     is_contained: impl FnOnce(u16) -> bool,
 ) -> Option<(Role, String)> {
-    let at = repairs.blocked_claim().filter(|at| liveness.is_overdue(at.since_ticks))?;
+    let at = blocked_claim.filter(|at| liveness.is_overdue(at.since_ticks))?;
     let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.slot);
     match at.announcer {
         Some(strategy) if is_contained(strategy) => None,

@@ -8,9 +8,6 @@
 use super::Deadline;
 use std::time::Duration;
 
-/// Maximum time without progress, in addition to the longest delay of a venue.
-const SILENCE: Duration = Duration::from_secs(10);
-
 /// Detects that a run stalls: the engine has made no progress for a time.
 #[derive(Clone, Copy, Debug)]
 pub struct StallWatch {
@@ -27,12 +24,8 @@ pub struct ProgressCounters {
 }
 
 impl StallWatch {
-    /// Creates a stall detector for a run whose venues delay orders by at most `max_delay_ns`.
-    /// Times are nanoseconds since the start of the run.
-    pub const fn new(max_delay_ns: u64) -> Self {
-        Self::with_limit(SILENCE.saturating_add(Duration::from_nanos(max_delay_ns)))
-    }
-
+    /// Creates a stall detector with a maximum time without progress. Times are nanoseconds since
+    /// the start of the run.
     pub const fn with_limit(limit: Duration) -> Self {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }
@@ -78,6 +71,11 @@ mod tests {
     use super::*;
 
     const S: u64 = 1_000_000_000;
+
+    /// A stall detector for ten seconds in addition to a delay.
+    fn stall_watch(max_delay: u64) -> StallWatch {
+        StallWatch::with_limit(Duration::from_secs(10 + max_delay))
+    }
 
     /// One check: when in seconds, the progress count, orders at venues, when a thread was last
     /// starved, and whether the run stalls.
@@ -132,16 +130,16 @@ mod tests {
             ),
         ];
         for (case, max_delay, due, checks) in cases {
-            assert_stalls(case, &mut StallWatch::new(max_delay * S), 0, due, checks);
+            assert_stalls(case, &mut stall_watch(max_delay), 0, due, checks);
         }
     }
 
     #[test]
     fn pause_of_launcher_and_starvation_extend_limit() {
-        let mut stall = StallWatch::new(0);
+        let mut stall = stall_watch(0);
         assert_stalls("paused", &mut stall, 0, &[], &[(1.0, 2, 0, 0, false), (11.1, 2, 0, 0, true)]);
         assert_stalls("paused", &mut stall, 5, &[], &[(11.1, 2, 0, 0, false)]);
-        let mut stall = StallWatch::new(0);
+        let mut stall = stall_watch(0);
         assert_stalls("starved", &mut stall, 0, &[], &[(1.0, 2, 1, 0, false)]);
         let always: Vec<Check> = (2..=62).map(|now| (now as f64, 2, 1, now, now == 62)).collect();
         assert_stalls("starved, six times ten seconds since the first", &mut stall, 0, &[], &always);

@@ -1,7 +1,6 @@
 //! Kills of an outsider, and restarted processes, which recover some turns after their start.
 
 use super::{SimulatedProcesses, SimulatedThread, ThreadMode, message};
-use crate::runtime::restart_policy::ProcessControl;
 use crate::simulate::START_TICKS;
 use crate::simulate::fuse::{self, InjectedUnwind};
 use anyhow::{Context, Result, bail};

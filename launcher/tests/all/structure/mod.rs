@@ -91,6 +91,47 @@ fn unsafe_code_in_another_file_is_found() {
     assert_eq!(unsafe_where_it_may_not_be("bindings", folder.path()).len(), 1);
 }
 
+/// Code that observes or acts by itself: it has no place in the supervisor's decisions.
+const IMPURE: [&str; 14] = [
+    "std::fs",
+    "std::io",
+    "std::process",
+    "std::env",
+    "Instant::now",
+    "SystemTime",
+    "system::",
+    "crate::host",
+    "runtime::setup",
+    "runtime::process",
+    "runtime::spawn",
+    "runtime::shared_memory",
+    "::of_thread(",
+    "::of_process(",
+];
+
+/// Returns the lines below a folder, without tests and comments, that are not pure.
+fn impure_lines(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in files(folder, "rs").iter().filter(|path| !path.ends_with("tests.rs")) {
+        let text = fs::read_to_string(path).expect("source can be read");
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default().lines();
+        let code = code.filter(|line| !line.trim_start().starts_with("//"));
+        let is_impure = |line: &&str| IMPURE.iter().any(|word| line.contains(word));
+        found.extend(code.filter(is_impure).map(|line| format!("{}: {line}", path.display())));
+    }
+    found
+}
+
+#[test]
+fn supervisor_has_no_process_clock_file_or_signal() {
+    let found = impure_lines(&root().join("launcher/src/runtime/supervisor"));
+    assert!(found.is_empty(), "the supervisor decides by observations alone: {found:#?}");
+    assert!(
+        !impure_lines(&root().join("launcher/src/runtime/supervise")).is_empty(),
+        "its runtime is impure"
+    );
+}
+
 /// Returns what is wrong with the form of a source file: its length, the width of its comments, and
 /// sentences that would render as headings.
 fn formal_errors(text: &str) -> Vec<String> {

@@ -63,7 +63,7 @@ fn starved_thread_is_excused_and_running_one_hangs() {
     let watched = |accounts: &[CpuAccount], until: u64| {
         let mut liveness = liveness();
         watch(&mut liveness, 0, 600, |_| pulse(RUNNING, 1));
-        assert!(liveness.needs_cpu_account(0));
+        assert!(liveness.needs_cpu_account(0, &pulse(RUNNING, 1), 600 * MS));
         accounts.iter().for_each(|account| liveness.record_cpu_sample(0, Some((*account).into())));
         let found = watch(&mut liveness, 700, until, |_| pulse(RUNNING, 1));
         let is_told = found.is_some() || until < 1600;
@@ -73,7 +73,9 @@ fn starved_thread_is_excused_and_running_one_hangs() {
             "an excused one may hold what stands still"
         );
         let beats = watch(&mut liveness, until + 100, until + 100, |now| pulse(RUNNING, now));
-        assert_eq!((beats, liveness.needs_cpu_account(0)), (None, false), "{accounts:?}");
+        let beat = (until + 100) * MS;
+        let is_needed = liveness.needs_cpu_account(0, &pulse(RUNNING, beat), beat);
+        assert_eq!((beats, is_needed), (None, false), "{accounts:?}");
         let again = watch(&mut liveness, until + 200, until + 1200, |_| pulse(RUNNING, (until + 100) * MS));
         assert_eq!(again, Some(LivenessFault::Silent(LIMIT)), "an old account excuses nobody");
         found
@@ -114,7 +116,7 @@ fn a_forged_thread_id_does_not_help() {
     let mut liveness = liveness();
     watch(&mut liveness, 0, 100, |_| says(tid));
     watch(&mut liveness, 200, 600, |_| says(own));
-    assert!(liveness.needs_cpu_account(0));
+    assert!(liveness.needs_cpu_account(0, &says(own), 600 * MS));
     assert!(is_runnable(own), "what it says now would excuse it");
     for _ in 0..2 {
         liveness.record_cpu_sample(0, CpuSample::of_thread(pid, liveness.tid(0)));
@@ -218,7 +220,7 @@ fn restarted_thread_gets_start_timeout() {
 fn hung_at(mut liveness: Liveness, is_in_kernel: impl Fn(u64) -> bool) -> Option<u64> {
     (0..=900).map(|tenth| tenth * 100).find(|ms| {
         watch(&mut liveness, *ms, *ms, |_| pulse(RUNNING, 1));
-        if liveness.needs_cpu_account(0) {
+        if liveness.needs_cpu_account(0, &pulse(RUNNING, 1), ms * MS) {
             let account = CpuAccount { is_in_kernel: is_in_kernel(*ms), ..CpuAccount::default() };
             liveness.record_cpu_sample(0, Some(account.into()));
         }

@@ -18,7 +18,7 @@
 //! gateway is restarted; one that stays down does not end the run. Engine and exchanges are not
 //! fenced: see `journaled.rs`.
 //!
-//! [`RestartPolicy`]: crate::runtime::restart_policy::RestartPolicy
+//! [`RestartPolicy`]: super::restart_policy::RestartPolicy
 
 mod gateways;
 mod journaled;
@@ -27,29 +27,23 @@ mod supervised;
 
 pub use strategies::with_own_message;
 
-use crate::runtime::restart_policy::ProcessControl;
-use crate::runtime::setup::{self, Segments};
+use super::actions::{Action, Actions};
+use super::observations::Observations;
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
-use anyhow::{Result, anyhow};
-use protocol::labels::Counter;
-use protocol::plan::{Isolation, OnDeath, Role};
-use protocol::status::{self, GAPS, ThreadState};
-use protocol::supervision::{ProofOfDeath, Repairs};
-use shm::bell::Doorbell;
+use protocol::plan::{Isolation, OnDeath, Plan, Role};
 use std::time::Duration;
 use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
-use system::clock::Clock;
 
-/// Number of strategies whose headers are checked in one poll: a few cache lines each.
-const HEADERS_PER_POLL: u16 = 32;
+/// Number of strategies whose headers are checked in one step: a few cache lines each.
+const HEADERS_PER_STEP: u16 = 32;
 
 /// The processes of a run whose deaths it survives, and the deaths so far.
 pub struct Containment<'a> {
-    segments: &'a Segments,
-    repairs: Repairs,
-    engine_bell: Option<Doorbell>,
+    plan: &'a Plan,
     start_ticks: u64,
+    /// Maximum time between SIGKILL and exit.
+    exit_limit: Duration,
     /// Strategies in order, if their deaths are contained; then engine, exchanges and gateways.
     processes: Vec<SupervisedProcess>,
     incidents: Vec<Incident>,
@@ -58,19 +52,19 @@ pub struct Containment<'a> {
     /// Orders that dead strategies had sent, and how many of them were settled.
     past_orders: (u64, u64),
     steps: u64,
-    /// First strategy whose header this poll checks, round-robin.
+    /// First strategy whose header this step checks, round-robin.
     first_inspected: u16,
-    notes: Vec<String>,
+    /// Why the run cannot go on: a process cannot be restarted, or does not exit.
+    error: Option<String>,
 }
 
 impl<'a> Containment<'a> {
     /// Contains no death: before the start barrier has opened.
-    pub fn inactive(segments: &'a Segments) -> Self {
+    pub const fn inactive(plan: &'a Plan) -> Self {
         Self {
-            segments,
-            repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
-            engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
+            plan,
             start_ticks: 0,
+            exit_limit: Duration::MAX,
             processes: Vec::new(),
             incidents: Vec::new(),
             restarts: Vec::new(),
@@ -78,14 +72,14 @@ impl<'a> Containment<'a> {
             past_orders: (0, 0),
             steps: 0,
             first_inspected: 0,
-            notes: Vec::new(),
+            error: None,
         }
     }
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
-    /// process running in epoch 0.
-    pub fn new(segments: &'a Segments, start_ticks: u64) -> Self {
-        let plan = &segments.plan;
+    /// process running in epoch 0. A killed process that has not exited within `exit_limit` may
+    /// still write its memory: that ends the run.
+    pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
         let mut processes = Vec::new();
         let mut supervise = |role, roles| {
             let process = plan.process_of(role).expect("a valid plan runs every role");
@@ -108,7 +102,7 @@ impl<'a> Containment<'a> {
                 processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
             }
         }
-        Self { start_ticks, processes, ..Self::inactive(segments) }
+        Self { start_ticks, exit_limit, processes, ..Self::inactive(plan) }
     }
 
     pub fn record_fault(&mut self, role: Role, ticks: u64) {
@@ -126,9 +120,9 @@ impl<'a> Containment<'a> {
 
     /// Returns `true` if the way the process exited does not fail the run: it has exited, or will,
     /// because of its death, or it is a journaled role that has reported done.
-    pub fn explains_exit_of(&self, process: usize) -> bool {
+    pub fn explains_exit_of(&self, process: usize, seen: &Observations) -> bool {
         let is_explained = |case: &SupervisedProcess| match case.stage {
-            SupervisionStage::Running => case.is_journaled() && self.is_done(case),
+            SupervisionStage::Running => case.is_journaled() && case.is_done(seen),
             _ => !case.is_journaled(),
         };
         self.processes.iter().any(|case| case.process == process && is_explained(case))
@@ -143,22 +137,14 @@ impl<'a> Containment<'a> {
     }
 
     /// As [`Self::is_restarting`], for engine and exchanges only.
-    pub fn is_role_restarting(&self) -> bool {
-        self.processes.iter().any(|case| case.is_journaled() && self.is_away(case))
+    pub fn is_role_restarting(&self, seen: &Observations) -> bool {
+        self.processes.iter().any(|case| case.is_journaled() && case.is_away(seen))
     }
 
     /// Returns `true` while an engine, exchange or gateway is restarting, or a fault injected into
     /// one has not been detected.
-    pub fn is_restarting(&self) -> bool {
-        self.processes.iter().any(|case| !case.is_strategy() && self.is_away(case))
-    }
-
-    fn is_away(&self, case: &SupervisedProcess) -> bool {
-        match case.stage {
-            SupervisionStage::Running => case.fault.is_some() && !(case.is_journaled() && self.is_done(case)),
-            SupervisionStage::Down => false,
-            _ => true,
-        }
+    pub fn is_restarting(&self, seen: &Observations) -> bool {
+        self.processes.iter().any(|case| !case.is_strategy() && case.is_away(seen))
     }
 
     /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
@@ -196,104 +182,125 @@ impl<'a> Containment<'a> {
         self.steps
     }
 
-    /// Sleeps until the engine reports a repair, at most `at_most`.
-    pub fn wait_for_engine(&self, at_most: Duration) {
-        self.repairs.wait(self.repairs.report_count(), at_most);
+    /// Returns `true` if the headers of a strategy's memory are to be observed for the next step.
+    pub fn is_inspected(&self, strategy: u16) -> bool {
+        let strategies = self.plan.trading().strategies.max(1);
+        let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;
+        (strategy + strategies - first) % strategies < HEADERS_PER_STEP
     }
 
-    /// Advances the handling of every death as far as possible now. Returns notes for the user.
-    pub fn poll(
-        &mut self,
-        children: &mut impl ProcessControl,
-        liveness: &mut Liveness,
-        clock: &impl Clock,
-    ) -> Result<Vec<String>> {
-        let strategies = self.segments.plan.trading().strategies;
-        self.first_inspected = (self.first_inspected + HEADERS_PER_POLL) % strategies.max(1);
+    /// Returns `true` if a process was killed, or has exited, and its death is not proven yet.
+    pub fn awaits_exit(&self, process: usize) -> bool {
+        let is_so = |case: &SupervisedProcess| {
+            case.process == process && matches!(case.stage, SupervisionStage::Killed(_))
+        };
+        self.processes.iter().any(is_so)
+    }
+
+    /// Returns why the run cannot go on, if it cannot.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Advances the handling of every death as far as possible now.
+    pub fn step(&mut self, seen: &Observations, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
+        let strategies = self.plan.trading().strategies;
+        self.first_inspected = (self.first_inspected + HEADERS_PER_STEP) % strategies.max(1);
+        self.processes.iter_mut().for_each(|case| case.is_renewed = false);
         for place in 0..self.processes.len() {
-            // Several steps at once where nothing has to be waited for.
-            while self.step(place, children, liveness, clock.now())? {
+            // Several transitions at once where nothing has to be waited for. What was observed of
+            // a process that was restarted just now is of its predecessor.
+            while !self.processes[place].is_renewed && self.advance(place, seen, liveness, now, out) {
                 self.steps += 1;
             }
         }
-        Ok(std::mem::take(&mut self.notes))
     }
 
-    /// Takes one step of a process. Returns `true` if there was one to take.
-    fn step(
+    /// Makes one transition of a process. Returns `true` if there was one to make.
+    fn advance(
         &mut self,
         place: usize,
-        children: &mut impl ProcessControl,
+        seen: &Observations,
         liveness: &mut Liveness,
         now: u64,
-    ) -> Result<bool> {
+        out: &mut dyn Actions,
+    ) -> bool {
         let case = &self.processes[place];
         let is_strategy = case.is_strategy();
         match case.stage {
             SupervisionStage::Running | SupervisionStage::Starting(_) => {
-                return Ok(match case.roles {
-                    SupervisedRoles::Strategy(_) => self.watch_strategy(place, children, liveness, now),
-                    SupervisedRoles::Gateways(_) => self.watch_gateways(place, children, liveness, now),
+                return match case.roles {
+                    SupervisedRoles::Strategy(_) => self.watch_strategy(place, seen, liveness, now, out),
+                    SupervisedRoles::Gateways(_) => self.watch_gateways(place, seen, liveness, now, out),
                     SupervisedRoles::Journaled(role) => {
-                        self.watch_journaled(place, role, children, liveness, now)
-                    }
-                });
-            }
-            SupervisionStage::Killed(death) => {
-                let since = case.killed_ticks.max(liveness.awake_since());
-                let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
-                let name = &self.segments.plan.processes[case.process].name;
-                let proof = match children.proof_of_exit(case.process, name, waited_ns) {
-                    Ok(Some(proof)) => proof,
-                    Ok(None) => {
-                        self.sample_dying(place, children, waited_ns);
-                        return Ok(false);
-                    }
-                    Err(error) => {
-                        let why = case.dying.and_then(|(first, last)| last.shortage_since(&first));
-                        return Err(match why {
-                            Some(why) => anyhow!("{error:#}; {}", why.describe()),
-                            None => error,
-                        });
+                        self.watch_journaled(place, role, seen, liveness, now, out)
                     }
                 };
-                if case.is_journaled() {
-                    self.restart_journaled(place, death, children, liveness, now)?;
-                    return Ok(false);
+            }
+            SupervisionStage::Killed(death) => {
+                let process = &seen.processes[case.process];
+                if process.exit.is_none() || !process.is_proven_dead {
+                    self.await_exit(place, seen, liveness, now);
+                    return false;
                 }
-                self.fence(place, death, &proof, now);
+                if case.is_journaled() {
+                    self.restart_journaled(place, death, liveness, now, out);
+                    return false;
+                }
+                self.fence(place, death, seen, now, out);
             }
             SupervisionStage::Fenced(death) => {
                 let is_repaired = match is_strategy {
-                    true => self.try_record_strategy_repair(place, death),
-                    false => self.try_record_gateway_repair(place, death),
+                    true => self.try_record_strategy_repair(place, death, seen),
+                    false => self.try_record_gateway_repair(place, death, seen),
                 };
                 if !is_repaired {
-                    return Ok(false);
+                    return false;
                 }
-                self.segments.control.record_end(self.processes[place].process);
-                self.decide_restart(place, death, now);
+                out.perform(Action::Forget(self.processes[place].process));
+                self.decide_restart(place, death, seen, now, out);
             }
-            SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return Ok(false),
-            SupervisionStage::Paused(..) if self.is_engine_recovering() => return Ok(false),
+            SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
+            SupervisionStage::Paused(..) if self.is_engine_recovering() => return false,
             SupervisionStage::Paused(death, _) => match is_strategy {
-                true => self.restart_strategy(place, death, children, liveness, now)?,
-                false => self.restart_gateways(place, death, children, liveness, now),
+                true => self.restart_strategy(place, death, liveness, now, out),
+                false => self.restart_gateways(place, death, liveness, now, out),
             },
-            SupervisionStage::Down => return Ok(false),
+            SupervisionStage::Down => return false,
         }
-        Ok(true)
+        true
+    }
+
+    /// Watches a killed process that has not exited: the run ends if it takes too long.
+    fn await_exit(&mut self, place: usize, seen: &Observations, liveness: &Liveness, now: u64) {
+        let case = &self.processes[place];
+        let since = case.killed_ticks.max(liveness.awake_since());
+        let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
+        self.sample_dying(place, seen, waited_ns);
+        if Duration::from_nanos(waited_ns) <= self.exit_limit {
+            return;
+        }
+        let case = &self.processes[place];
+        let name = &self.plan.processes[case.process].name;
+        let pid = seen.processes[case.process].pid;
+        let shortage = case.dying.and_then(|(first, last)| last.shortage_since(&first));
+        let why = shortage.map_or_else(String::new, |why| format!("; {}", why.describe()));
+        self.error = Some(format!(
+            "{name} (pid {pid}) was killed and has not ended for {:?}: it may still write its memory{why}",
+            self.exit_limit
+        ));
     }
 
     /// Fences an incarnation whose death is proven: the engine then repairs what it left.
-    fn fence(&mut self, place: usize, death: usize, proof: &ProofOfDeath, now: u64) {
+    fn fence(&mut self, place: usize, death: usize, seen: &Observations, now: u64, out: &mut dyn Actions) {
         let now_ns = self.ns_since_start(now);
         self.processes[place].stage = SupervisionStage::Fenced(death);
         let case = &self.processes[place];
+        let epoch = case.epoch;
         match &case.roles {
             SupervisedRoles::Gateways(gateways) => {
                 for gateway in gateways {
-                    self.segments.control.fence_gateway(*gateway, case.epoch, proof);
+                    out.perform(Action::Fence(Role::Gateway(*gateway), epoch));
                 }
                 let outage = &mut self.outages[death];
                 if outage.repaired_ns.is_none() {
@@ -301,20 +308,26 @@ impl<'a> Containment<'a> {
                 }
             }
             SupervisedRoles::Strategy(strategy) => {
-                let (strategy, epoch) = (*strategy, case.epoch);
-                self.check_headers_of_dead(strategy, death);
-                self.segments.control.fence(strategy, epoch, proof);
+                let strategy = *strategy;
+                self.check_headers_of_dead(strategy, death, seen);
+                out.perform(Action::Fence(Role::Strategy(strategy), epoch));
                 self.incidents[death].fenced_ns = now_ns;
             }
             SupervisedRoles::Journaled(_) => {}
         }
-        self.ring_engine();
     }
 
-    fn decide_restart(&mut self, place: usize, death: usize, now: u64) {
+    fn decide_restart(
+        &mut self,
+        place: usize,
+        death: usize,
+        seen: &Observations,
+        now: u64,
+        out: &mut dyn Actions,
+    ) {
         let pause = match self.processes[place].is_strategy() {
-            true => self.strategy_pause(place, death),
-            false => self.gateways_pause(place, death, now),
+            true => self.strategy_pause(place, death, seen, out),
+            false => self.gateways_pause(place, death, now, out),
         };
         if let Some(pause) = pause {
             let due = self.ns_since_start(now).saturating_add(pause.as_nanos() as u64);
@@ -322,44 +335,22 @@ impl<'a> Containment<'a> {
         }
     }
 
-    fn ring_engine(&self) {
-        if let Some(bell) = &self.engine_bell {
-            bell.ring();
-        }
-    }
-
-    fn reset_threads(&self, place: usize, liveness: &mut Liveness, now: u64) {
-        for thread in &self.processes[place].threads {
-            // Its counters of gaps stay, as its stamp log does.
-            self.segments.reset_status(*thread, GAPS);
-            liveness.reset_thread(*thread, now);
-        }
-    }
-
-    fn count(&self, role: Role, counter: impl Counter) -> u64 {
-        setup::count(&self.segments.plan, &self.segments.threads, role, counter)
-    }
-
-    fn state(&self, thread: usize) -> ThreadState {
-        status::state(&self.segments.threads[thread])
-    }
-
-    fn all_threads_are(&self, case: &SupervisedProcess, is_so: impl Fn(ThreadState) -> bool) -> bool {
-        case.threads.iter().all(|thread| is_so(self.state(*thread)))
+    /// Starts the next incarnation of a process, and forgets what was observed of the last one.
+    fn restart(&mut self, place: usize, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
+        let case = &mut self.processes[place];
+        (case.is_renewed, case.dying) = (true, None);
+        case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
+        out.perform(Action::Restart(case.process));
     }
 
     /// Returns the first fault of a process's threads.
     fn liveness_fault(&self, case: &SupervisedProcess, liveness: &Liveness) -> Option<LivenessFault> {
-        let shares = &self.segments.plan.processes[case.process].threads;
+        let shares = &self.plan.processes[case.process].threads;
         case.threads.iter().find_map(|thread| liveness.fault(*thread, shares))
     }
 
-    fn is_done(&self, case: &SupervisedProcess) -> bool {
-        self.all_threads_are(case, |state| state == ThreadState::Done)
-    }
-
     fn ns_since_start(&self, ticks: u64) -> u64 {
-        (ticks.saturating_sub(self.start_ticks) as f64 * self.segments.plan.ns_per_tick) as u64
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
     /// Returns the incidents, restarts and outages of the run.

@@ -8,12 +8,13 @@
 //! stays. Open orders are closed once the gateway is not restarted any more: then one more
 //! incarnation, [`GIVEN_UP`], is fenced that never ran.
 
+use super::Containment;
 use super::supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
-use super::{Containment, ProcessControl};
-use crate::runtime::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use crate::runtime::stuck::Liveness;
+use crate::runtime::supervisor::actions::{Action, Actions};
+use crate::runtime::supervisor::observations::Observations;
+use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use analysis::record::{Outage, StayedDown};
-use protocol::labels::GatewayCounter;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
@@ -31,7 +32,7 @@ impl Containment<'_> {
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
         let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.segments.plan.can_resume_gateway(gateway);
+        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
         let place = case.gateways().iter().position(|index| *index == gateway)?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
@@ -42,11 +43,22 @@ impl Containment<'_> {
     pub(super) fn watch_gateways(
         &mut self,
         place: usize,
-        children: &mut impl ProcessControl,
+        seen: &Observations,
         liveness: &Liveness,
         now: u64,
+        out: &mut dyn Actions,
     ) -> bool {
-        let cause = self.detect_exit_or_hang(place, children, liveness);
+        let case = &self.processes[place];
+        let process = &seen.processes[case.process];
+        if let (SupervisionStage::Starting(outage), Some(error)) = (case.stage, &process.failed_start) {
+            // No process runs: the last one has exited.
+            let case = &mut self.processes[place];
+            case.end = IncarnationEnd::default();
+            case.last_cause = format!("cannot be started: {error}");
+            self.decide_restart(place, outage, seen, now, out);
+            return true;
+        }
+        let cause = self.detect_exit_or_hang(place, seen, liveness, out);
         let case = &self.processes[place];
         match (case.stage, cause) {
             (SupervisionStage::Starting(outage), Some(cause)) => {
@@ -60,13 +72,13 @@ impl Containment<'_> {
                 case.stage = SupervisionStage::Killed(outage);
             }
             (_, Some(cause)) => {
-                let outage = self.record_outage(place, children.pid(case.process), cause, now);
+                let outage = self.record_outage(place, cause, seen, now, out);
                 self.processes[place].stage = SupervisionStage::Killed(outage);
             }
             (SupervisionStage::Starting(outage), None)
-                if self.all_threads_are(case, |state| state == ThreadState::Running) =>
+                if case.all_threads_are(seen, |state| state == ThreadState::Running) =>
             {
-                self.revive_gateways(place, outage, now);
+                self.revive_gateways(place, outage, now, out);
             }
             _ => return false,
         }
@@ -77,25 +89,32 @@ impl Containment<'_> {
     fn detect_exit_or_hang(
         &self,
         place: usize,
-        children: &mut impl ProcessControl,
+        seen: &Observations,
         liveness: &Liveness,
+        out: &mut dyn Actions,
     ) -> Option<String> {
         let case = &self.processes[place];
-        match children.exited_normally(case.process) {
-            Some(true) if self.is_done(case) => None,
-            Some(_) => Some(children.exit_text(case.process)),
+        let process = case.process;
+        match seen.exited_normally(process) {
+            Some(true) if case.is_done(seen) => None,
+            Some(_) => Some(seen.exit_text(process)),
             None => {
                 let suspicion = self.liveness_fault(case, liveness)?;
-                children.kill(case.process);
+                out.perform(Action::Kill(process));
                 Some(suspicion.to_string())
             }
         }
     }
 
     /// Records the engine's repair of dead gateways. Returns `false` if it is not complete.
-    pub(super) fn try_record_gateway_repair(&mut self, place: usize, outage: usize) -> bool {
+    pub(super) fn try_record_gateway_repair(
+        &mut self,
+        place: usize,
+        outage: usize,
+        seen: &Observations,
+    ) -> bool {
         let case = &self.processes[place];
-        let repair = |gateway: &u16| self.repairs.gateway_repair(*gateway);
+        let repair = |gateway: &u16| seen.gateways[usize::from(*gateway)].repair;
         let repairs: Vec<_> = case.gateways().iter().map(repair).collect();
         if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
             return false;
@@ -111,8 +130,14 @@ impl Containment<'_> {
     }
 
     /// Returns the pause before dead gateways are restarted, or `None` if they stay down.
-    pub(super) fn gateways_pause(&mut self, place: usize, outage: usize, now: u64) -> Option<Duration> {
-        let plan = &self.segments.plan;
+    pub(super) fn gateways_pause(
+        &mut self,
+        place: usize,
+        outage: usize,
+        now: u64,
+        out: &mut dyn Actions,
+    ) -> Option<Duration> {
+        let plan = self.plan;
         let case = &mut self.processes[place];
         case.stage = SupervisionStage::Down;
         if case.epoch == GIVEN_UP || !plan.should_restart_gateways(&plan.processes[case.process]) {
@@ -123,14 +148,14 @@ impl Containment<'_> {
             return pause;
         }
         if case.gateways().iter().any(|gateway| plan.can_resume_gateway(*gateway)) {
-            plan.roles_of(&plan.processes[case.process])
-                .for_each(|role| self.segments.reset_segments_of(role));
+            reset(case, out);
             (case.epoch, case.killed_ticks) = (GIVEN_UP, now);
             case.stage = SupervisionStage::Killed(outage);
         }
         let why = format!("none of them made progress; the last: {}", case.last_cause);
         let name = &plan.processes[case.process].name;
-        self.notes.push(format!("note: {name} stayed down after {MAX_RESTARTS} restarts: {why}"));
+        let note = format!("note: {name} stayed down after {MAX_RESTARTS} restarts: {why}");
+        out.perform(Action::Complain(note));
         self.outages[outage].stayed_down = Some(StayedDown { restarts: MAX_RESTARTS, why });
         None
     }
@@ -139,39 +164,40 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         outage: usize,
-        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         now: u64,
+        out: &mut dyn Actions,
     ) {
-        self.reset_threads(place, liveness, now);
         let case = &mut self.processes[place];
-        case.gateways().iter().for_each(|gateway| self.segments.reset_segments_of(Role::Gateway(*gateway)));
         case.stage = SupervisionStage::Starting(outage);
-        if let Err(error) = children.restart(self.segments, case.process) {
-            // No process runs: the last one has exited.
-            case.end = IncarnationEnd::default();
-            case.last_cause = format!("cannot be started: {error:#}");
-            self.decide_restart(place, outage, now);
-        }
+        reset(case, out);
+        self.restart(place, liveness, now, out);
     }
 
     /// Records that the next incarnation runs duty cycles: the engine sends it orders again.
-    fn revive_gateways(&mut self, place: usize, outage: usize, now: u64) {
+    fn revive_gateways(&mut self, place: usize, outage: usize, now: u64, out: &mut dyn Actions) {
         let now_ns = self.ns_since_start(now);
         let case = &mut self.processes[place];
         case.epoch += 1;
         (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
         for gateway in case.gateways() {
-            self.segments.control.revive_gateway(*gateway, case.epoch);
+            out.perform(Action::Revive(Role::Gateway(*gateway), case.epoch));
         }
-        self.ring_engine();
         self.outages[outage].restarted_ns = Some(now_ns);
     }
 
-    fn record_outage(&mut self, place: usize, pid: u32, cause: String, detected: u64) -> usize {
-        let plan = &self.segments.plan;
+    fn record_outage(
+        &mut self,
+        place: usize,
+        cause: String,
+        seen: &Observations,
+        detected: u64,
+        out: &mut dyn Actions,
+    ) -> usize {
+        let plan = self.plan;
         let detected_ns = self.ns_since_start(detected);
-        let has_traded = self.have_gateways_traded(place);
+        let has_traded = self.have_gateways_traded(place, seen);
+        let pid = seen.processes[self.processes[place].process].pid;
         let case = &mut self.processes[place];
         case.killed_ticks = detected;
         let fault = case.fault.take();
@@ -193,20 +219,25 @@ impl Containment<'_> {
             served_ns: None,
             stayed_down: None,
         };
-        self.notes.push(format!("note: {}: orders for it are rejected", outage.describe()));
+        let note = format!("note: {}: orders for it are rejected", outage.describe());
+        out.perform(Action::Complain(note));
         self.outages.push(outage);
         self.outages.len() - 1
     }
 
     /// Returns `true` if this incarnation of some gateway took an order or handed over a report.
-    fn have_gateways_traded(&self, place: usize) -> bool {
+    fn have_gateways_traded(&self, place: usize, seen: &Observations) -> bool {
         let case = &self.processes[place];
         case.gateways().iter().enumerate().any(|(index, gateway)| {
-            let role = Role::Gateway(*gateway);
+            let counts = &seen.gateways[usize::from(*gateway)];
             // A successor continues the counters.
             let before = case.counts.get(index).copied().unwrap_or_default();
-            self.count(role, GatewayCounter::Received) > before.orders
-                || self.count(role, GatewayCounter::Completed) > before.reports
+            counts.received > before.orders || counts.completed > before.reports
         })
     }
+}
+
+/// Resets the memory of dead gateways.
+fn reset(case: &SupervisedProcess, out: &mut dyn Actions) {
+    case.gateways().iter().for_each(|gateway| out.perform(Action::Reset(Role::Gateway(*gateway))));
 }

@@ -1,8 +1,10 @@
 //! State of one supervised process.
 
-use crate::runtime::restart_policy::{IncarnationEnd, RestartPolicy};
 use crate::runtime::stuck::CpuSample;
+use crate::runtime::supervisor::observations::Observations;
+use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
 use protocol::plan::{Plan, Role};
+use protocol::status::ThreadState;
 use protocol::supervision::GatewayCounts;
 
 /// The stage of a process: running, or how far its death is handled. The index is that of the death
@@ -56,6 +58,8 @@ pub(super) struct SupervisedProcess {
     pub attempts: u32,
     /// The engine's counts for each gateway at the last death.
     pub counts: Vec<GatewayCounts>,
+    /// It was restarted in this step: nothing is observed of the new incarnation yet.
+    pub is_renewed: bool,
 }
 
 impl SupervisedProcess {
@@ -76,6 +80,7 @@ impl SupervisedProcess {
             has_hung_at_start: false,
             attempts: 0,
             counts: Vec::new(),
+            is_renewed: false,
         }
     }
 
@@ -94,5 +99,22 @@ impl SupervisedProcess {
 
     pub(super) const fn is_journaled(&self) -> bool {
         matches!(self.roles, SupervisedRoles::Journaled(_))
+    }
+
+    pub(super) fn all_threads_are(&self, seen: &Observations, is_so: impl Fn(ThreadState) -> bool) -> bool {
+        self.threads.iter().all(|thread| is_so(seen.state(*thread)))
+    }
+
+    pub(super) fn is_done(&self, seen: &Observations) -> bool {
+        self.all_threads_are(seen, |state| state == ThreadState::Done)
+    }
+
+    /// Returns `true` while it is restarting, or a fault injected into it has not been detected.
+    pub(super) fn is_away(&self, seen: &Observations) -> bool {
+        match self.stage {
+            SupervisionStage::Running => self.fault.is_some() && !(self.is_journaled() && self.is_done(seen)),
+            SupervisionStage::Down => false,
+            _ => true,
+        }
     }
 }

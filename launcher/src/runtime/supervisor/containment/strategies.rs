@@ -1,20 +1,17 @@
 //! Strategies that die, hang or violate the protocol: how that is detected, recorded and repaired.
 
 use super::supervised::{SupervisedProcess, SupervisionStage};
-use super::{Containment, HEADERS_PER_POLL, ProcessControl};
-use crate::runtime::lost_memory;
-use crate::runtime::restart_policy::{IncarnationEnd, MAX_RESTARTS};
+use super::{Containment, HEADERS_PER_STEP};
 use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
+use crate::runtime::supervisor::actions::{Action, Actions};
+use crate::runtime::supervisor::observations::{Observations, ProcessObservation};
+use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use analysis::record::{Incident, StayedDown};
-use anyhow::{Context, Result};
-use protocol::labels::StrategyCounter;
 use protocol::plan::{OnDeath, Role};
-use protocol::status::{self, ThreadState};
+use protocol::status::ThreadState;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::MAX_EPOCH;
-use shm::memory::ReadOnlyWords;
 use std::time::Duration;
-use system::clock::Clock;
 
 /// Time from SIGKILL from which on it is recorded why a process has not ended.
 const SLOW_EXIT: Duration = Duration::from_secs(1);
@@ -41,9 +38,9 @@ impl Containment<'_> {
 
     /// Returns `true` if a strategy's death is contained and its process has not exited normally:
     /// then something is left to repair.
-    pub fn contains(&self, strategy: u16, children: &impl ProcessControl) -> bool {
+    pub fn contains(&self, strategy: u16, seen: &Observations) -> bool {
         self.strategy(strategy).is_some_and(|case| {
-            case.stage != SupervisionStage::Running || children.exited_normally(case.process) != Some(true)
+            case.stage != SupervisionStage::Running || seen.exited_normally(case.process) != Some(true)
         })
     }
 
@@ -53,11 +50,11 @@ impl Containment<'_> {
     }
 
     /// Returns `true` if a strategy is not done, or its death is not repaired.
-    pub fn awaits(&self, strategy: u16) -> bool {
-        let is_done = |thread| self.state(thread) == ThreadState::Done;
+    pub fn awaits(&self, strategy: u16, seen: &Observations) -> bool {
+        let is_done = |thread| seen.state(thread) == ThreadState::Done;
         match self.strategy(strategy).map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
-                !self.segments.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
+                !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
             }
             Some(SupervisionStage::Down) => false,
             Some(_) => true,
@@ -66,37 +63,39 @@ impl Containment<'_> {
 
     /// Returns the violation that ends the run and the role that is blamed: damage to memory that
     /// all strategies write, or that of a strategy whose death is not contained.
-    pub fn violation(&self, liveness: &Liveness, children: &impl ProcessControl) -> Option<(Role, String)> {
-        let plan = &self.segments.plan;
-        if let Some(what) = self.repairs.damage() {
+    pub fn violation(&self, liveness: &Liveness, seen: &Observations) -> Option<(Role, String)> {
+        if let Some(what) = seen.damage {
             let what = format!(
                 "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with \
                  spsc-mux each has its own",
-                plan.technique
+                self.plan.technique
             );
             return Some((Role::Orchestrator, what));
         }
-        let is_contained = |strategy| self.contains(strategy, children);
-        if let Some(found) = blocked_slot(&self.repairs, liveness, is_contained) {
+        let is_contained = |strategy| self.contains(strategy, seen);
+        if let Some(found) = blocked_slot(seen.blocked_claim, liveness, is_contained) {
             return Some(found);
         }
         if self.contains_strategies() {
             return None;
         }
-        let quarantined = |index: u16| Some((index, self.repairs.strategy_repair(index).quarantined?.1));
-        let (index, why) = (0..plan.trading().strategies).find_map(quarantined)?;
+        let quarantined = seen.strategies.iter().enumerate();
+        let (index, why) =
+            quarantined.into_iter().find_map(|(index, of)| Some((index as u16, of.repair.quarantined?.1)))?;
         Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
-    pub fn sent_and_open(&self) -> (u64, u64) {
+    pub fn sent_and_open(&self, seen: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         let lives = |strategy| {
             use SupervisionStage::{Running, Starting};
-            self.strategy(strategy).is_none_or(|case| matches!(case.stage, Running | Starting(_)))
+            let has_counts =
+                |case: &SupervisedProcess| matches!(case.stage, Running | Starting(_)) && !case.is_renewed;
+            self.strategy(strategy).is_none_or(has_counts)
         };
-        for strategy in (0..self.segments.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
-            let (mine, settled) = self.sent_and_settled(strategy);
+        for strategy in (0..self.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
+            let (mine, settled) = self.sent_and_settled(strategy, seen);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
@@ -106,31 +105,31 @@ impl Containment<'_> {
     /// Returns the orders that a strategy has sent in its incarnation, and how many were answered.
     /// The counters are the strategy's own, so they are only reported, and capped at the planned
     /// orders.
-    fn sent_and_settled(&self, strategy: u16) -> (u64, u64) {
-        let orders = self.segments.plan.trading().orders[usize::from(strategy)];
-        let count = |counter| self.count(Role::Strategy(strategy), counter).min(orders);
-        (count(StrategyCounter::Sent), count(StrategyCounter::Returned) + count(StrategyCounter::Rejected))
+    fn sent_and_settled(&self, strategy: u16, seen: &Observations) -> (u64, u64) {
+        let orders = self.plan.trading().orders[usize::from(strategy)];
+        let own = &seen.strategies[usize::from(strategy)];
+        (own.sent.min(orders), own.returned.min(orders) + own.rejected.min(orders))
     }
 
     /// Records strategies that reported done and had to be killed at the end of the run, or died
     /// then.
-    pub fn record_end(&mut self, children: &impl ProcessControl, clock: &impl Clock) {
-        let now = clock.now();
-        for strategy in 0..self.segments.plan.trading().strategies {
+    pub fn record_end(&mut self, seen: &Observations, now: u64) {
+        for strategy in 0..self.plan.trading().strategies {
             let Some(case) = self.strategy(strategy) else { return };
             if case.stage != SupervisionStage::Running {
                 continue;
             }
             let process = case.process;
-            let forgery = self.segments.headers.forged_by(strategy);
-            let in_order = children.exited_normally(process) == Some(true);
+            let forgery = seen.strategies[usize::from(strategy)].forged_header.clone();
+            let in_order = seen.exited_normally(process) == Some(true);
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("exited abnormally: {}", children.exit_text(process));
+                    let said = format!("exited abnormally: {}", seen.exit_text(process));
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
-                let incident = self.record_incident(strategy, children.pid(process), how, now);
+                let pid = seen.processes[process].pid;
+                let incident = self.record_incident(strategy, pid, how, seen, now);
                 self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
                 self.processes[usize::from(strategy)].stage = SupervisionStage::Down;
             }
@@ -142,21 +141,23 @@ impl Containment<'_> {
     pub(super) fn watch_strategy(
         &mut self,
         place: usize,
-        children: &mut impl ProcessControl,
+        seen: &Observations,
         liveness: &Liveness,
         now: u64,
+        out: &mut dyn Actions,
     ) -> bool {
-        let case = &self.processes[place];
-        let (stage, process) = (case.stage, case.process);
-        let trouble = self.detect_fault(case, place as u16, children, liveness);
-        if lost_memory::was_hit(self.segments) {
+        if seen.has_launcher_lost_memory {
             // The memory may have been read after it was taken away: the run ends, and no strategy
             // is blamed.
             return false;
         }
+        let case = &self.processes[place];
+        let (stage, process) = (case.stage, case.process);
+        let trouble = self.detect_fault(case, place as u16, seen, liveness);
         if let Some(StrategyFault { cause, violation, detected, is_hang }) = trouble {
-            let pid = children.pid(process);
-            let incident = self.record_incident(place as u16, pid, cause, detected.unwrap_or(now));
+            let ProcessObservation { pid, exit, failed_start, .. } = &seen.processes[process];
+            let pid = if failed_start.is_some() { 0 } else { *pid };
+            let incident = self.record_incident(place as u16, pid, cause, seen, detected.unwrap_or(now));
             self.incidents[incident].quarantined = violation;
             self.incidents[incident].silence = self.processes[place]
                 .threads
@@ -167,13 +168,12 @@ impl Containment<'_> {
             case.has_hung_at_start = is_hang && stage != SupervisionStage::Running;
             case.stage = SupervisionStage::Killed(incident);
             case.dying = None;
-            if children.exited_normally(process).is_none() {
-                children.kill(process);
-                case.dying = children.cpu_sample(process).map(|sample| (sample, sample));
+            if exit.is_none() {
+                out.perform(Action::Kill(process));
             }
             true
         } else if let SupervisionStage::Starting(incident) = stage
-            && self.all_threads_are(case, |state| state >= ThreadState::Running)
+            && case.all_threads_are(seen, |state| state >= ThreadState::Running)
         {
             let now_ns = self.ns_since_start(now);
             self.incidents[incident].restarted_ns = Some(now_ns);
@@ -190,15 +190,20 @@ impl Containment<'_> {
         &self,
         case: &SupervisedProcess,
         strategy: u16,
-        children: &impl ProcessControl,
+        seen: &Observations,
         liveness: &Liveness,
     ) -> Option<StrategyFault> {
         let thread = case.threads[0];
-        let runs = children.exited_normally(case.process).is_none();
-        let repair = self.repairs.strategy_repair(strategy);
+        let process = &seen.processes[case.process];
+        let runs = process.exit.is_none();
+        let repair = seen.strategies[usize::from(strategy)].repair;
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
-        if let Some(how) = early_exit(children, case.process, &self.segments.threads[thread]) {
+        if let Some(error) = &process.failed_start {
+            // No process runs in this epoch: the proof of the last one's death still holds.
+            return Some(trouble(format!("cannot be started: {error}"), None));
+        }
+        if let Some(how) = early_exit(case, seen) {
             return Some(trouble(how, quarantined));
         }
         if let Some(why) = quarantined {
@@ -218,7 +223,14 @@ impl Containment<'_> {
             }
             _ => {}
         }
-        if runs && self.is_blocking_ring(thread, strategy, liveness) {
+        let is_blocking = seen.blocked_claim.is_some_and(|at| {
+            // A strategy that is also silent hangs, which is found earlier; one that reports done
+            // has its own deadline.
+            at.announcer == Some(strategy)
+                && seen.state(thread) != ThreadState::Done
+                && liveness.is_overdue(at.since_ticks)
+        });
+        if runs && is_blocking {
             let why = ProtocolViolation::UnwrittenClaim;
             let cause = format!(
                 "quarantined: {why}: submit ring blocked at a slot that it announces: never written, \
@@ -226,27 +238,29 @@ impl Containment<'_> {
             );
             return Some(trouble(cause, Some(why)));
         }
-        let forgery =
-            (runs && self.is_inspected(strategy)).then(|| self.segments.headers.forged_by(strategy));
-        forgery.flatten().map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
+        let forgery = if runs && self.was_inspected(strategy) {
+            seen.strategies[usize::from(strategy)].forged_header.clone()
+        } else {
+            None
+        };
+        forgery.map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
-    fn is_inspected(&self, strategy: u16) -> bool {
-        let strategies = self.segments.plan.trading().strategies;
-        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_POLL
+    fn was_inspected(&self, strategy: u16) -> bool {
+        let strategies = self.plan.trading().strategies;
+        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
     }
 
-    /// Returns `true` if the submit ring has been blocked too long at a slot that only this
-    /// strategy can have announced. A strategy that is also silent hangs, which is found earlier;
-    /// one that reports done has its own deadline.
-    fn is_blocking_ring(&self, thread: usize, strategy: u16, liveness: &Liveness) -> bool {
-        let at = self.repairs.blocked_claim().filter(|at| at.announcer == Some(strategy));
-        at.is_some_and(|at| self.state(thread) != ThreadState::Done && liveness.is_overdue(at.since_ticks))
-    }
-
-    fn record_incident(&mut self, strategy: u16, pid: u32, cause: String, detected: u64) -> usize {
+    fn record_incident(
+        &mut self,
+        strategy: u16,
+        pid: u32,
+        cause: String,
+        seen: &Observations,
+        detected: u64,
+    ) -> usize {
         let detected_ns = self.ns_since_start(detected);
-        let (sent, settled) = self.sent_and_settled(strategy);
+        let (sent, settled) = self.sent_and_settled(strategy, seen);
         let case = &mut self.processes[usize::from(strategy)];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let is_living = case.stage == SupervisionStage::Running;
@@ -273,36 +287,41 @@ impl Containment<'_> {
         self.incidents.len() - 1
     }
 
-    /// Samples the CPU time of a killed process that has not ended for long, and records in its
+    /// Keeps the CPU time of a killed process that has not ended for long, and records in its
     /// incident why.
-    pub(super) fn sample_dying(&mut self, place: usize, children: &impl ProcessControl, waited_ns: u64) {
+    pub(super) fn sample_dying(&mut self, place: usize, seen: &Observations, waited_ns: u64) {
         let case = &mut self.processes[place];
-        let (Some((first, _)), SupervisionStage::Killed(death)) = (case.dying, case.stage) else { return };
+        let Some(sample) = seen.processes[case.process].cpu else { return };
+        let (first, _) = *case.dying.get_or_insert((sample, sample));
+        let SupervisionStage::Killed(death) = case.stage else { return };
         if waited_ns < SLOW_EXIT.as_nanos() as u64 {
             return;
         }
-        let Some(last) = children.cpu_sample(case.process) else { return };
-        case.dying = Some((first, last));
+        case.dying = Some((first, sample));
         if case.is_strategy() {
-            self.incidents[death].slow_exit = last.shortage_since(&first);
+            self.incidents[death].slow_exit = sample.shortage_since(&first);
         }
     }
 
-    /// Adds a forged header to the incident of a dead strategy, and restores the headers. It can no
-    /// longer write: a header that is intact now was never forged.
-    pub(super) fn check_headers_of_dead(&mut self, strategy: u16, incident: usize) {
-        let headers = &self.segments.headers;
+    /// Adds a forged header to the incident of a dead strategy. It can no longer write: a header
+    /// that is intact now was never forged.
+    pub(super) fn check_headers_of_dead(&mut self, strategy: u16, incident: usize, seen: &Observations) {
         let Incident { cause, quarantined, .. } = &mut self.incidents[incident];
-        if let Some(forgery) = headers.forged_by(strategy).filter(|_| quarantined.is_none()) {
+        let forgery = seen.strategies[usize::from(strategy)].forged_header.as_ref();
+        if let Some(forgery) = forgery.filter(|_| quarantined.is_none()) {
             *cause = format!("{cause}; {forgery}");
             *quarantined = Some(ProtocolViolation::ForgedHeader);
         }
-        headers.restore(strategy);
     }
 
     /// Records the engine's repair of a dead strategy. Returns `false` if it is not complete.
-    pub(super) fn try_record_strategy_repair(&mut self, place: usize, incident: usize) -> bool {
-        let repair = self.repairs.strategy_repair(place as u16);
+    pub(super) fn try_record_strategy_repair(
+        &mut self,
+        place: usize,
+        incident: usize,
+        seen: &Observations,
+    ) -> bool {
+        let repair = seen.strategies[place].repair;
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
         if is_repaired {
             self.incidents[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));
@@ -313,11 +332,17 @@ impl Containment<'_> {
     /// Returns the pause before a strategy is restarted, or `None` if it stays down, with a note on
     /// the reason. Quarantined strategies and those that hung before their first duty cycle stay
     /// down. A strategy that had reported done gets no note: nothing is left to do.
-    pub(super) fn strategy_pause(&mut self, place: usize, incident: usize) -> Option<Duration> {
-        let state = self.state(self.processes[place].threads[0]);
+    pub(super) fn strategy_pause(
+        &mut self,
+        place: usize,
+        incident: usize,
+        seen: &Observations,
+        out: &mut dyn Actions,
+    ) -> Option<Duration> {
+        let state = seen.state(self.processes[place].threads[0]);
         let case = &mut self.processes[place];
         case.stage = SupervisionStage::Down;
-        if self.segments.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
+        if self.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
             return None;
         }
         let died = &mut self.incidents[incident];
@@ -341,7 +366,7 @@ impl Containment<'_> {
                 why: format!("none of them made progress; the last: {cause}"),
             }
         };
-        self.notes.push(format!("note: {}", stayed_down.describe(place as u16)));
+        out.perform(Action::Complain(format!("note: {}", stayed_down.describe(place as u16))));
         died.stayed_down = Some(stayed_down);
         None
     }
@@ -351,40 +376,32 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         incident: usize,
-        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         now: u64,
-    ) -> Result<()> {
-        let strategy = place as u16;
+        out: &mut dyn Actions,
+    ) {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.stage = SupervisionStage::Starting(incident);
-        let process = case.process;
-        self.segments.reset_strategy(strategy);
-        liveness.reset_thread(case.threads[0], now);
-        self.segments.control.revive(strategy, case.epoch);
-        let Err(error) = children.restart(self.segments, process) else { return Ok(()) };
-        // No process runs in this epoch: the proof of the last one's death still holds.
-        let Some(death) = children.proof_of_death(process).context("cannot watch a process")? else {
-            return Err(error);
-        };
-        let next = self.record_incident(strategy, 0, format!("cannot be started: {error:#}"), now);
-        self.fence(place, next, &death, now);
-        Ok(())
+        let (role, epoch) = (Role::Strategy(place as u16), case.epoch);
+        out.perform(Action::Reset(role));
+        out.perform(Action::Revive(role, epoch));
+        self.restart(place, liveness, now, out);
     }
 }
 
 /// Describes how a strategy's process exited, unless it runs or exited as it should.
-fn early_exit(children: &impl ProcessControl, process: usize, thread: &ReadOnlyWords) -> Option<String> {
-    let ended = children.exited_normally(process)?;
-    let status = status::read(thread);
-    let in_order = ended && status.state() == ThreadState::Done;
-    let words = if status.state() == ThreadState::Failed { status.error() } else { String::new() };
-    let how = || match children.exited_normally(process) {
-        Some(true) => format!("{} before it had finished", children.exit_text(process)),
-        _ => children.exit_text(process),
+fn early_exit(case: &SupervisedProcess, seen: &Observations) -> Option<String> {
+    let exit = seen.processes[case.process].exit.as_ref()?;
+    let thread = &seen.threads[case.threads[0]];
+    if exit.is_success && thread.state() == ThreadState::Done {
+        return None;
+    }
+    let how = match exit.is_success {
+        true => format!("{} before it had finished", exit.text),
+        false => exit.text.clone(),
     };
-    (!in_order).then(|| with_own_message(&how(), &words))
+    Some(with_own_message(&how, &thread.error))
 }
 
 const MAX_MESSAGE_CHARS: usize = 120;

@@ -9,12 +9,12 @@
 //! process that reports an error before it exits is not restarted, since it would fail again; nor
 //! is one that is killed `MAX_ATTEMPTS` times in a row before it has recovered.
 
+use super::Containment;
 use super::supervised::SupervisionStage;
-use super::{Containment, ProcessControl};
 use crate::runtime::stuck::Liveness;
+use crate::runtime::supervisor::actions::{Action, Actions};
+use crate::runtime::supervisor::observations::Observations;
 use analysis::record::RoleRestart;
-use anyhow::{Context as _, Result};
-use protocol::labels::{ExchangeCounter, OrchestratorCounter};
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 
@@ -28,53 +28,50 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         role: Role,
-        children: &mut impl ProcessControl,
+        seen: &Observations,
         liveness: &Liveness,
         now: u64,
+        out: &mut dyn Actions,
     ) -> bool {
         use SupervisionStage::{Down, Killed, Running, Starting};
         let case = &self.processes[place];
         let process = case.process;
-        let is_done = self.is_done(case);
-        let is_failed = !self.all_threads_are(case, |state| state != ThreadState::Failed);
-        let (ended, was_killed) = (children.exited_normally(process), children.was_killed(process));
+        let is_done = case.is_done(seen);
+        let is_failed = !case.all_threads_are(seen, |state| state != ThreadState::Failed);
+        if let Some(error) = &seen.processes[process].failed_start {
+            let name = &self.plan.processes[process].name;
+            self.error = Some(format!("cannot start {name} again: {error}"));
+            return false;
+        }
+        let (ended, was_killed) = (seen.exited_normally(process), seen.was_killed(process));
         let suspicion = self.liveness_fault(case, liveness).filter(|_| ended.is_none());
         let next = match case.stage {
             // It had reported that it was done.
             Running if was_killed && is_done => return false,
             Running if was_killed => {
-                let how = children.exit_text(process);
-                Killed(self.record_death(place, role, children.pid(process), how, now))
+                let how = seen.exit_text(process);
+                Killed(self.record_death(place, role, how, seen, now))
             }
             // It has reported an error: the supervisor handles that.
             Running if is_failed || ended == Some(false) => Down,
             Running if is_done || ended.is_some() => return false,
             Running => {
                 let Some(suspicion) = suspicion else {
-                    children.keep_standby(self.segments, process);
+                    out.perform(Action::KeepStandby(process));
                     return false;
                 };
-                children.kill(process);
-                Killed(self.record_death(place, role, children.pid(process), suspicion.to_string(), now))
+                out.perform(Action::Kill(process));
+                Killed(self.record_death(place, role, suspicion.to_string(), seen, now))
             }
             Starting(death) if suspicion.is_some() => {
                 // No other check covers it.
-                children.kill(process);
+                out.perform(Action::Kill(process));
                 Killed(death)
             }
             Starting(death) if was_killed && !is_failed && case.attempts < MAX_ATTEMPTS => Killed(death),
             Starting(_) if ended.is_some() || is_failed => Down,
-            Starting(death) if self.all_threads_are(case, |state| state >= ThreadState::Running) => {
-                let (records, replayed) = match role {
-                    Role::Orchestrator => (
-                        self.count(role, OrchestratorCounter::Recovered),
-                        self.count(role, OrchestratorCounter::Replayed),
-                    ),
-                    _ => (
-                        self.count(role, ExchangeCounter::Recovered),
-                        self.count(role, ExchangeCounter::Replayed),
-                    ),
-                };
+            Starting(death) if case.all_threads_are(seen, |state| state >= ThreadState::Running) => {
+                let (records, replayed) = seen.recovery(role);
                 let recovered_ns = Some(self.ns_since_start(now));
                 let restart = &mut self.restarts[death];
                 (restart.recovered_ns, restart.records, restart.replayed) = (recovered_ns, records, replayed);
@@ -97,21 +94,25 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         death: usize,
-        children: &mut impl ProcessControl,
         liveness: &mut Liveness,
         now: u64,
-    ) -> Result<()> {
-        self.reset_threads(place, liveness, now);
+        out: &mut dyn Actions,
+    ) {
         let case = &mut self.processes[place];
-        let name = &self.segments.plan.processes[case.process].name;
-        let restarted = children.restart(self.segments, case.process);
-        restarted.with_context(|| format!("cannot start {name} again"))?;
         case.attempts += 1;
         case.stage = SupervisionStage::Starting(death);
-        Ok(())
+        self.restart(place, liveness, now, out);
     }
 
-    fn record_death(&mut self, place: usize, role: Role, pid: u32, cause: String, detected: u64) -> usize {
+    fn record_death(
+        &mut self,
+        place: usize,
+        role: Role,
+        cause: String,
+        seen: &Observations,
+        detected: u64,
+    ) -> usize {
+        let pid = seen.processes[self.processes[place].process].pid;
         self.steps += 1;
         let fault_ns = self.processes[place].fault.take().map(|ticks| self.ns_since_start(ticks));
         self.restarts.push(RoleRestart {

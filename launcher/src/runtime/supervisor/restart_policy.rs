@@ -13,10 +13,6 @@
 //! Orders are counted by the strategy itself, so a strategy that reports false counts gets more
 //! restarts, but none without a pause.
 
-use crate::runtime::setup::Segments;
-use crate::runtime::stuck::CpuSample;
-use anyhow::{Context, Result, ensure};
-use protocol::supervision::ProofOfDeath;
 use std::time::{Duration, Instant};
 
 /// Maximum number of restarts in a row of a process that makes no progress.
@@ -26,45 +22,6 @@ pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum time between SIGKILL and exit. A process that does not exit may still write its memory.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Control over the processes of a run by their index in the plan: real ones or simulated ones.
-pub trait ProcessControl {
-    /// Returns whether a process exited normally; `None` while it runs.
-    fn exited_normally(&self, process: usize) -> Option<bool>;
-    fn was_killed(&self, process: usize) -> bool;
-    fn exit_text(&self, process: usize) -> String;
-    fn pid(&self, process: usize) -> u32;
-    fn kill(&mut self, process: usize);
-    fn proof_of_death(&mut self, process: usize) -> std::io::Result<Option<ProofOfDeath>>;
-    /// Returns the kernel's counters of a process that runs, if the implementation has a kernel.
-    fn cpu_sample(&self, process: usize) -> Option<CpuSample> {
-        let _ = process;
-        None
-    }
-    /// Returns proof that a process has exited which was killed `waited_ns` ago; `None` if it has
-    /// not exited yet.
-    fn proof_of_exit(&mut self, process: usize, name: &str, waited_ns: u64) -> Result<Option<ProofOfDeath>> {
-        if self.exited_normally(process).is_some()
-            && let Some(death) = self.proof_of_death(process).context("cannot watch a process")?
-        {
-            return Ok(Some(death));
-        }
-        ensure!(
-            waited_ns <= EXIT_TIMEOUT.as_nanos() as u64,
-            "{name} (pid {}) was killed and has not ended for {EXIT_TIMEOUT:?}: it may still write its memory",
-            self.pid(process)
-        );
-        Ok(None)
-    }
-    /// Restarts a process that has exited.
-    fn restart(&mut self, segments: &Segments, process: usize) -> Result<()>;
-    /// Keeps a hot standby ready for a process, if the implementation has standbys.
-    fn keep_standby(&mut self, segments: &Segments, process: usize) {
-        let _ = (segments, process);
-    }
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IncarnationEnd {

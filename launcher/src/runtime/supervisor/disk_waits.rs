@@ -6,7 +6,7 @@
 //! comes.
 
 use super::Supervisor;
-use crate::runtime::progress::complain;
+use super::actions::{Action, Actions};
 use analysis::numbers::{count, duration};
 use protocol::plan::Plan;
 use std::collections::BTreeMap;
@@ -53,24 +53,24 @@ impl DiskWaits {
 
 impl Supervisor<'_> {
     /// Records which threads were silent for longer than their deadline and waited for a disk.
-    pub(super) fn note_disk_waits(&mut self) {
+    pub(super) fn note_disk_waits(&mut self, out: &mut dyn Actions) {
         for thread in 0..self.plan.threads.len() {
             if !self.liveness.has_journal(thread) {
                 continue;
             }
             let waited = self.liveness.paused_ticks(thread);
             let waited_ns = waited.map(|ticks| (ticks as f64 * self.plan.ns_per_tick) as u64);
-            self.note_disk_wait(self.owner_index(thread), waited_ns);
+            self.note_disk_wait(self.owner_index(thread), waited_ns, out);
         }
     }
 
-    pub(super) fn note_disk_wait(&mut self, process: usize, waited_ns: Option<u64>) {
+    pub(super) fn note_disk_wait(&mut self, process: usize, waited_ns: Option<u64>, out: &mut dyn Actions) {
         if self.disk_waits.record(process, waited_ns) == Some(1) {
             let name = &self.plan.processes[process].name;
             let waited = duration(waited_ns.unwrap_or(0));
-            complain(&format!(
+            out.perform(Action::Complain(format!(
                 "note: {name} has waited {waited} for the disk of its journal: its deadline (--liveness) pauses"
-            ));
+            )));
         }
     }
 }

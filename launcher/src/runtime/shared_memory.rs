@@ -1,0 +1,197 @@
+//! The supervisor's view of a run's shared memory: reads what it observes there and performs those
+//! of its actions that write there. The same for real and simulated runs.
+
+use crate::runtime::lost_memory;
+use crate::runtime::setup::Segments;
+use crate::runtime::supervisor::Supervisor;
+use crate::runtime::supervisor::actions::Action;
+use crate::runtime::supervisor::observations::{
+    EngineObservation, ExchangeObservation, GatewayObservation, Observations, StrategyObservation,
+    ThreadObservation,
+};
+use anyhow::{Context, Result, bail};
+use protocol::counters::{AgentCounters, ThreadCounters};
+use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
+use protocol::plan::Role;
+use protocol::status::{self, GAPS, StatusField, ThreadState};
+use protocol::supervision::{ProofOfDeath, Repairs};
+use protocol::tape::TapeView;
+use shm::bell::Doorbell;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::time::Duration;
+use system::clock::Clock;
+
+/// The shared memory of a run, as its supervisor uses it.
+pub struct SharedMemory<'a> {
+    pub segments: &'a Segments,
+    repairs: Repairs,
+    /// The process of each strategy.
+    strategies: Vec<Option<usize>>,
+    engine_bell: Option<Doorbell>,
+}
+
+impl<'a> SharedMemory<'a> {
+    pub fn new(segments: &'a Segments) -> Self {
+        let repairs = segments.repairs.clone().expect("created before");
+        let strategies = 0..segments.plan.trading().strategies;
+        Self {
+            segments,
+            repairs: Repairs::new(repairs.into()),
+            strategies: strategies.map(|index| segments.plan.process_of(Role::Strategy(index))).collect(),
+            engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
+        }
+    }
+
+    /// Sleeps until the engine reports a repair, at most `at_most`.
+    pub fn wait_for_engine(&self, at_most: Duration) {
+        self.repairs.wait(self.repairs.report_count(), at_most);
+    }
+
+    /// Observes all that is in shared memory. Processes were observed before: what is read of a
+    /// dead process is final.
+    pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, seen: &mut Observations) {
+        let plan = &self.segments.plan;
+        seen.threads.clear();
+        for words in &self.segments.threads {
+            let pulse = status::sample_liveness(words);
+            // Read the clock after the pulse: the pulse cannot be later.
+            let ticks = clock.now();
+            let is_failed = ThreadState::from_code(pulse.state) == ThreadState::Failed;
+            let error = if is_failed { status::read(words).error() } else { String::new() };
+            seen.threads.push(ThreadObservation { pulse, ticks, error, cpu: None, waits_for_disk: false });
+        }
+        // In the direction of the orders: none that is counted before is missing after.
+        seen.strategies.clear();
+        seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
+            let own = self.counters(Role::Strategy(strategy));
+            let process = self.strategies[usize::from(strategy)];
+            let process = process.and_then(|process| seen.processes.get(process));
+            let has_exited = process.is_some_and(|process| process.exit.is_some());
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
+            StrategyObservation {
+                sent: own.get(StrategyCounter::Sent),
+                returned: own.get(StrategyCounter::Returned),
+                rejected: own.get(StrategyCounter::Rejected),
+                repair: self.repairs.strategy_repair(strategy),
+                forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
+            }
+        }));
+        seen.engine = self.observe_engine();
+        seen.gateways.clear();
+        seen.gateways.extend((0..plan.trading().venues).map(|gateway| {
+            let own = self.counters(Role::Gateway(gateway));
+            GatewayObservation {
+                received: own.get(GatewayCounter::Received),
+                completed: own.get(GatewayCounter::Completed),
+                repair: self.repairs.gateway_repair(gateway),
+            }
+        }));
+        seen.exchanges.clear();
+        seen.exchanges.extend(plan.trading().books().map(|venue| {
+            let own = self.counters(Role::Exchange(venue));
+            let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
+            let is_open = |tape: TapeView| !tape.is_closed();
+            ExchangeObservation {
+                venue,
+                received: own.get(ExchangeCounter::Received),
+                recovered: own.get(ExchangeCounter::Recovered),
+                replayed: own.get(ExchangeCounter::Replayed),
+                is_open: tape.and_then(|(_, tape)| TapeView::new(tape.clone())).is_some_and(is_open),
+            }
+        }));
+        seen.damage = self.repairs.damage();
+        seen.blocked_claim = self.repairs.blocked_claim();
+        // After all was read.
+        seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+    }
+
+    /// Reads the counters of a role; zero if the plan has no such role.
+    fn counters(&self, role: Role) -> AgentCounters {
+        let plan = &self.segments.plan;
+        let read = |thread: usize| {
+            status::counters_of(&self.segments.threads[thread], &plan.threads[thread].roles, role)
+        };
+        let none = || ThreadCounters::from_words([]).agent_counters(&[], role);
+        plan.thread_of(role).map_or_else(none, read)
+    }
+
+    fn observe_engine(&self) -> Option<EngineObservation> {
+        use OrchestratorCounter as Counter;
+        let plan = &self.segments.plan;
+        let thread = plan.thread_of(Role::Orchestrator)?;
+        let (words, own) = (&self.segments.threads[thread], self.counters(Role::Orchestrator));
+        Some(EngineObservation {
+            dispatched: own.get(Counter::Dispatched),
+            settled: own.get(Counter::Settled),
+            rejected: own.get(Counter::Rejected),
+            reports: own.get(Counter::Reports),
+            returned: own.get(Counter::Returned),
+            waiting: own.get(Counter::Waiting),
+            recovered: own.get(Counter::Recovered),
+            replayed: own.get(Counter::Replayed),
+            work: words.load(HEADER_WORDS + StatusField::BusyTicks as usize, Ordering::Relaxed),
+        })
+    }
+
+    /// Performs what an action writes in shared memory, before a process is started by it. `proof`
+    /// obtains the kernel's proof that a process is gone.
+    ///
+    /// # Errors
+    /// The action needs such a proof and there is none.
+    pub fn perform(
+        &self,
+        action: &Action,
+        proof: impl FnOnce(usize) -> Result<Option<ProofOfDeath>>,
+    ) -> Result<()> {
+        let (segments, control) = (self.segments, &self.segments.control);
+        let plan = &segments.plan;
+        let certain = |process: usize| match proof(process)? {
+            Some(proof) => Ok(proof),
+            None => bail!("{} is to be repaired and may still run", plan.processes[process].name),
+        };
+        match *action {
+            Action::OpenBarrier(start_ticks) => control.go(start_ticks),
+            Action::SetRunState(state) => control.set_state(state),
+            Action::Fence(role, epoch) => {
+                let proof = certain(plan.process_of(role).context("a dead role has a process")?)?;
+                match role {
+                    Role::Strategy(strategy) => {
+                        segments.headers.restore(strategy);
+                        control.fence(strategy, epoch, &proof);
+                    }
+                    role => control.fence_gateway(role.index(), epoch, &proof),
+                }
+                self.ring_engine();
+            }
+            Action::Revive(Role::Strategy(strategy), epoch) => control.revive(strategy, epoch),
+            Action::Revive(role, epoch) => {
+                control.revive_gateway(role.index(), epoch);
+                self.ring_engine();
+            }
+            Action::Forget(process) => control.record_end(process),
+            Action::Reset(role) => segments.reset_segments_of(role),
+            Action::Restart(process) => {
+                certain(process)?;
+                let planned = &plan.processes[process];
+                let is_strategy = plan.roles_of(planned).any(|role| matches!(role, Role::Strategy(_)));
+                // Other roles' counters of gaps stay, as stamp logs do.
+                let stays = if is_strategy { 0..0 } else { GAPS };
+                planned.threads.iter().for_each(|it| segments.reset_status(*it as usize, stays.clone()));
+            }
+            Action::InjectFault(..)
+            | Action::Kill(_)
+            | Action::KeepStandby(_)
+            | Action::Complain(_)
+            | Action::EndProcesses(_)
+            | Action::End(_) => {}
+        }
+        Ok(())
+    }
+
+    fn ring_engine(&self) {
+        if let Some(bell) = &self.engine_bell {
+            bell.ring();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+use super::*;
+use crate::host::Machine;
+use crate::planner::tests::planned;
+use crate::runtime::supervisor::observations::{
+    ExitObservation, GatewayObservation, ProcessObservation, StrategyObservation, ThreadObservation,
+};
+use protocol::status::{LivenessSample, ThreadState};
+
+const MS: u64 = 1_000_000;
+/// The strategy that dies; strategy 0 lives.
+const VICTIM: u16 = 1;
+
+fn plan(words: &str) -> Plan {
+    let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
+    (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
+    plan
+}
+
+/// A run whose processes do nothing once they were started again.
+struct ScriptedRun<'a> {
+    containment: Containment<'a>,
+    liveness: Liveness,
+    seen: Observations,
+    now: u64,
+    /// A thread that has never had a duty cycle; the others have one in each millisecond.
+    silent: Option<usize>,
+    can_be_killed: bool,
+    /// All actions, in order.
+    actions: Vec<Action>,
+}
+
+impl<'a> ScriptedRun<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        let pulse = LivenessSample { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: 0 };
+        let thread =
+            ThreadObservation { pulse, ticks: 0, error: String::new(), cpu: None, waits_for_disk: false };
+        let pids = 100..100 + plan.processes.len() as u32;
+        let trading = plan.trading();
+        let mut liveness = Liveness::new(plan, MS);
+        liveness.open(MS);
+        Self {
+            containment: Containment::new(plan, 0, Duration::from_secs(30)),
+            liveness,
+            seen: Observations {
+                processes: pids
+                    .map(|pid| ProcessObservation { pid, ..ProcessObservation::default() })
+                    .collect(),
+                threads: vec![thread; plan.threads.len()],
+                strategies: vec![StrategyObservation::default(); trading.strategies.into()],
+                gateways: vec![GatewayObservation::default(); trading.venues.into()],
+                ..Observations::default()
+            },
+            now: MS,
+            silent: None,
+            can_be_killed: true,
+            actions: Vec::new(),
+        }
+    }
+
+    fn end(&mut self, process: usize) {
+        let exit = ExitObservation { is_success: false, was_killed: true, text: "exit 7".into() };
+        self.seen.processes[process].exit = Some(exit);
+        self.seen.processes[process].is_proven_dead = true;
+    }
+
+    fn set_state(&mut self, process: usize, state: ThreadState) {
+        for thread in &self.containment.plan.processes[process].threads {
+            self.seen.threads[*thread as usize].pulse.state = state as u64;
+        }
+    }
+
+    /// Takes one step a millisecond later and performs the actions; the engine repairs at once.
+    fn step(&mut self) {
+        self.now += MS;
+        self.liveness.mark_awake(self.now);
+        for (thread, found) in self.seen.threads.iter_mut().enumerate() {
+            if self.silent != Some(thread) {
+                found.pulse.heartbeat_ticks = self.now;
+                self.liveness.observe(thread, found.pulse, self.now);
+            }
+        }
+        let mut actions = Vec::new();
+        self.containment.step(&self.seen, &mut self.liveness, self.now, &mut actions);
+        for action in &actions {
+            match *action {
+                Action::Kill(process) if self.can_be_killed => self.end(process),
+                Action::Fence(Role::Strategy(strategy), epoch) => {
+                    let repair = &mut self.seen.strategies[usize::from(strategy)].repair;
+                    (repair.repaired, repair.repaired_ticks) = (Some(epoch), self.now);
+                }
+                Action::Restart(process) => {
+                    self.seen.processes[process] = ProcessObservation::default();
+                    self.set_state(process, ThreadState::Starting);
+                }
+                _ => {}
+            }
+        }
+        self.actions.append(&mut actions);
+    }
+
+    /// Returns how often a strategy was restarted.
+    fn starts(&self) -> usize {
+        let is_start = |action: &&Action| matches!(action, Action::Revive(Role::Strategy(_), _));
+        self.actions.iter().filter(is_start).count()
+    }
+}
+
+/// Plays a run whose victim has ended or is silent for two minutes, or until the victim is down or
+/// the run fails.
+fn play(plan: &Plan, has_ended: bool, can_be_killed: bool) -> ScriptedRun<'_> {
+    let mut run = ScriptedRun::new(plan);
+    let victim = &run.containment.processes[usize::from(VICTIM)];
+    let (thread, process) = (victim.threads[0], victim.process);
+    (run.silent, run.can_be_killed) = (Some(thread), can_be_killed);
+    run.set_state(process, ThreadState::Starting);
+    if has_ended {
+        run.end(process);
+    }
+    for _ in 0..120_000 {
+        run.step();
+        assert!(run.containment.is_running(0));
+        if !run.containment.awaits(VICTIM, &run.seen) || run.containment.error().is_some() {
+            return run;
+        }
+    }
+    panic!("it is still waited for");
+}
+
+#[test]
+fn one_that_hangs_at_its_start_stays_down() {
+    let plan = plan("strategies=2 venues=1 orders=10 on_death=restart");
+    let run = play(&plan, true, true);
+    assert!(run.now < 32_000 * MS, "{}", run.now);
+    assert_eq!((run.starts(), run.containment.incidents.len()), (1, 2));
+    let is_note = |action: &&Action| matches!(action, Action::Complain(note) if note.contains("hangs"));
+    assert!(run.actions.iter().any(|action| is_note(&action)), "{:?}", run.actions);
+}
+
+#[test]
+fn unkillable_process_ends_run_after_timeout() {
+    let plan = plan("strategies=2 venues=1 orders=10 on_death=restart");
+    let run = play(&plan, false, false);
+    let error = run.containment.error().unwrap();
+    assert!(error.contains("strategy-1 (pid 10") && error.contains("has not ended for 30s"), "{error}");
+    assert_eq!(run.starts(), 0, "it may still write its memory");
+}
+
+#[test]
+fn failed_start_is_another_death_that_is_fenced() {
+    let plan = plan("strategies=2 venues=1 orders=10 on_death=restart");
+    let mut run = ScriptedRun::new(&plan);
+    let process = run.containment.processes[usize::from(VICTIM)].process;
+    run.end(process);
+    while run.starts() == 0 {
+        run.step();
+    }
+    run.end(process);
+    run.seen.processes[process].failed_start = Some("no memory".into());
+    run.step();
+    let [_, failed] = run.containment.incidents.as_slice() else { panic!("two deaths") };
+    assert_eq!((failed.epoch, failed.pid), (1, 0));
+    assert_eq!(failed.cause, "cannot be started: no memory");
+    let fences: Vec<_> = run
+        .actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Fence(role, epoch) => Some((*role, *epoch)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(fences, [0, 1].map(|epoch| (Role::Strategy(VICTIM), epoch)));
+}
+
+/// The engine dies while a strategy waits for its restart: the successor attaches to that
+/// strategy's memory, which must not be reset until it has.
+#[test]
+fn strategy_memory_stays_until_engine_has_recovered() {
+    let words =
+        "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
+    let plan = plan(words);
+    let mut run = ScriptedRun::new(&plan);
+    let [victim, engine] =
+        [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.process_of(role).unwrap());
+    // It dies twice: its second restart is after a pause.
+    for _ in 0..2 {
+        run.set_state(victim, ThreadState::Running);
+        run.step();
+        run.end(victim);
+        run.step();
+        run.step();
+    }
+    assert_eq!(run.starts(), 1, "it waits for its restart");
+    run.end(engine);
+    for _ in 0..100 {
+        run.step();
+        assert!(run.starts() == 1 && run.containment.next_restart_ns().is_none());
+    }
+    assert!(run.containment.is_role_restarting(&run.seen));
+    run.set_state(engine, ThreadState::Running);
+    run.step();
+    run.step();
+    let restart = [
+        Action::Reset(Role::Strategy(VICTIM)),
+        Action::Revive(Role::Strategy(VICTIM), 2),
+        Action::Restart(victim),
+    ];
+    assert!(run.actions.windows(3).any(|actions| actions == restart), "{:?}", run.actions);
+}

@@ -1,0 +1,542 @@
+//! The supervisor of a run: decides what follows from what is observed, from the first process to
+//! the last. A role that dies, hangs or reports an error ends the run, unless its death is
+//! contained ([`containment`]); so does Ctrl-C.
+//!
+//! It is pure: no process, clock, file or signal inside. [`Supervisor::step`] takes what was
+//! observed and gives actions. The runtime observes and performs them (`supervise`); the simulation
+//! does the same with simulated processes (`simulate`).
+//!
+//! ```text
+//! starting ─ all ready ─▶ trading ─ nobody awaited ─▶ closing ─▶ draining ─▶ settling
+//!                            │                                                   │
+//!                            └── interrupted, failed, stalled ──▶ stopping ◀─────┘
+//! ```
+//!
+//! An order may rest at an exchange for ever, so resting orders expire once no more orders come:
+//! every planned order was sent and has arrived; or, where strategies send fewer, there was no
+//! progress for some seconds and no order is due. That is before the run counts as stalled. Then
+//! exchanges close and the engine drains.
+
+pub mod actions;
+pub mod containment;
+mod disk_waits;
+mod failures;
+pub mod observations;
+mod pauses;
+mod progress;
+pub mod restart_policy;
+mod stall_excuses;
+
+pub use failures::memory_failure;
+pub use pauses::BUSY_POLL_INTERVAL;
+pub use progress::{DueTimes, has_journal};
+
+use crate::faults::{DueFault, FaultSchedule, Presence, is_by_signal};
+use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
+use actions::{Action, Actions, ExitTime};
+use analysis::record::{Incident, Outage, RoleRestart, RunOutcome};
+use containment::Containment;
+use disk_waits::DiskWaits;
+use failures::FailedProcess;
+use observations::Observations;
+use progress::DrainWait;
+use protocol::control::RunState;
+use protocol::plan::{Plan, Role};
+use protocol::role::RoleKind;
+use protocol::status::ThreadState;
+use stall_excuses::StarvedProcesses;
+use std::time::Duration;
+
+/// Maximum length of the extended drain of an interrupted run, in limits.
+const INTERRUPTED_STRETCH: u64 = 2;
+
+/// The time limits of a run, in addition to its liveness deadline.
+#[derive(Clone, Copy, Debug)]
+pub struct SupervisionLimits {
+    /// Maximum time for the processes to become ready.
+    pub start: Duration,
+    /// Time from the decision to open the barrier to time zero, per run and per thread.
+    pub lead: (Duration, Duration),
+    /// Maximum time without progress, in addition to the longest delay of a venue.
+    pub silence: Duration,
+    /// Maximum time without progress at the end of trading.
+    pub quiet: Duration,
+    /// Maximum time for the roles to finish and exit, and for an interrupted run to drain in
+    /// addition to its longest delay. Extended while they wait for a core.
+    pub grace: Duration,
+    /// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
+    pub interrupted_grace: Duration,
+    /// An engine that was idle this long has drained.
+    pub idle: Duration,
+    /// How long a failed strategy has to exit, so that the kernel can report how.
+    pub exit_wait: Duration,
+    /// Maximum time between SIGKILL and exit. A process that does not exit may still write its
+    /// memory.
+    pub kill: Duration,
+    /// Number of termination signals that end the run at once.
+    pub max_requests: usize,
+}
+
+impl SupervisionLimits {
+    /// Creates the limits of a run of real processes.
+    pub const fn new(start: Duration, max_requests: usize) -> Self {
+        Self {
+            start,
+            // Slightly in the future, so that every thread has left the barrier at time zero.
+            lead: (Duration::from_millis(2), Duration::from_micros(200)),
+            silence: Duration::from_secs(10),
+            quiet: Duration::from_secs(5),
+            grace: Duration::from_secs(5),
+            interrupted_grace: Duration::from_secs(2),
+            idle: Duration::from_millis(20),
+            exit_wait: Duration::from_millis(200),
+            kill: Duration::from_secs(30),
+            max_requests,
+        }
+    }
+}
+
+/// A bounded wait near the end of a run.
+struct BoundedWait {
+    deadline: Deadline,
+    began_ns: u64,
+}
+
+/// The wait until the engine has drained.
+struct EngineDrain {
+    wait: BoundedWait,
+    /// The engine's work at the last step, and since when it has not changed.
+    work: u64,
+    idle_since_ns: u64,
+}
+
+/// What the run waits for.
+enum Phase {
+    /// Until every thread is ready.
+    Starting(Deadline),
+    /// Until every strategy has all its reports.
+    Trading,
+    /// Until every exchange has written its last book, which it does when it finds the run
+    /// draining.
+    Closing(BoundedWait),
+    /// Until the engine has a report of each dispatched order and was idle for a while. Orders of
+    /// dead strategies are still in flight then, and so are those of a strategy that falsely
+    /// reported done: the engine may not have taken them yet.
+    Draining(EngineDrain),
+    /// Until roles that died just now have restarted, since they have final records to write.
+    Settling(BoundedWait),
+    /// Until a failed process has exited.
+    Failing(FailedProcess),
+    /// Until every process is gone.
+    Stopping(RunOutcome),
+    Ended,
+}
+
+/// What follows from a phase.
+enum NextPhase {
+    Wait(Phase),
+    /// The phase is over, and the next one begins in the same step.
+    Enter(Phase),
+    End(RunOutcome),
+}
+
+/// What a supervisor records of a run.
+pub struct SupervisionRecord {
+    /// Contained deaths of strategies.
+    pub incidents: Vec<Incident>,
+    /// Deaths of engine and exchanges.
+    pub role_restarts: Vec<RoleRestart>,
+    /// Deaths of gateways.
+    pub outages: Vec<Outage>,
+    /// How often each fault of the plan was injected; `None`: not by the launcher.
+    pub strikes: Vec<Option<u64>>,
+    /// Warnings about the run.
+    pub warnings: Vec<String>,
+}
+
+/// Orders of a run in progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TradingProgress {
+    /// Orders sent by all incarnations.
+    pub sent: u64,
+    /// Orders without a report, of the running incarnations.
+    pub open: u64,
+    /// No more orders are expected.
+    pub is_draining: bool,
+}
+
+/// The supervisor of one run. Pure: see the module.
+pub struct Supervisor<'a> {
+    plan: &'a Plan,
+    due: DueTimes<'a>,
+    limits: SupervisionLimits,
+    phase: Phase,
+    /// When it was created, in ticks.
+    began: u64,
+    /// The tick of the last step.
+    now: u64,
+    /// Time zero of the schedule, in ticks; 0: the barrier is closed.
+    start_ticks: u64,
+    /// Contained deaths, once the barrier has opened.
+    containment: Containment<'a>,
+    liveness: Liveness,
+    faults: FaultSchedule,
+    strikes: Vec<Option<u64>>,
+    /// Number of termination signals so far.
+    requests: usize,
+    stall: StallWatch,
+    /// With exchanges, resting orders expire at the end of trading: until then.
+    closing: Option<StallWatch>,
+    /// The wait of an interrupted run.
+    drain: Option<DrainWait>,
+    progress: (u64, u64),
+    is_draining: bool,
+    is_restarting: bool,
+    last_due: Option<Duration>,
+    disk_waits: DiskWaits,
+    starved: StarvedProcesses,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Creates the supervisor of a run whose processes are being started. `seed`: draws the victims
+    /// of faults.
+    pub fn new(plan: &'a Plan, due: DueTimes<'a>, limits: SupervisionLimits, seed: u64, now: u64) -> Self {
+        let trading = plan.trading();
+        let max_delay = Duration::from_nanos(trading.max_delay_ns);
+        let now_ns = (now as f64 * plan.ns_per_tick) as u64;
+        Self {
+            plan,
+            last_due: due.last_due(plan),
+            due,
+            limits,
+            phase: Phase::Starting(Deadline::within(limits.start, now_ns)),
+            began: now,
+            now,
+            start_ticks: 0,
+            containment: Containment::inactive(plan),
+            liveness: Liveness::new(plan, now),
+            faults: FaultSchedule::new(plan, seed),
+            strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
+            requests: 0,
+            stall: StallWatch::with_limit(limits.silence.saturating_add(max_delay)),
+            closing: trading.books().next().map(|_| StallWatch::with_limit(limits.quiet)),
+            drain: None,
+            progress: (0, 0),
+            is_draining: false,
+            is_restarting: false,
+            disk_waits: DiskWaits::default(),
+            starved: StarvedProcesses::default(),
+        }
+    }
+
+    /// Decides what follows from what was observed at the tick `now`. The actions must be performed
+    /// in order, before anything is observed again.
+    pub fn step(&mut self, seen: &Observations, now: u64, out: &mut impl Actions) {
+        self.decide(seen, now, out);
+    }
+
+    /// The step, compiled once.
+    fn decide(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
+        self.now = now;
+        let outcome = match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Ended => return,
+            Phase::Stopping(outcome) => {
+                self.containment.record_end(seen, now);
+                return out.perform(Action::End(self.check_exits(outcome, seen)));
+            }
+            Phase::Failing(failed) => {
+                let outcome = self.await_last_words(&failed, seen);
+                self.phase = Phase::Failing(failed);
+                outcome.map(|outcome| match seen.has_launcher_lost_memory {
+                    true => memory_failure(self.plan.launcher_pid),
+                    false => outcome,
+                })
+            }
+            phase => {
+                self.phase = phase;
+                self.watch(seen, out).or_else(|| self.proceed(seen, out))
+            }
+        };
+        self.is_restarting = self.containment.is_restarting(seen);
+        if let Some(outcome) = outcome {
+            let exit = match outcome {
+                RunOutcome::Interrupted => ExitTime::Fixed(self.limits.interrupted_grace),
+                _ => ExitTime::Extended(self.limits.grace),
+            };
+            out.perform(Action::SetRunState(RunState::Stop));
+            out.perform(Action::EndProcesses(exit));
+            self.phase = Phase::Stopping(outcome);
+        }
+    }
+
+    /// Handles deaths and faults. Returns the outcome of a run that failed or is ended by a signal.
+    fn watch(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
+        let now = self.now;
+        self.liveness.mark_awake(now);
+        for (thread, found) in seen.threads.iter().enumerate() {
+            self.liveness.observe(thread, found.pulse, found.ticks);
+        }
+        for (thread, found) in seen.threads.iter().enumerate() {
+            if let Some(sample) = found.cpu {
+                self.liveness.record_cpu_sample(thread, sample);
+            }
+            if found.waits_for_disk {
+                self.liveness.record_disk_wait(thread);
+            }
+        }
+        self.note_disk_waits(out);
+        self.inject_faults(seen, out);
+        self.containment.step(seen, &mut self.liveness, now, out);
+        let found = self.find_failure(seen, out);
+        self.requests = seen.termination_requests;
+        let is_ended = self.requests >= self.limits.max_requests;
+        let ended = is_ended.then_some(RunOutcome::Interrupted).filter(|_| self.failing_process().is_none());
+        let found = found.or(ended);
+        let is_lost = seen.has_launcher_lost_memory || seen.has_process_lost_memory;
+        let lost = is_lost.then(|| memory_failure(self.plan.launcher_pid));
+        // Lost memory reads as zeros: no strategy is blamed for that.
+        if seen.has_launcher_lost_memory { lost } else { found.or(lost) }
+    }
+
+    /// Advances the run as far as possible. Returns its outcome once it is over.
+    fn proceed(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
+        self.record_excuses(seen, out);
+        loop {
+            let next = match std::mem::replace(&mut self.phase, Phase::Ended) {
+                Phase::Starting(deadline) => self.start(deadline, seen, out),
+                Phase::Trading => self.trade(seen, out),
+                Phase::Closing(wait) => self.close(wait, seen, out),
+                Phase::Draining(drain) => self.drain_engine(drain, seen),
+                Phase::Settling(wait) => self.settle(wait, seen),
+                phase @ (Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended) => NextPhase::Wait(phase),
+            };
+            match next {
+                NextPhase::Wait(phase) => {
+                    self.phase = phase;
+                    return None;
+                }
+                NextPhase::Enter(phase) => self.phase = phase,
+                NextPhase::End(outcome) => return Some(outcome),
+            }
+        }
+    }
+
+    /// Waits until every thread reports ready, then opens the barrier.
+    fn start(&mut self, mut deadline: Deadline, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
+        let late = (0..seen.threads.len()).find(|thread| seen.state(*thread) < ThreadState::Ready);
+        if let Some(late) = late {
+            if self.requests > 0 {
+                return NextPhase::End(RunOutcome::Interrupted);
+            }
+            if self.is_wait_over(&mut deadline) {
+                let (timeout, hint) = (self.limits.start, self.attach_hint(late));
+                let what = format!("hangs at the start: not ready after {timeout:?}{hint}");
+                return NextPhase::End(self.failure_of(late, what, seen));
+            }
+            return NextPhase::Wait(Phase::Starting(deadline));
+        }
+        let (lead, each) = self.limits.lead;
+        let lead_ns = (lead + each * self.plan.threads.len() as u32).as_nanos();
+        self.start_ticks = self.now + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
+        self.containment = Containment::new(self.plan, self.start_ticks, self.limits.kill);
+        // Each thread has published its id; what it writes from now on is not trusted.
+        self.liveness.open(self.now);
+        out.perform(Action::OpenBarrier(self.start_ticks));
+        NextPhase::Wait(Phase::Trading)
+    }
+
+    /// Waits until every strategy has all its reports.
+    fn trade(&mut self, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
+        let (sent, open) = self.containment.sent_and_open(seen);
+        self.progress = (sent, open);
+        if self.awaited(seen).next().is_none() && !self.containment.is_role_restarting(seen) {
+            return NextPhase::Enter(Phase::Closing(self.begin_wait()));
+        }
+        self.is_draining |= sent >= self.plan.trading().total_orders() || self.drain.is_some();
+        if self.requests > 0 && self.drain.is_none() {
+            out.perform(Action::SetRunState(RunState::Drain));
+            let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
+            let deadline = Deadline::within(max_delay + self.limits.grace, self.now_ns());
+            let deadline = deadline.stretched_to(INTERRUPTED_STRETCH);
+            self.drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
+        }
+        if let Some(mut quiet) = self.closing.take() {
+            match self.is_trading_over(seen, &mut quiet, sent) {
+                true => out.perform(Action::SetRunState(RunState::Drain)),
+                false => self.closing = Some(quiet),
+            }
+        }
+        if let Some(mut drain) = self.drain.take() {
+            if self.is_drain_over(seen, &mut drain) {
+                return NextPhase::End(RunOutcome::Interrupted);
+            }
+            self.drain = Some(drain);
+            return NextPhase::Wait(Phase::Trading);
+        }
+        let mut stall = self.stall;
+        let stalled = self.check_stall(seen, &mut stall);
+        self.stall = stall;
+        let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
+        match stalled {
+            Some(what) => NextPhase::End(self.failure_of(engine, what, seen)),
+            None => NextPhase::Wait(Phase::Trading),
+        }
+    }
+
+    /// Waits until every exchange has written its last book.
+    fn close(&mut self, mut wait: BoundedWait, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
+        if seen.is_any_tape_open() {
+            out.perform(Action::SetRunState(RunState::Drain));
+            if !self.is_wait_over(&mut wait.deadline) {
+                return NextPhase::Wait(Phase::Closing(wait));
+            }
+        }
+        let wait = self.begin_wait();
+        let (idle_since_ns, work) = (wait.began_ns, seen.engine.map_or(0, |engine| engine.work));
+        NextPhase::Enter(Phase::Draining(EngineDrain { wait, work, idle_since_ns }))
+    }
+
+    /// Waits until the engine has drained.
+    fn drain_engine(&mut self, mut drain: EngineDrain, seen: &Observations) -> NextPhase {
+        let now = self.now_ns();
+        if let Some(engine) = &seen.engine {
+            if engine.work != drain.work {
+                (drain.work, drain.idle_since_ns) = (engine.work, now);
+            }
+            let idle = Duration::from_nanos(now.saturating_sub(drain.idle_since_ns));
+            let has_drained = idle >= self.limits.idle && engine.has_drained();
+            if !has_drained && !self.is_wait_over(&mut drain.wait.deadline) {
+                return NextPhase::Wait(Phase::Draining(drain));
+            }
+        }
+        // No more faults are injected.
+        self.faults.clear();
+        NextPhase::Enter(Phase::Settling(self.begin_wait()))
+    }
+
+    /// Waits until roles that died just now have restarted.
+    fn settle(&mut self, mut wait: BoundedWait, seen: &Observations) -> NextPhase {
+        if self.containment.is_restarting(seen) && !self.is_wait_over(&mut wait.deadline) {
+            return NextPhase::Wait(Phase::Settling(wait));
+        }
+        let is_interrupted = self.drain.is_some();
+        NextPhase::End(if is_interrupted { RunOutcome::Interrupted } else { RunOutcome::Complete })
+    }
+
+    const fn begin_wait(&self) -> BoundedWait {
+        let began_ns = self.now_ns();
+        BoundedWait { deadline: Deadline::within(self.limits.grace, began_ns), began_ns }
+    }
+
+    /// Injects the faults that are signals and due ([`crate::faults`]).
+    fn inject_faults(&mut self, seen: &Observations, out: &mut dyn Actions) {
+        if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
+            return;
+        }
+        let strategies = 0..self.plan.trading().strategies;
+        let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy, seen)).collect();
+        for DueFault { fault, kind, target, .. } in self.faults.take_due(self.now_ns(), &presences) {
+            let Some(role) = target else {
+                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+                out.perform(Action::InjectFault(None, kind));
+                continue;
+            };
+            // A role that is done gets no fault any more.
+            let is_done = |thread| seen.state(thread) == ThreadState::Done;
+            if role.kind() != RoleKind::Strategy && self.plan.thread_of(role).is_some_and(is_done) {
+                continue;
+            }
+            let process = self.plan.process_of(role);
+            if process.is_some_and(|process| seen.exited_normally(process).is_none()) {
+                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+                self.containment.record_fault(role, self.now);
+                out.perform(Action::InjectFault(process, kind));
+            }
+        }
+    }
+
+    /// Returns whether a strategy can receive a fault.
+    fn presence(&self, strategy: u16, seen: &Observations) -> Presence {
+        let role = Role::Strategy(strategy);
+        let process = self.plan.process_of(role);
+        presence(
+            self.plan.thread_of(role).map(|thread| seen.state(thread)),
+            self.containment.is_running(strategy),
+            process.is_some_and(|process| seen.exited_normally(process).is_none()),
+        )
+    }
+
+    /// Returns the time since the start of the run at the last step, in nanoseconds.
+    const fn now_ns(&self) -> u64 {
+        self.ns(self.now)
+    }
+
+    const fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
+    }
+
+    /// Returns the orders of the run in progress.
+    pub const fn progress(&self) -> TradingProgress {
+        let (sent, open) = self.progress;
+        TradingProgress { sent, open, is_draining: self.is_draining }
+    }
+
+    /// Returns `true` while strategies trade.
+    pub const fn is_trading(&self) -> bool {
+        matches!(self.phase, Phase::Trading)
+    }
+
+    /// Returns `true` once the barrier was opened.
+    pub const fn is_open(&self) -> bool {
+        self.start_ticks > 0
+    }
+
+    /// Returns the failure detector of threads: it knows which ones the kernel is to be asked about.
+    pub const fn liveness(&self) -> &Liveness {
+        &self.liveness
+    }
+
+    /// Returns the contained deaths: they determine what is observed of processes.
+    pub const fn containment(&self) -> &Containment<'a> {
+        &self.containment
+    }
+
+    /// Returns what was recorded of the run.
+    pub fn into_record(self) -> SupervisionRecord {
+        let warnings = self.disk_waits.warnings(self.plan);
+        let (incidents, role_restarts, outages) = self.containment.into_lists();
+        SupervisionRecord { incidents, role_restarts, outages, strikes: self.strikes, warnings }
+    }
+}
+
+/// Decides from the thread's own state, which is trusted only if the process exists and no incident
+/// is open: a strategy that keeps reporting `Ready` would be waited for, but the liveness check
+/// finds it.
+const fn presence(state: Option<ThreadState>, is_living: bool, has_process: bool) -> Presence {
+    match state {
+        Some(ThreadState::Running) if is_living => Presence::Running,
+        Some(ThreadState::Ready) if is_living && has_process => Presence::Starting,
+        _ => Presence::Gone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_strategies_that_can_run_are_waited_for() {
+        use ThreadState::{Done, Failed, Ready, Running, Starting};
+        let mut found = Vec::new();
+        // `None`: the plan has no thread for it.
+        for state in [None, Some(Starting), Some(Ready), Some(Running), Some(Done), Some(Failed)] {
+            for (is_living, has_process) in [(true, true), (true, false), (false, true), (false, false)] {
+                found.push((state, is_living, has_process, presence(state, is_living, has_process)));
+            }
+        }
+        found.retain(|(.., presence)| *presence != Presence::Gone);
+        let begins = (Some(Ready), true, true, Presence::Starting);
+        let runs = [true, false].map(|has_process| (Some(Running), true, has_process, Presence::Running));
+        assert_eq!(found, [begins, runs[0], runs[1]]);
+    }
+}

@@ -1,0 +1,278 @@
+//! The supervisor's input: values that the runtime or the simulation observed.
+//!
+//! Exits of processes are observed before their memory: what is seen of a dead process is final.
+
+use crate::runtime::stuck::{CpuAccount, CpuSample};
+use protocol::plan::{Plan, Role};
+use protocol::status::{LivenessSample, ThreadState};
+use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
+
+/// The state of a run at one time. What strategies write is not trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Observations {
+    /// Processes in the order of the plan.
+    pub processes: Vec<ProcessObservation>,
+    /// Threads in the order of the plan.
+    pub threads: Vec<ThreadObservation>,
+    /// Strategies by index.
+    pub strategies: Vec<StrategyObservation>,
+    /// Gateways by venue.
+    pub gateways: Vec<GatewayObservation>,
+    /// Exchanges in the order of the plan.
+    pub exchanges: Vec<ExchangeObservation>,
+    /// The engine's counters; `None` if the plan has no engine.
+    pub engine: Option<EngineObservation>,
+    /// Damage of memory that several strategies write, as reported by the engine.
+    pub damage: Option<ProtocolViolation>,
+    /// The slot that blocks the submit hand-off, as reported by the engine.
+    pub blocked_claim: Option<BlockedClaim>,
+    /// Number of termination signals since the start.
+    pub termination_requests: usize,
+    /// The launcher itself has accessed lost memory: shared memory may read as zeros.
+    pub has_launcher_lost_memory: bool,
+    /// A process has died of an access to lost memory.
+    pub has_process_lost_memory: bool,
+    /// Last lines of the stderr of the process that `Supervisor::failing_process` names.
+    pub last_words: Option<String>,
+    /// Excuses of a run without progress, if `Supervisor::needs_excuses`.
+    pub excuses: Option<RunExcuses>,
+    /// An action that could not be performed: the run ends.
+    pub launcher_error: Option<String>,
+}
+
+/// One process of the plan, as the kernel reports it.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessObservation {
+    /// Process id.
+    pub pid: u32,
+    /// How the process exited; `None` while it runs.
+    pub exit: Option<ExitObservation>,
+    /// The kernel confirms that the process, and all inside its container, are gone.
+    pub is_proven_dead: bool,
+    /// Why the process could not be restarted, if the last start failed.
+    pub failed_start: Option<String>,
+    /// The CPU time of a process that runs although it was killed.
+    pub cpu: Option<CpuSample>,
+}
+
+/// How a process exited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExitObservation {
+    /// It exited with status 0.
+    pub is_success: bool,
+    /// It was killed by a signal.
+    pub was_killed: bool,
+    /// The exit status for messages.
+    pub text: String,
+}
+
+/// One thread's status block.
+#[derive(Clone, Debug)]
+pub struct ThreadObservation {
+    /// State, thread id and heartbeat.
+    pub pulse: LivenessSample,
+    /// The clock after the pulse was read, in ticks.
+    pub ticks: u64,
+    /// The thread's own message, if it reports that it failed.
+    pub error: String,
+    /// CPU time of a silent thread: `Some` if the kernel was asked, with its answer.
+    pub cpu: Option<Option<CpuSample>>,
+    /// A journal thread of its process waits for the disk.
+    pub waits_for_disk: bool,
+}
+
+impl ThreadObservation {
+    /// Returns the reported state.
+    pub const fn state(&self) -> ThreadState {
+        ThreadState::from_code(self.pulse.state)
+    }
+}
+
+/// One strategy: its own counters, and the engine's report about it.
+#[derive(Clone, Debug, Default)]
+pub struct StrategyObservation {
+    /// Orders sent, by its own counter.
+    pub sent: u64,
+    /// Orders returned, by its own counter.
+    pub returned: u64,
+    /// Orders refused, by its own counter.
+    pub rejected: u64,
+    /// The engine's report about the strategy.
+    pub repair: Repair,
+    /// The overwritten header that no other strategy can have written. Observed of those that have
+    /// exited, and of the others in turn.
+    pub forged_header: Option<String>,
+}
+
+/// One gateway: its counters, and the engine's report about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GatewayObservation {
+    /// Orders received.
+    pub received: u64,
+    /// Reports handed over.
+    pub completed: u64,
+    /// The engine's report about a dead gateway.
+    pub repair: GatewayRepair,
+}
+
+/// One exchange: its counters and its tape.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExchangeObservation {
+    /// The venue that it runs.
+    pub venue: u16,
+    /// Orders received.
+    pub received: u64,
+    /// Journal records read by its recovery.
+    pub recovered: u64,
+    /// Journal records that no standby had applied.
+    pub replayed: u64,
+    /// It has a tape and has not closed its book.
+    pub is_open: bool,
+}
+
+/// The engine's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EngineObservation {
+    /// Orders sent to gateways.
+    pub dispatched: u64,
+    /// Dispatched orders that have their last report.
+    pub settled: u64,
+    /// Orders refused.
+    pub rejected: u64,
+    /// Reports taken.
+    pub reports: u64,
+    /// Reports returned to strategies.
+    pub returned: u64,
+    /// Messages queued for full inboxes of gateways.
+    pub waiting: u64,
+    /// Journal records read by its recovery.
+    pub recovered: u64,
+    /// Journal records that no standby had applied.
+    pub replayed: u64,
+    /// A number that changes when the engine works.
+    pub work: u64,
+}
+
+impl EngineObservation {
+    /// Returns a number that grows with everything that the engine does with orders.
+    pub const fn progress_count(&self) -> u64 {
+        // Includes returned reports: a strategy with little CPU time drains its reports slowly.
+        self.dispatched.wrapping_add(self.reports).wrapping_add(self.rejected).wrapping_add(self.returned)
+    }
+
+    /// Returns the number of orders that were dispatched to venues and are not settled.
+    pub const fn at_venues(&self) -> u64 {
+        self.dispatched.saturating_sub(self.settled)
+    }
+
+    /// Returns `true` if the engine has a report of each dispatched order, and no message waits for
+    /// a gateway's inbox.
+    pub const fn has_drained(&self) -> bool {
+        self.at_venues() == 0 && self.waiting == 0
+    }
+}
+
+/// Excuses of a run without progress.
+#[derive(Clone, Debug, Default)]
+pub struct RunExcuses {
+    /// A process of which a journal thread waits for the disk.
+    pub disk_writer: Option<usize>,
+    /// CPU accounts of all running processes, by process id; `None` if they were not asked for.
+    pub accounts: Option<Vec<(u32, CpuAccount)>>,
+}
+
+impl Observations {
+    /// Returns `None` while a process runs, else whether it exited normally.
+    pub fn exited_normally(&self, process: usize) -> Option<bool> {
+        self.processes[process].exit.as_ref().map(|exit| exit.is_success)
+    }
+
+    /// Returns `true` if a process was ended by a signal.
+    pub fn was_killed(&self, process: usize) -> bool {
+        self.processes[process].exit.as_ref().is_some_and(|exit| exit.was_killed)
+    }
+
+    /// Returns how a process exited.
+    pub fn exit_text(&self, process: usize) -> String {
+        self.processes[process].exit.as_ref().map_or_else(|| "still running".into(), |exit| exit.text.clone())
+    }
+
+    /// Returns the state of a thread.
+    pub fn state(&self, thread: usize) -> ThreadState {
+        self.threads[thread].state()
+    }
+
+    /// Returns `true` if an exchange has not closed its book.
+    pub fn is_any_tape_open(&self) -> bool {
+        self.exchanges.iter().any(|exchange| exchange.is_open)
+    }
+
+    /// Returns the exchange of a venue.
+    pub fn exchange(&self, venue: u16) -> ExchangeObservation {
+        self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
+    }
+
+    /// Returns how many journal records a role has read in its recovery, and how many of them no
+    /// standby had applied.
+    pub fn recovery(&self, role: Role) -> (u64, u64) {
+        match role {
+            Role::Orchestrator => self.engine.map_or((0, 0), |engine| (engine.recovered, engine.replayed)),
+            role => {
+                let exchange = self.exchange(role.index());
+                (exchange.recovered, exchange.replayed)
+            }
+        }
+    }
+
+    /// Returns `true` if every sent order was refused, arrived at its venue, or was closed with its
+    /// gateway. `of_dead` returns the orders of a gateway that is permanently dead.
+    pub fn have_all_arrived(&self, plan: &Plan, sent: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+        let (trading, Some(engine)) = (plan.trading(), self.engine) else { return false };
+        let received = |gateway: u16| {
+            let counted = || self.gateways.get(usize::from(gateway)).map_or(0, |gateway| gateway.received);
+            of_dead(gateway).unwrap_or_else(counted)
+        };
+        let at_gateways: u64 = (0..trading.venues).map(received).sum();
+        // A gateway that answers for its venue does not forward all orders; nor did one that died.
+        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
+        let at_exchange = |venue: u16| may_keep(venue) || self.exchange(venue).received >= received(venue);
+        engine.dispatched.saturating_add(engine.rejected) >= sent
+            && at_gateways >= engine.dispatched
+            && trading.books().all(at_exchange)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::plan::{ExchangePlacement, Placement, Threading, Trading};
+
+    /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`.
+    /// The exchange of the former has all four, and that of the latter has two. Returns whether all
+    /// seven have arrived.
+    fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+        let mut trading = Trading::new(1, 2);
+        (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
+        let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
+        let plan = Plan { placement, threading, ..Plan::for_trading(trading) }.arranged();
+        let gateway = |received| GatewayObservation { received, ..GatewayObservation::default() };
+        let exchange =
+            |venue, received| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
+        let seen = Observations {
+            engine: Some(EngineObservation { dispatched: 7, ..EngineObservation::default() }),
+            gateways: vec![gateway(4), gateway(second)],
+            exchanges: vec![exchange(0, 4), exchange(1, 2)],
+            ..Observations::default()
+        };
+        seen.have_all_arrived(&plan, 7, of_dead)
+    }
+
+    #[test]
+    fn orders_of_dead_gateway_count_as_arrived() {
+        let dead = |orders| move |gateway| (gateway == 1).then_some(orders);
+        assert!(!has_arrived(2, |_| None), "one is on its way to a gateway");
+        assert!(!has_arrived(3, |_| None), "or from there to its exchange");
+        assert!(has_arrived(2, dead(3)), "what was closed with the gateway comes no more");
+        assert!(!has_arrived(2, dead(2)), "one is on its way to the other");
+    }
+}

@@ -1,0 +1,141 @@
+//! Checks that the run makes progress: the engine's counters against the orders due by the
+//! schedules ([`crate::runtime::stuck`] explains the decisions).
+
+use super::Supervisor;
+use super::observations::Observations;
+use crate::runtime::stuck::{Deadline, ProgressCounters, StallWatch};
+use protocol::plan::{Journaling, Pacing, Plan, Role};
+use protocol::segments::SCHEDULE_ENTRY_WORDS;
+use shm::memory::ReadOnlyWords;
+use shm::memory::header::HEADER_WORDS;
+use shm::sync::Ordering;
+use std::time::Duration;
+
+/// When orders are due by the schedules, which do not change during a run.
+pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
+
+impl DueTimes<'_> {
+    /// Returns when an order of a strategy is due, in nanoseconds since the start.
+    fn due_ns(&self, strategy: u16, order: usize) -> u64 {
+        let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
+        self.0[usize::from(strategy)].load(at, Ordering::Relaxed)
+    }
+
+    /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
+    /// start.
+    fn due_after(&self, plan: &Plan, strategy: u16, since_ns: u64) -> Option<u64> {
+        let trading = plan.trading();
+        if trading.pacing_of(strategy) == Pacing::Closed {
+            return None;
+        }
+        let orders = trading.orders[usize::from(strategy)] as usize;
+        // Entries come in the order of their times.
+        let (mut from, mut to) = (0, orders);
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.due_ns(strategy, middle) <= since_ns { from = middle + 1 } else { to = middle }
+        }
+        (from < orders).then(|| self.due_ns(strategy, from))
+    }
+
+    /// Returns when the last order is due after the start; `None` if unknown, or with faults.
+    pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
+        let trading = plan.trading();
+        let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
+        if !is_scheduled || !plan.faults.is_empty() {
+            return None;
+        }
+        let last = |strategy: u16| {
+            let order = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
+            Some(self.due_ns(strategy, order))
+        };
+        (0..trading.strategies).filter_map(last).max().map(Duration::from_nanos)
+    }
+}
+
+/// The bounded wait for the last reports of an interrupted run.
+pub(super) struct DrainWait {
+    pub deadline: Deadline,
+    /// Progress count at the last step, and when it last changed.
+    pub last_progress: (u64, u64),
+}
+
+/// Returns `true` if a process of the plan writes a journal.
+pub fn has_journal(plan: &Plan, process: usize) -> bool {
+    let writes = |role: Role| matches!(role, Role::Orchestrator | Role::Exchange(_));
+    plan.trading().journal != Journaling::None && plan.roles_of(&plan.processes[process]).any(writes)
+}
+
+impl Supervisor<'_> {
+    /// Returns `true` if a bounded wait is over. Nothing extends one in an interrupted run.
+    pub(super) fn is_wait_over(&self, deadline: &mut Deadline) -> bool {
+        let now = self.now_ns();
+        deadline.mark_awake(now);
+        let starved = if self.requests > 0 { 0 } else { self.ns(self.liveness.last_starved()) };
+        deadline.is_over(now, starved)
+    }
+
+    /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine
+    /// with too few cores they come late, so it is extended while more arrive, up to a bound: a
+    /// hostile strategy could produce them without end.
+    pub(super) fn is_drain_over(&self, seen: &Observations, drain: &mut DrainWait) -> bool {
+        let now = self.now_ns();
+        let moved = self.progress_counters(seen).filter(|moved| moved.count != drain.last_progress.0);
+        if let Some(ProgressCounters { count, .. }) = moved {
+            drain.last_progress = (count, now);
+        }
+        drain.deadline.mark_awake(now);
+        drain.deadline.is_over(now, self.ns(self.liveness.last_starved()).max(drain.last_progress.1))
+    }
+
+    /// Returns the message for a run that has stalled; `None` if it makes progress.
+    pub(super) fn check_stall(&self, seen: &Observations, stall: &mut StallWatch) -> Option<String> {
+        let names = || {
+            let names = self.awaited(seen).map(|strategy| Role::Strategy(strategy).to_string());
+            names.collect::<Vec<_>>().join(", ")
+        };
+        self.is_stalled(seen, stall).then(|| {
+            format!(
+                "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
+                stall.limit(),
+                self.containment.sent_and_open(seen).1,
+                names()
+            )
+        })
+    }
+
+    /// Returns `true` if the run has made no progress for the stall detector's limit, although
+    /// orders are open or due.
+    fn is_stalled(&self, seen: &Observations, stall: &mut StallWatch) -> bool {
+        let Some(moved) = self.progress_counters(seen) else { return false };
+        let [awake_since, starved] =
+            [self.liveness.awake_since(), self.liveness.last_starved()].map(|at| self.ns(at));
+        let due_after = |since| {
+            let due = self.awaited(seen).map(|strategy| self.due.due_after(self.plan, strategy, since));
+            due.min().flatten()
+        };
+        stall.check_stall(self.now_ns(), awake_since, starved, moved, due_after)
+            && !self.containment.has_pending_process()
+    }
+
+    /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
+    /// `sent`: orders sent so far.
+    pub(super) fn is_trading_over(&self, seen: &Observations, quiet: &mut StallWatch, sent: u64) -> bool {
+        let now = self.now_ns();
+        let is_any_due =
+            || self.awaited(seen).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
+        let of_dead = |gateway| self.containment.orders_of_dead(gateway);
+        (sent >= self.plan.trading().total_orders() && seen.have_all_arrived(self.plan, sent, of_dead))
+            || (!is_any_due() && self.is_stalled(seen, quiet))
+    }
+
+    pub(super) fn awaited<'s>(&'s self, seen: &'s Observations) -> impl Iterator<Item = u16> + 's {
+        (0..self.plan.trading().strategies).filter(|strategy| self.containment.awaits(*strategy, seen))
+    }
+
+    pub(super) fn progress_counters(&self, seen: &Observations) -> Option<ProgressCounters> {
+        let engine = seen.engine.as_ref()?;
+        let count = engine.progress_count().wrapping_add(self.containment.steps());
+        Some(ProgressCounters { count, open: engine.at_venues() })
+    }
+}

@@ -1,0 +1,179 @@
+//! The surroundings of the supervisor in a simulated run: the real supervisor and the real shared
+//! memory, on a virtual clock and with [`SimulatedProcesses`] in place of system calls.
+
+use super::processes::SimulatedProcesses;
+use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
+use super::{LAUNCHER_PID, START_TICKS};
+use crate::runtime::setup::Segments;
+use crate::runtime::shared_memory::SharedMemory;
+use crate::runtime::supervisor::actions::Action;
+use crate::runtime::supervisor::observations::Observations;
+use crate::runtime::supervisor::{DueTimes, SupervisionLimits, SupervisionRecord, Supervisor};
+use analysis::record::RunOutcome;
+use protocol::commands::{Command, CommandWriter};
+use protocol::plan::{FaultKind, Role};
+use roles::faults::venue::SLOW_BY_NS;
+use std::time::Duration;
+use system::clock::{Clock, VirtualClock};
+
+/// Maximum time without progress, in addition to the longest delay, in ticks.
+const SILENCE: u64 = 20 * LIVENESS_NS;
+
+/// A step of the supervisor: [`Supervisor::step`], or a broken one that the judge must detect.
+pub type SupervisorStep<'a> = dyn FnMut(&mut Supervisor<'_>, &Observations, u64, &mut Vec<Action>) + 'a;
+
+/// Returns the time limits of a simulated run: a liveness deadline is a thousandth of a real one.
+fn limits(scenario: &Scenario) -> SupervisionLimits {
+    let trading = scenario.plan.trading();
+    // A strategy that floods a shared ring takes all the turns until the stall is detected.
+    let is_flood = scenario.kind == ScenarioKind::Assault(FaultKind::Flood);
+    // Slow or silent venues have their time.
+    let more = if scenario.has_venue_faults() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
+    let silence = if is_flood { SILENCE / 4 } else { SILENCE } + more;
+    SupervisionLimits {
+        start: Duration::from_secs(1),
+        lead: (Duration::ZERO, Duration::ZERO),
+        silence: Duration::from_nanos(silence),
+        quiet: Duration::from_nanos(SILENCE / 2 + trading.max_delay_ns),
+        grace: Duration::from_nanos(silence),
+        interrupted_grace: Duration::ZERO,
+        idle: Duration::from_nanos(LIVENESS_NS / 50),
+        exit_wait: Duration::from_nanos(LIVENESS_NS),
+        kill: Duration::from_nanos(30 * LIVENESS_NS),
+        max_requests: 2,
+    }
+}
+
+/// Observes a simulated run and performs the actions of its supervisor.
+pub(super) struct SimulatedRuntime<'a, 's> {
+    scenario: &'a Scenario,
+    memory: SharedMemory<'a>,
+    clock: VirtualClock,
+    supervisor: Supervisor<'a>,
+    step: &'s mut SupervisorStep<'s>,
+    seen: Observations,
+    /// Operator commands still to be given, and the channel.
+    commands: &'a [(u64, Command)],
+    command_channel: Option<CommandWriter>,
+    outcome: Option<RunOutcome>,
+}
+
+impl<'a, 's> SimulatedRuntime<'a, 's> {
+    /// Creates the surroundings of a simulated run's supervisor. No process has had a turn.
+    pub fn new(
+        scenario: &'a Scenario,
+        segments: &'a Segments,
+        clock: &VirtualClock,
+        step: &'s mut SupervisorStep<'s>,
+    ) -> Self {
+        let (plan, due) = (&scenario.plan, DueTimes(&segments.schedules));
+        Self {
+            scenario,
+            memory: SharedMemory::new(segments),
+            clock: clock.clone(),
+            supervisor: Supervisor::new(plan, due, limits(scenario), scenario.seed, clock.now()),
+            step,
+            seen: Observations::default(),
+            commands: &scenario.commands,
+            command_channel: segments.operator(),
+            outcome: None,
+        }
+    }
+
+    /// Returns the tick at which the supervisor needs its next step at the latest.
+    pub fn wake(&self) -> u64 {
+        let interrupt = match self.scenario.kind {
+            ScenarioKind::Interrupted(ns) if self.seen.termination_requests == 0 => START_TICKS + ns,
+            _ => u64::MAX,
+        };
+        let command = self.commands.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
+        let pause = self.supervisor.max_pause().as_nanos() as u64;
+        interrupt.min(command).min(self.clock.peek().saturating_add(pause))
+    }
+
+    /// Runs the supervisor once. Returns how the run ended, if it has.
+    ///
+    /// # Errors
+    /// A process that cannot be restarted; a thread that panicked.
+    pub fn turn(&mut self, processes: &mut SimulatedProcesses<'a>) -> Result<Option<RunOutcome>, String> {
+        let now = self.clock.now();
+        self.give_commands(now);
+        if let ScenarioKind::Interrupted(ns) = self.scenario.kind {
+            self.seen.termination_requests = usize::from(now >= START_TICKS + ns);
+        }
+        loop {
+            processes.observe(&mut self.seen);
+            self.memory.observe(&self.supervisor, &self.clock, &mut self.seen);
+            if let (Some(engine), Some(thread)) =
+                (&mut self.seen.engine, self.scenario.plan.thread_of(Role::Orchestrator))
+            {
+                // Duty cycles take no time on the virtual clock.
+                engine.work = processes.busy(thread);
+            }
+            self.seen.last_words = self.supervisor.failing_process().map(|_| String::new());
+            let is_restarting = self.supervisor.containment().is_role_restarting(&self.seen);
+            let mut actions = Vec::new();
+            (self.step)(&mut self.supervisor, &self.seen, now, &mut actions);
+            let mut is_over = false;
+            for action in actions {
+                is_over |= matches!(action, Action::EndProcesses(_));
+                self.perform(action, is_restarting, processes)?;
+            }
+            if !is_over {
+                return Ok(self.outcome.take());
+            }
+        }
+    }
+
+    /// Gives the operator commands that are due.
+    fn give_commands(&mut self, now: u64) {
+        while let Some(((ns, command), rest)) = self.commands.split_first()
+            && START_TICKS + ns <= now
+        {
+            self.commands = rest;
+            if let Some(channel) = &self.command_channel {
+                channel.append(*command, now, LAUNCHER_PID);
+            }
+        }
+    }
+
+    fn perform(
+        &mut self,
+        action: Action,
+        is_restarting: bool,
+        processes: &mut SimulatedProcesses<'a>,
+    ) -> Result<(), String> {
+        let written = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
+        written.map_err(|error| format!("{error:#}"))?;
+        match action {
+            Action::InjectFault(Some(process), kind) => {
+                let mut roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
+                let is_strategy = roles.any(|role| matches!(role, Role::Strategy(_)));
+                // A restarting process that hangs has half a minute: too long for a simulation.
+                let is_away = is_restarting && !is_strategy;
+                processes.signal(process, if is_away { FaultKind::Kill } else { kind });
+            }
+            Action::Kill(process) => processes.kill(process),
+            Action::Restart(process) => {
+                processes.restart(process).map_err(|error| format!("the launcher failed: {error:#}"))?;
+            }
+            Action::KeepStandby(process) => processes.keep_standby(process),
+            Action::EndProcesses(_) => processes.end()?,
+            Action::End(outcome) => self.outcome = Some(outcome),
+            Action::OpenBarrier(_)
+            | Action::SetRunState(_)
+            | Action::InjectFault(None, _)
+            | Action::Fence(..)
+            | Action::Revive(..)
+            | Action::Forget(_)
+            | Action::Reset(_)
+            | Action::Complain(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Returns what the supervisor recorded.
+    pub fn into_record(self) -> SupervisionRecord {
+        self.supervisor.into_record()
+    }
+}

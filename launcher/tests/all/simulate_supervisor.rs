@@ -1,0 +1,235 @@
+//! The simulation runs the supervisor of real runs: a supervisor with a mistake is found. Each
+//! mistake wraps a step, changes what it observes or does, and leaves the rest as it is.
+
+use crate::common::concurrently;
+use analysis::record::RunOutcome;
+use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
+use launcher::simulate::{
+    Action, ExitTime, Observations, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
+};
+use protocol::control::RunState;
+use protocol::plan::{FaultKind, Role, Technique};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Maximum number of seeds until a mistake is found.
+const SEEDS: u64 = 1_000;
+
+/// A mistake of a supervisor.
+struct BrokenSupervisor {
+    name: &'static str,
+    /// Only crash-recovery runs.
+    recovery_only: bool,
+    /// Runs in which it can show.
+    can_show: fn(&Scenario) -> bool,
+    /// Creates the step for one run.
+    step: fn() -> Box<SupervisorStep<'static>>,
+}
+
+fn has_deaths(scenario: &Scenario) -> bool {
+    matches!(scenario.kind, ScenarioKind::Deaths | ScenarioKind::Recovery)
+}
+
+/// Takes a step, then drops some of the actions.
+fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
+    Box::new(move |supervisor, seen, now, out| {
+        supervisor.step(seen, now, out);
+        out.retain(|action| !is_forgotten(action));
+    })
+}
+
+/// Does not declare dead strategies dead: the engine repairs nothing.
+fn forgets_fence() -> Box<SupervisorStep<'static>> {
+    without(|action| matches!(action, Action::Fence(..)))
+}
+
+/// Believes that the engine has repaired what a dead strategy left as soon as it is fenced.
+fn restarts_before_repair() -> Box<SupervisorStep<'static>> {
+    let mut fenced = BTreeMap::new();
+    Box::new(move |supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        for (strategy, epoch) in &fenced {
+            let strategy: &mut _ = &mut seen.strategies[usize::from(*strategy)];
+            strategy.repair.repaired = Some(*epoch);
+        }
+        supervisor.step(&seen, now, out);
+        for action in out {
+            if let Action::Fence(Role::Strategy(strategy), epoch) = action {
+                fenced.insert(*strategy, *epoch);
+            }
+        }
+    })
+}
+
+/// Believes that a process is dead as soon as it was sent SIGKILL.
+fn fences_without_proof() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        for (index, process) in seen.processes.iter_mut().enumerate() {
+            if supervisor.containment().awaits_exit(index) {
+                process.exit.get_or_insert_default();
+                process.is_proven_dead = true;
+            }
+        }
+        supervisor.step(&seen, now, out);
+    })
+}
+
+/// Ends the run once all orders were sent, and does not wait for their reports.
+fn ends_before_reports() -> Box<SupervisorStep<'static>> {
+    let mut is_over = false;
+    Box::new(move |supervisor, seen, now, out| {
+        if is_over {
+            return out.push(Action::End(RunOutcome::Complete));
+        }
+        supervisor.step(seen, now, out);
+        if supervisor.is_trading() && supervisor.progress().is_draining {
+            is_over = true;
+            let time = ExitTime::Extended(Duration::from_secs(5));
+            out.extend([Action::SetRunState(RunState::Stop), Action::EndProcesses(time)]);
+        }
+    })
+}
+
+/// Sees progress where there is none.
+fn never_gives_up() -> Box<SupervisorStep<'static>> {
+    let mut steps = 0;
+    Box::new(move |supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        steps += 1;
+        if let Some(engine) = &mut seen.engine {
+            engine.reports += steps;
+        }
+        supervisor.step(&seen, now, out);
+    })
+}
+
+/// Names the process after the one that has failed.
+fn blames_neighbor() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        supervisor.step(seen, now, out);
+        for action in out {
+            if let Action::End(RunOutcome::Failed { process, .. }) = action
+                && let Some(strategy) =
+                    process.strip_prefix("strategy-").and_then(|it| it.parse::<u16>().ok())
+            {
+                *process = format!("strategy-{}", strategy + 1);
+            }
+        }
+    })
+}
+
+/// Takes the exit of a strategy for that of the next one.
+fn confuses_exits() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        let strategies = seen.strategies.len().min(seen.processes.len());
+        let is_bad = |index: &usize| seen.exited_normally(*index) == Some(false);
+        if let Some(dead) = (0..strategies).find(is_bad) {
+            let next = (dead + 1) % strategies;
+            let exit = seen.processes[dead].exit.take();
+            seen.processes[next].exit = exit;
+            seen.processes[next].is_proven_dead = true;
+        }
+        supervisor.step(&seen, now, out);
+    })
+}
+
+/// Sees only the first of the processes that have died since the last step.
+fn misses_second_death() -> Box<SupervisorStep<'static>> {
+    let mut known: Vec<u32> = Vec::new();
+    let mut missed: Vec<u32> = Vec::new();
+    Box::new(move |supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        let died = seen.processes.iter().filter(|process| {
+            process.exit.as_ref().is_some_and(|exit| !exit.is_success) && !known.contains(&process.pid)
+        });
+        let died: Vec<u32> = died.map(|process| process.pid).collect();
+        missed.extend(died.iter().skip(1));
+        known.extend(died);
+        for process in seen.processes.iter_mut().filter(|process| missed.contains(&process.pid)) {
+            (process.exit, process.is_proven_dead) = (None, false);
+        }
+        supervisor.step(&seen, now, out);
+    })
+}
+
+/// Does not start the successor of a dead process.
+fn forgets_successor() -> Box<SupervisorStep<'static>> {
+    without(|action| matches!(action, Action::Restart(_)))
+}
+
+/// Does not stop strategies when the run is interrupted, nor exchanges at its end.
+fn forgets_drain() -> Box<SupervisorStep<'static>> {
+    without(|action| *action == Action::SetRunState(RunState::Drain))
+}
+
+const ALL: [BrokenSupervisor; 10] = {
+    const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
+        BrokenSupervisor { name, recovery_only: false, can_show: has_deaths, step }
+    }
+    const fn of_recovery(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
+        BrokenSupervisor { name, recovery_only: true, can_show: has_deaths, step }
+    }
+    [
+        broken("forgets a fence", forgets_fence),
+        broken("restarts before the repair", restarts_before_repair),
+        broken("fences without a proof", fences_without_proof),
+        BrokenSupervisor { can_show: |_| true, ..broken("ends before the reports", ends_before_reports) },
+        BrokenSupervisor {
+            can_show: |scenario| scenario.kind == ScenarioKind::Assault(FaultKind::Lose),
+            ..broken("never gives up", never_gives_up)
+        },
+        broken("blames another strategy", blames_neighbor),
+        broken("confuses two exits", confuses_exits),
+        of_recovery("misses a death with another", misses_second_death),
+        of_recovery("forgets a successor", forgets_successor),
+        of_recovery("forgets to drain", forgets_drain),
+    ]
+};
+
+/// Returns the violated invariants of one run.
+fn violations(supervisor: &BrokenSupervisor, seed: u64, techniques: &[Technique]) -> Vec<String> {
+    let options =
+        SimulationOptions { recovery_only: supervisor.recovery_only, ..SimulationOptions::default() };
+    let scenario = options.scenario(seed, technique_of(seed, techniques)).unwrap();
+    if !(supervisor.can_show)(&scenario) {
+        return Vec::new();
+    }
+    match simulate_with(scenario, None, &mut *(supervisor.step)()) {
+        Ok(simulated) => simulated.judge().broken,
+        Err(what) => vec![what],
+    }
+}
+
+#[test]
+fn each_broken_supervisor_is_found() {
+    let techniques: Vec<Technique> =
+        Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
+    concurrently(4, &ALL, |supervisor| {
+        let found = (0..SEEDS).find_map(|seed| {
+            let broken = violations(supervisor, seed, &techniques);
+            (!broken.is_empty()).then_some((seed, broken))
+        });
+        println!("{}: {found:?}", supervisor.name);
+        assert!(found.is_some(), "a supervisor that {} was not found in {SEEDS} runs", supervisor.name);
+    });
+}
+
+/// A wrapper that changes nothing is not found: the mistakes are, and not the wrapping.
+#[test]
+fn unchanged_step_behind_wrapper_is_not_found() {
+    let unchanged = BrokenSupervisor {
+        name: "nothing",
+        recovery_only: false,
+        can_show: |_| true,
+        step: || {
+            Box::new(|supervisor: &mut Supervisor<'_>, seen: &Observations, now, out: &mut Vec<Action>| {
+                supervisor.step(&seen.clone(), now, out);
+            })
+        },
+    };
+    for seed in 0..40 {
+        assert_eq!(violations(&unchanged, seed, &[Technique::default()]), Vec::<String>::new(), "{seed}");
+    }
+}
