@@ -21,7 +21,7 @@ pub(crate) mod run_id;
 mod samples;
 pub(crate) mod setup;
 pub(crate) mod spawn;
-mod stages;
+pub mod stages;
 pub(crate) mod standbys;
 pub(crate) mod stuck;
 pub(crate) mod supervise;

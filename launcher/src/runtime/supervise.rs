@@ -6,6 +6,7 @@
 mod command_lock;
 mod disk_waits;
 mod failures;
+mod measured;
 mod poll_interval;
 mod progress_check;
 mod signals;
@@ -31,7 +32,7 @@ use crate::runtime::stuck::{Liveness, StallWatch};
 use crate::runtime::usage::proportional_memory;
 use analysis::document::Document;
 use analysis::kernel::{KernelAccount, WakeUps};
-use analysis::record::{RunOutcome, RunRecord};
+use analysis::record::{RoleRestart, RunOutcome, RunRecord};
 use anyhow::Result;
 use command_lock::CommandLockWatch;
 use disk_waits::DiskWaits;
@@ -82,6 +83,8 @@ struct Supervisor<'a> {
     starved: StarvedProcesses,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
+    /// Deaths of a board's ends, which its run survives.
+    board_deaths: Vec<RoleRestart>,
 }
 
 /// Runs the plan's processes from start to end, and records how each ended. `processes` holds the
@@ -119,18 +122,22 @@ pub fn supervise(
         disk_waits: DiskWaits::default(),
         starved: StarvedProcesses::default(),
         victims: 0,
+        board_deaths: Vec::new(),
     };
     progress.phase("starting", 0);
     let mut counts_before = KernelCounts::default();
     let mut outcome = supervisor.wait_until_ready(how.start_timeout)?;
     if outcome == RunOutcome::Complete {
+        counts_before = KernelCounts::now();
+        // A benchmark may last a millisecond, in which the launcher writes no file.
+        let early = (!plan.is_trading()).then(|| supervisor.record.save(&folder.path));
         supervisor.open(spawned);
         // From here on the run is kept: any error is how it ended.
         folder.keep();
-        counts_before = KernelCounts::now();
-        let saved = supervisor.record.save(&folder.path).map_err(anyhow::Error::from);
+        let saved = early.unwrap_or_else(|| supervisor.record.save(&folder.path));
         outcome = saved
-            .and_then(|()| supervisor.play())
+            .map_err(anyhow::Error::from)
+            .and_then(|()| if plan.is_trading() { supervisor.play() } else { supervisor.play_measured() })
             .unwrap_or_else(|error| failure("launcher", plan.launcher_pid, format!("{error:#}")));
     }
     segments.control.set_state(RunState::Stop);
@@ -141,12 +148,14 @@ pub fn supervise(
     supervisor.processes.end_roles(exit);
     supervisor.containment.record_end(&supervisor.processes, &plan.clock);
     let outcome = supervisor.check_exits(outcome);
-    let Supervisor { processes, containment, record, strikes, wake_ups, disk_waits, .. } = supervisor;
+    let Supervisor { processes, containment, record, strikes, wake_ups, disk_waits, board_deaths, .. } =
+        supervisor;
     record.warnings.extend(disk_waits.warnings(plan));
     record.outcome = outcome;
     record.exits = processes.exits();
     record.strikes = strikes;
     (record.incidents, record.role_restarts, record.outages) = containment.into_lists();
+    record.role_restarts.extend(board_deaths);
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let since = KernelCounts::now().since(&counts_before, &cores);
     record.kernel = Some(KernelAccount { launcher: wake_ups, ..since });

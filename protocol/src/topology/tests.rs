@@ -235,7 +235,7 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
             };
             let wanted = (0..2).find(|index| of(*index));
             assert_eq!(segment.sole_strategy_writer(&plan), wanted, "{technique}: {what}");
-            assert!(segment.is_writable_by_strategies() || wanted.is_none(), "{technique}: {what}");
+            assert!(segment.is_writable_by_isolated() || wanted.is_none(), "{technique}: {what}");
         }
     }
     let together =

@@ -68,7 +68,7 @@ impl<'a> Containment<'a> {
     pub fn inactive(segments: &'a Segments) -> Self {
         Self {
             segments,
-            repairs: Repairs::new(segments.repairs.clone().expect("created before").into()),
+            repairs: Repairs::new(segments.repairs().into()),
             engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
             start_ticks: 0,
             processes: Vec::new(),

@@ -31,7 +31,7 @@ impl Supervisor<'_> {
     /// Returns the failure of a process that exited too early, or whose thread failed.
     pub(super) fn check_early_exits(&mut self) -> Result<Option<RunOutcome>> {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            if self.containment.supervises(index) {
+            if self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
                 continue;
             }
             let mut threads = process.threads.iter().map(|thread| *thread as usize);
@@ -116,6 +116,7 @@ impl Supervisor<'_> {
         let bad = ends.find(|(index, process)| {
             !process.status.is_some_and(|status| status.success())
                 && !self.containment.explains_exit_of(*index)
+                && !self.plan.can_lose_board_end(&self.plan.processes[*index])
         });
         match bad {
             Some((_, process)) => {
