@@ -43,6 +43,10 @@ impl ActiveRunHandle {
         if control.state() == RunState::Stop {
             return Err(UsageError(format!("run {run} is over")).into());
         }
+        if !plan.is_trading() {
+            let why = "a benchmark has no engine to command; end it with Ctrl-C, or watch it";
+            return Err(UsageError(format!("run {run}: {why}")).into());
+        }
         Ok(Self { plan, control })
     }
 

@@ -4,7 +4,7 @@
 mod group;
 
 use crate::control::{Control, RunState};
-use crate::counters::CounterSlots;
+use crate::counters::{AgentSlot, CounterSlots};
 use crate::gaps;
 use crate::stamps::{KernelEvents, Point, StampLog};
 use crate::status::{StatusField, StatusWriter, ThreadState};
@@ -12,7 +12,7 @@ use crate::wire::OrderId;
 use shm::idle::Idle;
 use system::alloc;
 use system::clock::{Clock, Timebase};
-use system::usage::ThreadUsage;
+use system::usage::{ThreadUsage, thread_cpu_ns};
 
 /// The context of an agent's duty cycle: its thread's clock and stamp log.
 pub struct Cycle<C> {
@@ -394,6 +394,17 @@ pub fn run<C: Clock, I: Idle>(
         }
     }
     running.end(agent, cycle, status);
+}
+
+/// Runs a measured loop instead of duty cycles on the calling thread, and stores what the thread has
+/// used. The loop gets the counters of the thread's only role.
+pub fn run_measured(clock: &impl Clock, status: &StatusWriter, measured: impl FnOnce(AgentSlot<'_>)) {
+    let (usage, cpu_ns) = (ThreadUsage::current_thread(), thread_cpu_ns());
+    DutyCycle::begin_at(clock.now(), status);
+    measured(status.slots().next_agent());
+    status.set(StatusField::EndedTicks, clock.now());
+    let cpu_ns = thread_cpu_ns().saturating_sub(cpu_ns);
+    store_end(ThreadUsage { cpu_ns, ..ThreadUsage::current_thread().since(usage) }, None, status);
 }
 
 #[cfg(all(test, not(loom)))]

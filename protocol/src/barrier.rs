@@ -56,7 +56,7 @@ impl ArrivedThread {
         log: StampLog,
     ) -> Result<Self, ArriveError> {
         let status = StatusWriter::new(segment);
-        process::set_precise_timers();
+        process::set_timer_slack(plan.timer_slack_ns());
         if let Some(core) = thread.core {
             pin::pin_beyond_mask(core)?;
             status.set(StatusField::CorePlusOne, u64::from(core) + 1);

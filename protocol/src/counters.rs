@@ -40,6 +40,10 @@ pub(crate) fn role_of(tag: u64) -> Option<Role> {
         RoleKind::Orchestrator => Role::Orchestrator,
         RoleKind::Gateway => Role::Gateway(tag as u16),
         RoleKind::Exchange => Role::Exchange(tag as u16),
+        RoleKind::Producer => Role::Producer(tag as u16),
+        RoleKind::Consumer => Role::Consumer(tag as u16),
+        RoleKind::Writer => Role::Writer,
+        RoleKind::Reader => Role::Reader(tag as u16),
     };
     (self::tag(role) == tag).then_some(role)
 }
@@ -65,20 +69,28 @@ impl<'a> CounterSlots<'a> {
     /// Returns the next agent's slot, which every agent takes, even if it counts nothing.
     #[inline(always)]
     pub fn next_agent(&mut self) -> AgentSlot<'a> {
-        let slot = &self.words[self.next * AGENT_WORDS..][..AGENT_WORDS];
+        let slot = self.words[self.next * AGENT_WORDS..].first_chunk();
         self.next += 1;
-        AgentSlot(slot)
+        AgentSlot(slot.expect("a thread has no more agents than slots"))
     }
 }
 
 /// The writing end of one agent's counters.
-pub struct AgentSlot<'a>(pub(crate) &'a [AtomicU64]);
+pub struct AgentSlot<'a>(pub(crate) &'a [AtomicU64; AGENT_WORDS]);
 
 impl AgentSlot<'_> {
     /// Stores a counter's value: a plain store to a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, counter: impl Counter, value: u64) {
         self.0[1 + counter.index()].store(value, Ordering::Relaxed);
+    }
+
+    /// Adds to a counter, wrapping. A successor of a crashed thread continues its count.
+    #[inline(always)]
+    pub fn add(&self, counter: impl Counter, more: u64) {
+        // Relaxed: this thread is the only writer.
+        let word = &self.0[1 + counter.index()];
+        word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 }
 

@@ -164,3 +164,61 @@ counters! {
         TopOfBookUpdates = "touches", "versions";
     }
 }
+
+counters! {
+    /// The counters of a producer of a queue benchmark.
+    ProducerCounter {
+        /// Events pushed into every queue.
+        Sent = "sent", "events";
+        /// How often it had to wait for a free slot.
+        Waits = "waits", "waits";
+        /// How often it returned from a yield or a sleep.
+        Wakes = "wakes", "wakes";
+        /// Its longest wait for a free slot.
+        LongestWait = "longest-wait", "ticks";
+        /// The wrapping sum of the checksums of its events.
+        Checksum = "checksum", "sum";
+    }
+}
+
+counters! {
+    /// The counters of a consumer of a queue benchmark.
+    ConsumerCounter {
+        /// Events taken from its queue.
+        Taken = "taken", "events";
+        /// How often it found its queue empty.
+        Waits = "waits", "waits";
+        /// How often it returned from a yield or a sleep.
+        Wakes = "wakes", "wakes";
+        /// The wrapping sum of the checksums of its events.
+        Checksum = "checksum", "sum";
+        /// Events with a wrong checksum or an unknown producer.
+        Damaged = "damaged", "events";
+        /// Events after a later one of the same producer.
+        Disordered = "disordered", "events";
+        /// Skipped event numbers.
+        Missing = "missing", "events";
+    }
+}
+
+counters! {
+    /// The counters of the writer of a board benchmark, over all its incarnations.
+    WriterCounter {
+        /// Values written.
+        Written = "written", "values";
+    }
+}
+
+counters! {
+    /// The counters of a reader of a board benchmark.
+    ReaderCounter {
+        /// Values read.
+        Read = "read", "values";
+        /// Versions that were overwritten before they were read.
+        Missed = "missed", "versions";
+        /// Values whose content does not match their version.
+        Torn = "torn", "values";
+        /// Reads given up because the writer overtook them.
+        Overtaken = "overtaken", "reads";
+    }
+}

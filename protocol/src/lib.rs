@@ -6,6 +6,8 @@
 pub mod agent;
 #[cfg(not(loom))]
 pub mod barrier;
+#[cfg(not(loom))]
+pub mod benchmark;
 pub mod checksum;
 #[cfg(not(loom))]
 pub mod codec;
@@ -42,6 +44,8 @@ pub mod segments;
 pub mod sender;
 #[cfg(not(loom))]
 pub mod session;
+#[cfg(not(loom))]
+pub mod shared_histogram;
 pub mod stamps;
 pub mod status;
 #[cfg(not(loom))]

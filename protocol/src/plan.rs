@@ -9,7 +9,10 @@ use crate::gaps::MAX_SLEEPS;
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
-pub use crate::workload::{ExchangePlacement, Journaling, OrderSequence, Pacing, Trading, Workload};
+pub use crate::workload::{
+    BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, OrderSequence, Pacing, QueueWork,
+    ReaderWaiting, Trading, Workload,
+};
 use core::fmt;
 pub use fault::FaultKind;
 use serde::{Deserialize, Serialize};
@@ -285,7 +288,8 @@ impl Plan {
     /// Returns the sandbox profile of a process's roles (the one with a journal if it writes one);
     /// `None` if a role is trusted or their profiles differ.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
-        let mut profiles = self.roles_of(process).map(|role| role.info().sandbox);
+        let profile = |role: Role| role.info().sandbox.filter(|_| !self.is_kernel_consumer(role));
+        let mut profiles = self.roles_of(process).map(profile);
         let first = profiles.next()??;
         let profile = if self.has_journal(process) { &sandbox::JOURNALED } else { first };
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
@@ -294,7 +298,13 @@ impl Plan {
     /// Returns `true` if a process runs in a container; all others are trusted parts of bulkhead.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation == Isolation::Container
-            && self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
+            && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
+    }
+
+    /// Returns `true` for a benchmark's consumer of a queue of the kernel, which is not isolated:
+    /// it creates and accepts connections.
+    fn is_kernel_consumer(&self, role: Role) -> bool {
+        matches!(role, Role::Consumer(_)) && self.technique.is_kernel()
     }
 
     /// Returns the index of the process that runs a role.
@@ -303,17 +313,29 @@ impl Plan {
         self.processes.iter().position(|process| process.threads.contains(&thread))
     }
 
-    /// Returns the settings of the trading workload.
+    /// Returns the settings of the trading workload. A run that does not trade has no strategies,
+    /// no venues and no orders.
     pub const fn trading(&self) -> &Trading {
+        static NONE: Trading = Trading::NONE;
         match &self.workload {
             Workload::Trading(trading) => trading,
+            Workload::Queue(_) | Workload::Board(_) => &NONE,
         }
     }
 
+    /// Returns `true` if strategies trade in the run; a benchmark has measured loops instead.
+    pub const fn is_trading(&self) -> bool {
+        matches!(self.workload, Workload::Trading(_))
+    }
+
     /// Returns the settings of the trading workload for changes.
+    ///
+    /// # Panics
+    /// If the run does not trade.
     pub const fn trading_mut(&mut self) -> &mut Trading {
         match &mut self.workload {
             Workload::Trading(trading) => trading,
+            Workload::Queue(_) | Workload::Board(_) => panic!("a benchmark has no settings of trading"),
         }
     }
 
@@ -347,6 +369,8 @@ impl Plan {
         ensure(self.threads.iter().all(has_room), "each log has the room that its sleeps may take")?;
         match &self.workload {
             Workload::Trading(trading) => self.validate_trading(trading),
+            Workload::Queue(work) => self.validate_queue(work),
+            Workload::Board(work) => self.validate_board(work),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The roles of a run, with the static information about each kind.
 
 use crate::labels::{
-    Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter,
+    ConsumerCounter, Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter,
+    ProducerCounter, ReaderCounter, StrategyCounter, WriterCounter,
 };
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,14 @@ named_enum! {
         Gateway = "gateway",
         /// Matches orders: the venue's side of its gateway.
         Exchange = "exchange",
+        /// Pushes events into the queues of a queue benchmark.
+        Producer = "producer",
+        /// Takes the events of one queue of a queue benchmark.
+        Consumer = "consumer",
+        /// Writes the board of a board benchmark.
+        Writer = "writer",
+        /// Reads the board of a board benchmark.
+        Reader = "reader",
     }
 }
 
@@ -35,16 +44,28 @@ pub enum Role {
     Gateway(u16),
     /// The exchange that is the venue with this index.
     Exchange(u16),
+    /// The producer with this index, of a queue benchmark.
+    Producer(u16),
+    /// The consumer with this index, of a queue benchmark.
+    Consumer(u16),
+    /// The writer of a board benchmark.
+    Writer,
+    /// The reader with this index, of a board benchmark.
+    Reader(u16),
 }
 
 impl Role {
-    /// Returns the kind of the role: strategy, orchestrator, gateway or exchange.
+    /// Returns the kind of the role, such as strategy or gateway.
     pub const fn kind(self) -> RoleKind {
         match self {
             Role::Strategy(_) => RoleKind::Strategy,
             Role::Orchestrator => RoleKind::Orchestrator,
             Role::Gateway(_) => RoleKind::Gateway,
             Role::Exchange(_) => RoleKind::Exchange,
+            Role::Producer(_) => RoleKind::Producer,
+            Role::Consumer(_) => RoleKind::Consumer,
+            Role::Writer => RoleKind::Writer,
+            Role::Reader(_) => RoleKind::Reader,
         }
     }
 
@@ -52,8 +73,24 @@ impl Role {
     pub const fn index(self) -> u16 {
         match self {
             Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
-            Role::Orchestrator => 0,
+            Role::Producer(index) | Role::Consumer(index) | Role::Reader(index) => index,
+            Role::Orchestrator | Role::Writer => 0,
         }
+    }
+
+    /// Returns `true` if an isolation level separates the role's process from trusted ones.
+    pub const fn is_isolated(self) -> bool {
+        matches!(self, Role::Strategy(_)) || self.is_measured()
+    }
+
+    /// Returns `true` if the role is one end of a benchmark, with a measured loop of its own.
+    pub const fn is_measured(self) -> bool {
+        matches!(self, Role::Producer(_) | Role::Consumer(_) | Role::Writer | Role::Reader(_))
+    }
+
+    /// Returns `true` if the role produces what the other roles of a benchmark take.
+    pub const fn is_source(self) -> bool {
+        matches!(self, Role::Producer(_) | Role::Writer)
     }
 
     /// Returns the static information about the role's kind.
@@ -153,9 +190,25 @@ impl RoleKind {
                 sandbox: Some(&sandbox::GATEWAY),
                 counters: ExchangeCounter::LABELS,
             },
+            RoleKind::Producer => &RoleInfo { counters: ProducerCounter::LABELS, ..MEASURED },
+            RoleKind::Consumer => &RoleInfo { counters: ConsumerCounter::LABELS, ..MEASURED },
+            RoleKind::Writer => &RoleInfo { is_numbered: false, counters: WriterCounter::LABELS, ..MEASURED },
+            RoleKind::Reader => &RoleInfo { counters: ReaderCounter::LABELS, ..MEASURED },
         }
     }
 }
+
+/// The ends of benchmarks stamp nothing: their loops measure themselves.
+const MEASURED: RoleInfo = RoleInfo {
+    is_numbered: true,
+    points: &[],
+    records_per_order: 0,
+    records_per_report: 0,
+    is_restartable: false,
+    #[cfg(not(loom))]
+    sandbox: Some(&sandbox::STRATEGY),
+    counters: &[],
+};
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ pub use crate::topology::{
 };
 use crate::trading::{COMPLETION, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
-use shm::board::{self, BoardError};
+use shm::board::{self, BoardError, BoardShape};
 use shm::memory::fifo;
 use shm::memory::header::{HEADER_WORDS, run_hash};
 use shm::memory::sealed::{self, Shared};
@@ -50,7 +50,7 @@ pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
 /// Returns the words of the header that a segment had when it was created.
 pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
-    write_header(plan, spec, &words);
+    header(plan, spec).write(&words);
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
@@ -138,17 +138,21 @@ fn header(plan: &Plan, spec: &SegmentSpec) -> Header {
         run: run_hash(&plan.run),
         index: spec.index,
     };
-    match market::shape(spec.capacity as usize) {
-        Ok(shape) if spec.kind == board::KIND => shape.header(header),
-        _ => header,
-    }
+    board_shape(spec).map_or(header, |shape| shape.header(header))
+}
+
+/// Returns the dimensions of a board by its specification; `None` for a segment of another kind.
+fn board_shape(spec: &SegmentSpec) -> Option<BoardShape> {
+    let (cells, words) = (spec.capacity as usize, spec.slot_words as usize);
+    let shape = || BoardShape::with_cells(cells, words).ok();
+    (spec.kind == board::KIND).then(shape).flatten()
 }
 
 /// Writes the header of a fresh, zeroed segment; a board's header includes its shape.
 fn write_header(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
-    match market::shape(spec.capacity as usize) {
-        Ok(shape) if spec.kind == board::KIND => shape.write_header(words, header(plan, spec)),
-        _ => header(plan, spec).write(words),
+    match board_shape(spec) {
+        Some(shape) => shape.write_header(words, header(plan, spec)),
+        None => header(plan, spec).write(words),
     }
 }
 

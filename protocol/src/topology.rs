@@ -1,12 +1,13 @@
 //! The segments of a run as data, derived from the plan: purpose, rights, and whose death resets
 //! each. A role without rights cannot map a segment.
 
+use crate::benchmark::{BOARD_SEGMENT, RESULTS_KIND, WRITE_TIMES_KIND, WRITE_TIMES_SEGMENT, results_segment};
 use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
 };
 use crate::control;
 use crate::market;
-use crate::plan::{Idle, Isolation, Plan, ProcessPlan};
+use crate::plan::{BoardWork, Idle, Isolation, Plan, ProcessPlan, Workload};
 use crate::role::Role;
 use crate::status;
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -40,8 +41,10 @@ pub const CONTROL_KIND: SegmentKind = {
         ANSWERS_KIND,
         SCHEDULE_KIND,
         REPLAY_KIND,
+        RESULTS_KIND,
+        WRITE_TIMES_KIND,
     ];
-    let mut layouts = [("", 0); 15];
+    let mut layouts = [("", 0); 17];
     let mut i = 0;
     while i < layouts.len() {
         layouts[i] = (kinds[i].name, kinds[i].layout as usize);
@@ -130,6 +133,12 @@ pub enum SegmentPurpose {
     ReplaySequence,
     /// Commands of operators and the engine's answers; they have names at every isolation level.
     Commands,
+    /// The board of a board benchmark.
+    Board,
+    /// The times at which a board's writes are due.
+    WriteTimes,
+    /// The results of a benchmark's role.
+    Results(Role),
 }
 
 /// The access rights of the processes of a run to one of its segments.
@@ -190,14 +199,17 @@ impl RunSegment {
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
         match plan.isolation {
             Isolation::Thread | Isolation::Process => false,
-            Isolation::Container => is_candidate && self.is_writable_by_strategies(),
+            Isolation::Container => is_candidate && self.is_writable_by_isolated(),
             Isolation::Sandbox => is_candidate,
         }
     }
 
     /// Returns `true` if only the launcher writes the segment, and only before the start.
     pub const fn is_read_only_after_start(&self) -> bool {
-        matches!(self.purpose, SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence)
+        matches!(
+            self.purpose,
+            SegmentPurpose::Schedule(_) | SegmentPurpose::ReplaySequence | SegmentPurpose::WriteTimes
+        )
     }
 
     /// Returns the strategy whose process, except for the launcher, alone writes the segment.
@@ -209,10 +221,10 @@ impl RunSegment {
         (plan.roles_of(process).count() == 1).then_some(strategy)
     }
 
-    /// Returns `true` if a strategy can write the segment.
-    pub fn is_writable_by_strategies(&self) -> bool {
+    /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.
+    pub fn is_writable_by_isolated(&self) -> bool {
         let SegmentRights::Roles(rights) = &self.rights else { return false };
-        rights.iter().any(|(role, access)| *access == Access::Write && matches!(role, Role::Strategy(_)))
+        rights.iter().any(|(role, access)| *access == Access::Write && role.is_isolated())
     }
 }
 
@@ -220,7 +232,24 @@ impl RunSegment {
 pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     let mut segments: Vec<RunSegment> =
         (0..plan.links.len()).flat_map(|link| link_segments(plan, link)).collect();
-    segments.extend((0..).zip(&plan.trading().orders).map(|(index, orders)| schedule(index, *orders)));
+    match &plan.workload {
+        Workload::Trading(_) => segments.extend(trading_segments(plan)),
+        Workload::Queue(_) => {}
+        Workload::Board(work) => segments.extend(board_segments(work)),
+    }
+    for index in 0..plan.threads.len() {
+        segments.extend(results(plan, index));
+        segments.push(thread(plan, index));
+        segments.push(bell(plan, index));
+        segments.extend(wakes(plan, index));
+    }
+    segments
+}
+
+/// Returns the segments of a trading run besides links, logs and doorbells.
+fn trading_segments(plan: &Plan) -> Vec<RunSegment> {
+    let orders = (0..).zip(&plan.trading().orders);
+    let mut segments: Vec<RunSegment> = orders.map(|(index, orders)| schedule(index, *orders)).collect();
     // A restarted gateway reads there what the engine had received from its predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
     let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers);
@@ -236,12 +265,37 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
     for (spec, access) in [(commands, Access::Read), (answers, Access::Write)] {
         segments.push(RunSegment::new(spec, SegmentPurpose::Commands, [(Role::Orchestrator, access)]));
     }
-    for index in 0..plan.threads.len() {
-        segments.push(thread(plan, index));
-        segments.push(bell(plan, index));
-        segments.extend(wakes(plan, index));
+    segments
+}
+
+/// Returns the board of a board benchmark, which only its writer can write, and the times at which
+/// writes are due.
+fn board_segments(work: &BoardWork) -> Vec<RunSegment> {
+    let all = |writer| {
+        let readers = (0..work.readers).map(|reader| (Role::Reader(reader), Access::Read));
+        readers.chain([(Role::Writer, writer)])
+    };
+    let words = work.shape().map_or(HEADER_WORDS, |shape| shape.segment_words());
+    let spec = SegmentSpec {
+        capacity: work.cells as u64,
+        slot_words: work.words as u64,
+        ..memory(BOARD_SEGMENT, board::KIND, words)
+    };
+    let mut segments = vec![RunSegment::new(spec, SegmentPurpose::Board, all(Access::Write))];
+    if let Some(times) = work.scheduled {
+        let spec = slots(WRITE_TIMES_SEGMENT.into(), WRITE_TIMES_KIND, times, 0);
+        segments.push(RunSegment::new(spec, SegmentPurpose::WriteTimes, all(Access::Read)));
     }
     segments
+}
+
+/// Returns the segment with the results of a thread's role, which no other role maps.
+fn results(plan: &Plan, index: usize) -> Option<RunSegment> {
+    let role = *plan.threads[index].roles.first()?;
+    let words = plan.workload.result_words(role);
+    let spec = || slots(results_segment(role), RESULTS_KIND, words as u64, index);
+    let rights = [(role, Access::Write)];
+    (words > 0).then(|| RunSegment::new(spec(), SegmentPurpose::Results(role), rights))
 }
 
 /// Describes the run's control segment, of `words` words, which every process maps for reading.
@@ -331,7 +385,7 @@ fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
     let spec = SegmentSpec {
         capacity: shape.cells() as u64,
-        slot_words: 0,
+        slot_words: shape.words() as u64,
         index: venue.into(),
         ..memory(market::market_segment(venue), board::KIND, shape.segment_words())
     };

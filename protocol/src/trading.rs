@@ -43,6 +43,11 @@ pub fn return_path(strategy: u16) -> String {
 impl Plan {
     /// Creates a trading plan with minimal settings, to be changed and then [`Plan::arranged`].
     pub fn for_trading(trading: Trading) -> Plan {
+        Self::for_workload(Workload::Trading(trading))
+    }
+
+    /// Creates a plan with minimal settings, without threads, processes and links.
+    pub(crate) fn for_workload(workload: Workload) -> Plan {
         Plan {
             version: PlanVersion,
             run: "test-1".into(),
@@ -62,7 +67,7 @@ impl Plan {
             on_death: OnDeath::Stop,
             liveness_ns: 10_000_000_000,
             faults: Vec::new(),
-            workload: Workload::Trading(trading),
+            workload,
             links: Vec::new(),
             threads: Vec::new(),
             processes: Vec::new(),

@@ -1,5 +1,11 @@
 //! Workloads: the part of a plan that depends on the purpose of the run.
 
+mod board;
+mod queue;
+
+pub use board::{BoardWork, ReaderWaiting};
+pub use queue::{EndWaiting, EventCost, QueueWork};
+
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
@@ -60,6 +66,10 @@ named_enum! {
 pub enum Workload {
     /// Strategies trade through an orchestrator and gateways: [`crate::trading`].
     Trading(Trading),
+    /// Producers push events into the queue of each consumer: [`crate::benchmark`].
+    Queue(QueueWork),
+    /// A writer and its readers share a board: [`crate::benchmark`].
+    Board(BoardWork),
 }
 
 /// The settings of a trading run: strategies, venues, instruments, limits and others.
@@ -123,6 +133,33 @@ pub struct Trading {
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
 
 impl Trading {
+    /// The trading part of a run that does not trade: no strategies, no venues, no orders.
+    pub(crate) const NONE: Self = Self {
+        strategies: 0,
+        venues: 0,
+        strategy_kinds: Vec::new(),
+        venue_kinds: Vec::new(),
+        exchange: ExchangePlacement::Gateway,
+        journal: Journaling::None,
+        opening_book: None,
+        opening_orders: 0,
+        sequence: OrderSequence::Arrival,
+        market_data: false,
+        capacity: 64,
+        max_open: 64,
+        venue_timeout_ns: 0,
+        max_held: 64,
+        pacing: Pacing::Scheduled,
+        orders: Vec::new(),
+        venue_orders: Vec::new(),
+        reports_per_order: 1,
+        tells_release: true,
+        max_delay_ns: 0,
+        work_ns: 0,
+        instruments: Vec::new(),
+        limits: Vec::new(),
+    };
+
     /// The strategy that sends recorded or generated orders at the times of its schedule.
     pub const PLAYER: &'static str = "player";
     /// The kinds of strategies that follow a schedule: player, market maker and taker.
@@ -145,25 +182,8 @@ impl Trading {
             venues,
             strategy_kinds: vec![Self::PLAYER.into()],
             venue_kinds: vec![Self::DELAY_VENUE.into()],
-            exchange: ExchangePlacement::Gateway,
-            journal: Journaling::None,
-            opening_book: None,
-            opening_orders: 0,
-            sequence: OrderSequence::Arrival,
-            market_data: false,
-            capacity: 64,
-            max_open: 64,
-            venue_timeout_ns: 0,
-            max_held: 64,
-            pacing: Pacing::Scheduled,
             orders: vec![0; strategies.into()],
-            venue_orders: Vec::new(),
-            reports_per_order: 1,
-            tells_release: true,
-            max_delay_ns: 0,
-            work_ns: 0,
-            instruments: Vec::new(),
-            limits: Vec::new(),
+            ..Self::NONE
         }
     }
 

@@ -7,7 +7,7 @@ use super::role_context::{RoleContext, VenueBuilder};
 use super::technique_ends::{BoxedProducer, TechniqueEnds};
 use crate::faults::own::OwnFaults;
 use crate::faults::venue::FaultyVenue;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
@@ -98,6 +98,7 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
             }
             Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
             Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
+            role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
         })
     };
     roles.iter().map(one).collect()

@@ -7,6 +7,7 @@
 
 use super::agents::{AgentGroup, AnyAgent, LoopClock, RoleAgent, is_measured};
 use super::build::{BuildStrategy, StrategyBuilder, player, strategy_or_faulty, thread_agent};
+use super::measured;
 use super::recovered::RecoveredRoles;
 use super::registry::{BuildThread, Registry, StrategyEntry, VenueEntry};
 use super::role_context::{RoleContext, WhenAttached};
@@ -57,6 +58,10 @@ pub(super) fn compose(
     fn looped<K: LoopClock>(composed: ComposedAgent<Box<dyn RoleAgent<K>>>) -> ComposedAgent<Loop> {
         let ComposedAgent { agent, when_attached } = composed;
         ComposedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
+    }
+    if let Some(benchmark) = measured::attach(plan, thread, attached)? {
+        let agent: Loop = Box::new(move |runner, idle| measured::run(benchmark, runner, idle));
+        return Ok(ComposedAgent { agent, when_attached: Vec::new() });
     }
     let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     Ok(match is_measured(plan) {

@@ -8,13 +8,15 @@
 
 mod agents;
 mod audit;
-pub mod bench;
+pub mod board;
 mod book;
 mod build;
 mod compose;
 mod engine;
 pub mod faults;
 mod gateway_recovery;
+mod measured;
+pub mod queue;
 mod recovered;
 pub mod registry;
 pub mod role;

@@ -7,8 +7,8 @@
 //! built-in strategies and venues, and its own strategies and venues with every technique.
 
 use super::agents::{LoopClock, MeasuredClock, RoleAgent};
-use super::bench::queues::TechniqueLoops;
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
+use super::queue::TechniqueLoops;
 use super::role_context::RoleContext;
 use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEnds, measured};
 use anyhow::{Context as _, Result};

@@ -127,7 +127,7 @@ fn run_process(
     let profile = plan.sandbox_of(me);
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
-    if profile.is_some() && !has_journal {
+    if profile.is_some() && !has_journal && plan.isolation != Isolation::Thread {
         let limit = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
         memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }

@@ -71,7 +71,7 @@ impl Runner<'_> {
     /// Prepares the thread and waits at the barrier; `None`: the run was stopped before it began.
     /// The same for all agents: compiled once for each clock.
     #[inline(never)]
-    fn arrive<C: Clock>(self, clock: C) -> Result<Option<(Cycle<C>, StatusWriter)>> {
+    pub(super) fn arrive<C: Clock>(self, clock: C) -> Result<Option<(Cycle<C>, StatusWriter)>> {
         let Self { plan, thread, segment, log, control, sandbox } = self;
         if plan.processes.len() < plan.threads.len() {
             // Several threads in this process: `top -H` shows which is which.

@@ -26,6 +26,8 @@ pub mod folder;
 pub mod memory;
 mod named_enum;
 #[cfg(not(loom))]
+pub mod pair;
+#[cfg(not(loom))]
 pub mod pid_slot;
 #[cfg(not(loom))]
 pub mod pin;

@@ -6,6 +6,9 @@ use crate::summary::Summary;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
 use std::path::Path;
 
+/// Roles whose own threads log no checksums: exchanges, and the ends of benchmarks.
+const WITHOUT_CHECKSUMS: [&str; 5] = ["exchange", "producer", "consumer", "writer", "reader"];
+
 /// The number of records of each thread's log when the run was merged; a shorter log was truncated
 /// since.
 pub(super) struct MergedCounts(Vec<(String, u64)>);
@@ -31,8 +34,7 @@ impl MergedCounts {
         if let Some(merged) = merged.filter(|merged| *merged > records) {
             return Some(format!("{records} records, and {merged} when the run was merged: cut short since"));
         }
-        // Exchanges on their own threads have no link with checksums.
-        let has_links = !thread.starts_with("exchange");
+        let has_links = !WITHOUT_CHECKSUMS.iter().any(|role| thread.starts_with(role));
         // A full log has no space for checksums; its status reports that.
         let is_closed = status.state() == ThreadState::Done && status.get(StatusField::RecordsDropped) == 0;
         (is_closed && has_links && sums == 0).then(|| {

@@ -68,11 +68,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Role(flags) if flags.name == reaper::NAME => {
             reaper::run(&flags.run).map(|()| ExitCode::SUCCESS)
         }
-        Command::Role(flags) => {
-            let benchmark = experiments::child(&flags.name, &flags.run);
-            let ended = benchmark.unwrap_or_else(|| role::run(&flags.name, &flags.run));
-            ended.map(|()| ExitCode::SUCCESS)
-        }
+        Command::Role(flags) => role::run(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {

@@ -72,6 +72,7 @@ fn saved_summary(folder: &Path) -> Result<Summary> {
 /// Reads a run's record. Logs that a full disk left in `/dev/shm` are saved in the folder first.
 fn read_record(folder: &Path) -> Result<RunRecord> {
     let record = RunRecord::read(folder)?;
+    experiments::check_has_orders(&record, folder)?;
     let rescued = gather::rescue(&record.plan, folder)?;
     if rescued > 0 {
         let logs = counted(rescued as u64, "log");

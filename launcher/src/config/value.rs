@@ -101,6 +101,7 @@ impl Named for Technique {
 }
 
 named_values!(
+    protocol::plan::ReaderWaiting,
     Isolation,
     Threading,
     Placement,

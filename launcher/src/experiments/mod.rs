@@ -12,7 +12,7 @@
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
 //! for all. Every repeat has a schedule seed of its own that all points share.
 
-mod bench;
+mod benchmark;
 pub mod bill;
 pub mod board;
 pub mod compare;
@@ -43,7 +43,6 @@ use analysis::experiment::{Boards, Containments, Lab, Survey, SweepRecord, sweep
 use analysis::record::RunRecord;
 use analysis::stats::ComparisonLine;
 use anyhow::Result;
-use bench::BenchWork;
 use clap::Args;
 use launch::measure_missing;
 use measure::MeasureEnd;
@@ -104,18 +103,20 @@ fn report_of(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<P
     }
 }
 
-/// Runs a child process of `launcher lab` or `launcher board`; `None` if the name is of neither.
-pub fn child(name: &str, address: &str) -> Option<Result<()>> {
-    let is_of = |prefix| name.starts_with(prefix);
-    match () {
-        () if is_of(lab::LabWork::PREFIX) => Some(bench::child::<lab::LabWork>(name, address)),
-        () if is_of(board::BoardWork::PREFIX) => Some(bench::child::<board::BoardWork>(name, address)),
-        () => None,
-    }
-}
-
 fn usage<T>(message: impl Into<String>) -> Result<T> {
     Err(UsageError(message.into()).into())
+}
+
+/// Returns an error for a benchmark's run where one with orders is needed.
+pub fn check_has_orders(record: &RunRecord, folder: &Path) -> Result<(), UsageError> {
+    if record.plan.is_trading() {
+        return Ok(());
+    }
+    let name = folder.display();
+    Err(UsageError(format!(
+        "{name}: a run of a benchmark, which sends no orders; launcher inspect {name} shows its ends, and the folder above \
+         `runs` has their figures"
+    )))
 }
 
 /// Returns an error for the folder of an experiment where a run's is needed, naming the right

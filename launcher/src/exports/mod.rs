@@ -7,6 +7,7 @@ mod perfetto;
 mod proto;
 
 use crate::config::UsageError;
+use crate::experiments::check_has_orders;
 use crate::output;
 use crate::shelf::folder_of;
 use analysis::document::Document;
@@ -72,6 +73,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     if merges {
         let record = RunRecord::read(&folder)?;
+        check_has_orders(&record, &folder)?;
         // First: it may refuse.
         let schedule = flags.flow.is_some().then(|| flow::schedule_of(&folder, &record)).transpose()?;
         let merged = merge::merge(folder.as_path(), &record, |_, _| {})?;

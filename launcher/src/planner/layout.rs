@@ -190,7 +190,7 @@ fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
 /// Sets each thread's core, idle strategy and log size.
 fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venue: &[u64]) {
     let hottest = plan.thread_of(Role::Orchestrator).unwrap_or(0);
-    let Plan { workload: Workload::Trading(trading), threads, .. } = plan;
+    let Plan { workload: Workload::Trading(trading), threads, .. } = plan else { return };
     let total = trading.total_orders();
     let orders = |role: &Role| match role {
         Role::Strategy(index) => trading.orders[usize::from(*index)],

@@ -121,7 +121,7 @@ fn is_segment(name: &str, what: &str, facts: &Metadata) -> bool {
 }
 
 /// First components of segment names, up to the first `-` or `.`.
-const STEMS: [&str; 16] = [
+const STEMS: [&str; 20] = [
     "control",
     "submit",
     "completion",
@@ -137,6 +137,10 @@ const STEMS: [&str; 16] = [
     "turns",
     "desk",
     "answers",
+    "queue",
+    "board",
+    "due",
+    "results",
     BRIDGE,
 ];
 

@@ -1,9 +1,9 @@
 //! A run's folder, created before the run and kept once it has started. Its files are written
 //! atomically.
 
-use crate::planner::Resolved;
+use crate::config::Settings;
 use anyhow::{Context, Result, bail};
-use protocol::plan::Plan;
+use protocol::plan::{Plan, Workload};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,15 @@ use std::time::SystemTime;
 
 /// Creates a run's folder again that was removed during the run, with its settings. Returns a note
 /// for the user. The logs in memory, and so all figures, are saved as usual.
-pub fn recreate(path: &Path, resolved: &Resolved) -> Result<Option<String>> {
+pub fn recreate(path: &Path, settings: Option<&Settings>) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
         _ => return Ok(None),
     }
     let name = path.display();
     let made = fs::create_dir_all(path).map_err(anyhow::Error::from);
-    made.and_then(|()| Ok(resolved.settings.save(path)?)).with_context(|| {
+    let save = |()| settings.map_or(Ok(()), |settings| Ok(settings.save(path)?));
+    made.and_then(save).with_context(|| {
         format!("the run's folder {name} was removed while the run went on and cannot be made again: its results are lost")
     })?;
     Ok(Some(format!(
@@ -50,11 +51,15 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates the run's folder `<out>/<time>-<technique>-<isolation>`, with a number appended if
-    /// it exists.
+    /// Creates the run's folder `<out>/<time>-<technique>-<isolation>`, or `…-board-…` for a board,
+    /// with a number appended if it exists.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
         let time = humantime::format_rfc3339_seconds(began).to_string();
-        let path = create_result_folder(out, &time, &format!("{}-{}", plan.technique, plan.isolation))?;
+        let what = match plan.workload {
+            Workload::Board(_) => "board",
+            Workload::Trading(_) | Workload::Queue(_) => plan.technique.name(),
+        };
+        let path = create_result_folder(out, &time, &format!("{what}-{}", plan.isolation))?;
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 

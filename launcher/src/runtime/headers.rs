@@ -39,7 +39,7 @@ pub struct SegmentHeaders(Vec<GuardedHeader>);
 impl SegmentHeaders {
     /// Remembers the header of a new segment, unless only trusted roles write the segment.
     pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
-        if segment.is_writable_by_strategies() {
+        if segment.is_writable_by_isolated() {
             self.0.push(GuardedHeader {
                 what: segment.spec.name.clone(),
                 culprit: segment.sole_strategy_writer(plan),
@@ -99,7 +99,7 @@ mod tests {
                     let wanted: Vec<bool> = (0..3).map(|strategy| culprit == Some(strategy)).collect();
                     assert_eq!(found(&headers), wanted, "{technique} {} word {word}", segment.spec.name);
                     headers.restore(culprit.unwrap_or(0));
-                    let is_guarded = segment.is_writable_by_strategies();
+                    let is_guarded = segment.is_writable_by_isolated();
                     assert_eq!(words[word].load(Ordering::Relaxed) == before, is_guarded);
                     words[word].store(before, Ordering::Relaxed);
                 }

@@ -20,7 +20,7 @@ mod samples;
 pub(crate) mod setup;
 pub(crate) mod shared_memory;
 pub(crate) mod spawn;
-mod stages;
+pub mod stages;
 pub(crate) mod standbys;
 pub(crate) mod stuck;
 mod supervise;

@@ -110,20 +110,51 @@ pub fn prepare(
     plan.ns_per_tick = start_pair.ns_per_tick_since(&first_pair);
     let step_ns = clock::step_ticks(&source) * plan.ns_per_tick;
     plan.validate()?;
+    let clock = ClockCalibration { ns_per_tick: plan.ns_per_tick, read_ns, step_ns, ..Default::default() };
+    let record = RunRecord {
+        input: describe_input(resolved, &schedule),
+        core_to_core_rtt: CoreToCoreRtt { cores, before_ns, ..CoreToCoreRtt::default() },
+        warnings,
+        ..new_record(plan, machine, began, clock)
+    };
+    Ok(Prepared { schedule, start_pair, record })
+}
+
+/// Prepares a run of a benchmark, whose plan has no identity yet. The clock was calibrated since
+/// `first_pair`.
+pub fn prepare_benchmark(
+    plan: Plan,
+    schedule: Schedule,
+    machine: &Machine,
+    calibration: ClockCalibration,
+    first_pair: ClockPair,
+) -> Result<Prepared> {
+    let (began, pid) = (SystemTime::now(), std::process::id());
+    let launcher_start = start_time(pid).context("/proc/self/stat cannot be read")?;
+    let plan = Plan {
+        run: RunId::new(began, pid, launcher_start).to_string(),
+        launcher_pid: pid,
+        launcher_start,
+        ns_per_tick: calibration.ns_per_tick,
+        ..plan
+    };
+    plan.validate()?;
+    check_shm_space(&plan, machine)?;
+    let record = new_record(plan, machine, began, calibration);
+    Ok(Prepared { schedule, start_pair: first_pair, record })
+}
+
+/// Returns the record of a run that begins. The outcome is that of a launcher that is killed.
+fn new_record(plan: Plan, machine: &Machine, began: SystemTime, clock: ClockCalibration) -> RunRecord {
     let what = "died before the run had ended".into();
     let outcome = RunOutcome::Failed { process: "launcher".into(), pid: plan.launcher_pid, what };
-    let ns_per_tick = plan.ns_per_tick;
-    let record = RunRecord {
+    RunRecord {
         build: build(),
         started: humantime::format_rfc3339_seconds(began).to_string(),
         machine: machine.clone(),
-        input: describe_input(resolved, &schedule),
-        clock: ClockCalibration { ns_per_tick, read_ns, step_ns, ..ClockCalibration::default() },
-        core_to_core_rtt: CoreToCoreRtt { cores, before_ns, ..CoreToCoreRtt::default() },
-        warnings,
+        clock,
         ..RunRecord::new(plan, outcome)
-    };
-    Ok(Prepared { schedule, start_pair, record })
+    }
 }
 
 /// Returns the build of this program, as its build script recorded it.

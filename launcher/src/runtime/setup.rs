@@ -11,6 +11,7 @@ use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
 use protocol::status::LOG_OFFSET;
+use protocol::supervision::REPAIRS_WORDS;
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
@@ -202,6 +203,7 @@ impl Segments {
             (_, SegmentPurpose::Schedule(_)) => self.schedules.push(view()),
             (_, SegmentPurpose::Tape(venue)) => self.tapes.push((venue, view())),
             (_, SegmentPurpose::Repairs) => self.repairs = Some(words.clone()),
+            (_, SegmentPurpose::Results(_) | SegmentPurpose::Board) => {}
             (_, SegmentPurpose::Commands) if segment.spec.name == COMMANDS_SEGMENT => {
                 self.command_channel = Some(view());
             }
@@ -237,6 +239,17 @@ impl Segments {
                 word.store(value, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Returns the memory of the engine's repair reports; empty ones in a run without an engine.
+    pub fn repairs(&self) -> AtomicWords {
+        self.repairs.clone().unwrap_or_else(|| Region::heap(REPAIRS_WORDS).words())
+    }
+
+    /// Returns a view of a segment that the launcher keeps mapped, such as a role's results.
+    pub fn view(&self, purpose: SegmentPurpose) -> Option<ReadOnlyWords> {
+        let (_, words) = self.kept.iter().find(|(segment, _)| segment.purpose == purpose)?;
+        Some(words.clone().into())
     }
 
     pub fn commands(&self) -> Vec<record::OperatorCommand> {
@@ -290,6 +303,9 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
         }
         SegmentPurpose::ReplaySequence => {
             words[HEADER_WORDS..].iter().zip(schedule.replay_order().map(|turn| turn.word())).for_each(put);
+        }
+        SegmentPurpose::WriteTimes => {
+            words[HEADER_WORDS..].iter().zip(schedule.entries(0).map(|entry| entry.fire_ns)).for_each(put);
         }
         _ => {}
     }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
-use protocol::status::{self, GAPS, StatusField, ThreadState};
+use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
 use protocol::supervision::{ProofOfDeath, Repairs};
 use protocol::tape::TapeView;
 use shm::bell::Doorbell;
@@ -33,7 +33,7 @@ pub struct SharedMemory<'a> {
 
 impl<'a> SharedMemory<'a> {
     pub fn new(segments: &'a Segments) -> Self {
-        let repairs = segments.repairs.clone().expect("created before");
+        let repairs = segments.repairs();
         let strategies = 0..segments.plan.trading().strategies;
         Self {
             segments,
@@ -53,13 +53,23 @@ impl<'a> SharedMemory<'a> {
     pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, seen: &mut Observations) {
         let plan = &self.segments.plan;
         seen.threads.clear();
-        for words in &self.segments.threads {
+        for (words, planned) in self.segments.threads.iter().zip(&plan.threads) {
             let pulse = status::sample_liveness(words);
             // Read the clock after the pulse: the pulse cannot be later.
             let ticks = clock.now();
             let is_failed = ThreadState::from_code(pulse.state) == ThreadState::Failed;
             let error = if is_failed { status::read(words).error() } else { String::new() };
-            seen.threads.push(ThreadObservation { pulse, ticks, error, cpu: None, waits_for_disk: false });
+            // The first counter of each measured loop counts its events.
+            let counters = || status::counters_of(words, &planned.roles, planned.roles[0]).labeled().next();
+            let measured_events = if plan.is_trading() { None } else { counters() };
+            seen.threads.push(ThreadObservation {
+                pulse,
+                ticks,
+                error,
+                measured_events: measured_events.map_or(0, |(_, count)| count),
+                cpu: None,
+                waits_for_disk: false,
+            });
         }
         // In the direction of the orders: none that is counted before is missing after.
         seen.strategies.clear();
@@ -175,8 +185,13 @@ impl<'a> SharedMemory<'a> {
                 certain(process)?;
                 let planned = &plan.processes[process];
                 let is_strategy = plan.roles_of(planned).any(|role| matches!(role, Role::Strategy(_)));
-                // Other roles' counters of gaps stay, as stamp logs do.
-                let stays = if is_strategy { 0..0 } else { GAPS };
+                let stays = match (plan.is_trading(), is_strategy) {
+                    (true, true) => 0..0,
+                    // Other roles' counters of gaps stay, as stamp logs do.
+                    (true, false) => GAPS,
+                    // The successor of a board's writer continues its counters.
+                    (false, _) => COUNTERS_OFFSET..LOG_OFFSET,
+                };
                 planned.threads.iter().for_each(|it| segments.reset_status(*it as usize, stays.clone()));
             }
             Action::InjectFault(..)

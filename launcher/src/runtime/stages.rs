@@ -9,6 +9,7 @@
 //! removed), both before the segments' names, and the folder last. So on any failure nothing is
 //! left but the folder of a run that has started.
 
+use crate::config::Settings;
 use crate::host::{self, Machine};
 use crate::planner::{self, Resolved};
 use crate::runtime::active;
@@ -27,6 +28,7 @@ use analysis::document::Document;
 use analysis::record::{CoreToCoreRtt, RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
+use protocol::plan::Plan;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,7 @@ use strategy::schedule::Schedule;
 use system::clock::ClockPair;
 use system::floor;
 use system::folder::OpenDir;
-use system::pin::PinError;
+use system::pin::{self, PinError};
 
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
@@ -52,9 +54,19 @@ pub struct FinishedRun {
 #[error("interrupted: nothing was measured")]
 pub struct Interrupted;
 
+/// The error that a process failed before the barrier opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{process} (pid {pid}) failed before the start: {what}")]
+pub struct FailedAtStart {
+    pub process: String,
+    pub pid: u32,
+    pub what: String,
+}
+
 /// State that each stage passes to the next.
 struct RunContext<'a> {
-    resolved: &'a Resolved,
+    /// The settings of a run that has any: those of a benchmark are in its experiment's document.
+    settings: Option<&'a Settings>,
     how: &'a Presentation<'a>,
     progress: &'a Progress,
     start_pair: ClockPair,
@@ -118,7 +130,23 @@ impl<'a> PreparedRun<'a> {
         check_disk(&record.plan, &folder.path)?;
         record.plan.folder = folder.path.display().to_string();
         resolved.settings.save(&folder.path)?;
-        Ok(Self { schedule, context: RunContext { resolved, how, progress, start_pair, record, folder } })
+        let settings = Some(&resolved.settings);
+        Ok(Self { schedule, context: RunContext { settings, how, progress, start_pair, record, folder } })
+    }
+
+    /// Creates the folder of a benchmark's run below `out`. Its experiment shows the plan.
+    pub fn from_benchmark(
+        prepared: Prepared,
+        out: &Path,
+        how: &'a Presentation<'a>,
+        progress: &'a Progress,
+    ) -> Result<Self> {
+        let Prepared { schedule, start_pair, mut record } = prepared;
+        record.warnings.extend(active::conflicting_runs(&record.plan));
+        let folder = RunFolder::create(out, &record.plan, SystemTime::now())?;
+        record.plan.folder = folder.path.display().to_string();
+        let settings = None;
+        Ok(Self { schedule, context: RunContext { settings, how, progress, start_pair, record, folder } })
     }
 
     /// Creates the run's segments and cgroups, and starts the reaper. The reaper starts before
@@ -130,12 +158,25 @@ impl<'a> PreparedRun<'a> {
         let reserve = OpenDir::open(path).and_then(|place| place.reserve(RECORD_BYTES_RESERVED)).ok();
         let affinity = AffinityGuard::move_off(plan);
         let mut segments = Segments::begin(plan)?;
-        let sealed = segments.create_sealed()?;
+        let sealed = near_first_thread(plan, || segments.create_sealed())?;
         let processes = Processes::start_reaper(&segments)?;
-        segments.create_named(sealed, &schedule)?;
+        near_first_thread(plan, || segments.create_named(sealed, &schedule))?;
         let groups = ContainerCgroups::begin(plan, host::root())?;
         Ok(ArmedRun { processes, _groups: groups, segments, affinity, reserve, context })
     }
+}
+
+/// Creates a benchmark's memory on the core of its first thread: Linux takes it from the NUMA node
+/// of the core that touches it first.
+fn near_first_thread<T: Send>(plan: &Plan, create: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let core = plan.threads.first().and_then(|thread| thread.core).filter(|_| !plan.is_trading());
+    let Some(core) = core else { return create() };
+    let pinned = || {
+        pin::pin_beyond_mask(core)?;
+        create()
+    };
+    // On its own thread: pinning changes no other thread.
+    std::thread::scope(|scope| scope.spawn(pinned).join().map_err(|_| anyhow!("a thread panicked"))?)
 }
 
 impl<'a> ArmedRun<'a> {
@@ -146,9 +187,7 @@ impl<'a> ArmedRun<'a> {
         self.processes = supervise(&self.segments, self.processes, how, progress, record, folder)?;
         if record.clock.start_ticks == 0 {
             return Err(match lost_memory::name_lost_memory(&self.segments, record.outcome.clone()) {
-                RunOutcome::Failed { process, pid, what } => {
-                    anyhow!("{process} (pid {pid}) failed before the start: {what}")
-                }
+                RunOutcome::Failed { process, pid, what } => FailedAtStart { process, pid, what }.into(),
                 RunOutcome::Interrupted | RunOutcome::Complete => Interrupted.into(),
             });
         }
@@ -160,16 +199,21 @@ impl<'a> ArmedRun<'a> {
 }
 
 impl<'a> EndedRun<'a> {
+    /// Returns the memory of the run, which is removed when its logs are saved.
+    pub const fn segments(&self) -> &Segments {
+        &self.0.segments
+    }
+
     /// Saves the run's logs and other results in memory, and removes the segments. Logs that cannot
     /// be saved stay in `/dev/shm`, and [`SavedRun::judge`] reports them.
     pub fn save(self) -> Result<SavedRun<'a>> {
         let mut run = self.0;
-        let RunContext { resolved, progress, ref mut record, ref folder, .. } = run.context;
+        let RunContext { settings, progress, ref mut record, ref folder, .. } = run.context;
         let (folder, segments) = (&folder.path, &mut run.segments);
         progress.phase("saving", 0);
         let known = record.warnings.clone();
         record.commands = segments.commands();
-        record.warnings.extend(folder::recreate(folder, resolved)?);
+        record.warnings.extend(folder::recreate(folder, settings)?);
         // Before the logs, which may fill the disk: the outcome must not be lost for that.
         drop(run.reserve);
         let _ = record.save(folder);
@@ -195,9 +239,17 @@ impl<'a> EndedRun<'a> {
 }
 
 impl SavedRun<'_> {
-    /// Measures the core-to-core round trips after the run, saves its record, and evaluates its
-    /// logs. On an error the folder stays with the files so far.
+    /// Completes and saves the run's record as [`SavedRun::record`] does, and evaluates its logs.
+    /// On an error the folder stays with the files so far.
     pub fn judge(self, evaluate: impl FnOnce(&Path, &RunRecord) -> Result<Summary>) -> Result<FinishedRun> {
+        let (folder, record) = self.record()?;
+        let summary = evaluate(&folder, &record).with_context(|| kept(&folder))?;
+        Ok(FinishedRun { folder, outcome: record.outcome, summary })
+    }
+
+    /// Calibrates the clock over the whole run, measures the core-to-core round trips after it, and
+    /// saves its record. Returns the record and its folder.
+    pub fn record(self) -> Result<(PathBuf, RunRecord)> {
         let RunContext { start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();
         let ns_per_tick = ClockPair::read(&record.plan.clock).ns_per_tick_since(&start_pair);
@@ -212,16 +264,13 @@ impl SavedRun<'_> {
         }));
         let recorded = record.save(&folder);
         self.saved?;
-        let kept = || {
-            format!(
-                "the run ended, and is kept in {0}: `launcher report {0}` reads it again",
-                folder.display()
-            )
-        };
-        recorded.with_context(kept)?;
-        let summary = evaluate(&folder, &record).with_context(kept)?;
-        Ok(FinishedRun { folder, outcome: record.outcome, summary })
+        recorded.with_context(|| kept(&folder))?;
+        Ok((folder, record))
     }
+}
+
+fn kept(folder: &Path) -> String {
+    format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
 }
 
 fn measure_floor_after(rtt: &mut CoreToCoreRtt) -> Result<(), PinError> {

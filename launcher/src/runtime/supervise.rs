@@ -113,6 +113,10 @@ pub fn supervise(
         outcome: None,
     };
     progress.phase("starting", 0);
+    if !plan.is_trading() {
+        // A benchmark may last a millisecond, in which the launcher writes no file.
+        run.record.save(&run.folder.path)?;
+    }
     let outcome = loop {
         let now = run.observe(&supervisor);
         let mut actions = Vec::new();
@@ -203,6 +207,10 @@ impl SupervisedRun<'_> {
                 is_success: status.success(),
                 was_killed: status.signal().is_some(),
                 text: process.exit_text(),
+                last_words: match self.plan.can_lose_board_end(&self.plan.processes[index]) {
+                    true if !status.success() => process.stderr_tail(),
+                    _ => String::new(),
+                },
             });
             let mut proven = Ok(self.proven_dead[index]);
             if exit.is_some() && !self.proven_dead[index] {
@@ -314,6 +322,9 @@ impl SupervisedRun<'_> {
         self.folder.keep();
         self.measured = Measurements::new(start_ticks);
         self.measured.counts_before = KernelCounts::now();
+        if !self.plan.is_trading() {
+            return;
+        }
         let saved = self.record.save(&self.folder.path).map_err(anyhow::Error::from);
         self.fail(saved);
         self.measured.sleeps = count_sleeps(self.now_ns());

@@ -438,6 +438,7 @@ impl SimulatedProcesses<'_> {
                 is_success: *in_order,
                 was_killed: !in_order,
                 text: how.clone(),
+                last_words: String::new(),
             }),
             is_proven_dead: child.ended.is_some(),
             ..ProcessObservation::default()

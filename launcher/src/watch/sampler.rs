@@ -39,6 +39,10 @@ const fn flow(kind: RoleKind) -> (&'static str, &'static str, &'static [&'static
         RoleKind::Strategy => ("sent", "returned", &["returned", "rejected"]),
         RoleKind::Orchestrator => ("dispatched", "returned", &["settled"]),
         RoleKind::Gateway | RoleKind::Exchange => ("received", "completed", &[]),
+        RoleKind::Producer => ("sent", "sent", &[]),
+        RoleKind::Consumer => ("taken", "taken", &[]),
+        RoleKind::Writer => ("written", "written", &[]),
+        RoleKind::Reader => ("read", "read", &[]),
     }
 }
 

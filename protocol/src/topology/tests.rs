@@ -166,7 +166,7 @@ fn control_layout_hash_covers_every_layout() {
     kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
     kinds.extend([techniques::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
     kinds.extend([supervision::KIND, tape::KIND, COMMANDS_KIND, ANSWERS_KIND]);
-    kinds.extend([SCHEDULE_KIND, REPLAY_KIND]);
+    kinds.extend([SCHEDULE_KIND, REPLAY_KIND, RESULTS_KIND, WRITE_TIMES_KIND]);
     assert_eq!(of(&kinds), CONTROL_KIND.layout);
     let mut trading =
         Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
@@ -235,7 +235,7 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
             };
             let wanted = (0..2).find(|index| of(*index));
             assert_eq!(segment.sole_strategy_writer(&plan), wanted, "{technique}: {what}");
-            assert!(segment.is_writable_by_strategies() || wanted.is_none(), "{technique}: {what}");
+            assert!(segment.is_writable_by_isolated() || wanted.is_none(), "{technique}: {what}");
         }
     }
     let together =

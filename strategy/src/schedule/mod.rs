@@ -44,6 +44,17 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Creates the schedule of a run without orders.
+    pub const fn empty() -> Self {
+        Self {
+            words: Vec::new(),
+            venues: 0,
+            window_ns: 0,
+            pacing: Pacing::Closed,
+            strategy_order: Vec::new(),
+        }
+    }
+
     /// Returns the number of strategies, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no
     /// orders.
     pub fn strategies(&self) -> u16 {

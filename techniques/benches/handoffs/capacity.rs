@@ -8,10 +8,11 @@
 //! or of half the ring.
 
 use crate::Options;
-use crate::pair::{Contestant, Peer, between};
+use crate::pair::{Contestant, Peer, start_peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{self, BouncedLine, Step};
 use shm::ring::spsc;
+use system::pair::between;
 use techniques::heap::LineMessage;
 
 const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
@@ -72,7 +73,7 @@ impl Match {
             ring,
             rtrb,
             line,
-            peer: Peer::start(core, parts),
+            peer: start_peer(core, parts),
             in_step: Trips::default(),
             out_of_step: Trips::default(),
             rates: Default::default(),

@@ -3,7 +3,7 @@
 //! times.
 
 use crate::Options;
-use crate::pair::{Contestant, Peer};
+use crate::pair::{Contestant, start_peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{BouncedLine, Step};
 
@@ -13,7 +13,7 @@ pub fn run(options: &Options, report: &mut BenchReport) {
     let (there, back) = BouncedLine::ends();
     let mut line = Contestant::new(&mut parts, there, back);
     // Before this thread is pinned: the peer is pinned to another core.
-    let peer = Peer::start(options.cores.1, parts);
+    let peer = start_peer(options.cores.1, parts);
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let (mut in_step, mut out_of_step) = (Vec::new(), Vec::new());
     for _ in 0..samples {

@@ -8,7 +8,7 @@
 //! `.ci/halves.sh` checks the instructions of these loops for that.
 
 use crate::Options;
-use crate::pair::{Contestant, Peer, Pop};
+use crate::pair::{Contestant, Pop, start_peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use shm::ring::{MESSAGE_WORDS, Message, PeerFault, spsc};
 
@@ -81,7 +81,7 @@ pub fn run(options: &Options, report: &mut BenchReport) {
         Contestant::new(&mut parts, received(ring(), WholeReceiver), received(ring(), WholeReceiver));
     let mut halved =
         Contestant::new(&mut parts, received(ring(), HalvedReceiver), received(ring(), HalvedReceiver));
-    let peer = Peer::start(options.cores.1, parts);
+    let peer = start_peer(options.cores.1, parts);
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let mut rates = [Vec::new(), Vec::new()];
     for _ in 0..samples {

@@ -2,14 +2,10 @@
 
 use crate::flow;
 pub use crate::flow::{Pop, Push};
-use crate::report::ns_each;
 use crate::trip::{self, Step};
-use shm::memory::{AtomicWords, Region};
 use std::ops::Range;
-use std::sync::mpsc;
-use system::floor::{self, PseudoRandomWork};
-
-const BATCHES: u64 = 50;
+use system::floor::PseudoRandomWork;
+use system::pair::{self, BATCHES, median_ns};
 
 #[derive(Clone, Copy)]
 pub enum Job {
@@ -48,65 +44,12 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
     })
 }
 
-pub struct Peer {
-    orders: mpsc::Sender<(usize, Job, u64)>,
-    done: mpsc::Receiver<()>,
-    line: AtomicWords,
-}
+/// The thread with the other ends: it does its part of the contestant with that number.
+pub type Peer = pair::Peer<(usize, Job, u64)>;
 
-const FLOOR: usize = usize::MAX;
-
-impl Peer {
-    pub fn start(core: u32, mut parts: Vec<Part>) -> Self {
-        let (orders, jobs) = mpsc::channel::<(usize, Job, u64)>();
-        let (says, done) = mpsc::channel();
-        let line = Region::heap(16).words();
-        let ours = line.clone();
-        std::thread::spawn(move || {
-            system::pin::pin_to(core).expect("an allowed core");
-            for (number, job, count) in jobs {
-                if number == FLOOR {
-                    floor::answer(&line[0]);
-                } else {
-                    parts[number](job, count);
-                }
-                let _ = says.send(());
-            }
-        });
-        Self { orders, done, line: ours }
-    }
-
-    fn with<R>(&self, number: usize, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
-        self.orders.send((number, job, count)).expect("the other thread waits");
-        let result = ours();
-        self.done.recv().expect("the other thread goes on");
-        result
-    }
-
-    /// Measures the floor between the two cores, in nanoseconds.
-    pub fn floor(&self, rounds: u64) -> f64 {
-        self.with(FLOOR, Job::Echo(Step::In), 0, || {
-            let round_trip = floor::measure(&self.line[0], rounds as u32);
-            floor::stop_answering(&self.line[0]);
-            round_trip
-        })
-    }
-
-    /// Measures between two floors. Returns the mean of the floors in nanoseconds, and the
-    /// measurement; `None` if the floors differ by more than a tenth.
-    pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
-        between(&mut || self.floor(rounds), measure)
-    }
-}
-
-/// Measures between two runs of a yardstick. Returns their mean, and the measurement; `None` if
-/// they differ by more than a tenth.
-pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
-    let before = yardstick();
-    let measured = measure();
-    let after = yardstick();
-    let is_steady = (before - after).abs() <= 0.1 * before.min(after);
-    is_steady.then_some(((before + after) / 2.0, measured))
+/// Starts the thread with the other ends of all contestants.
+pub fn start_peer(core: u32, mut parts: Vec<Part>) -> Peer {
+    Peer::start(core, move |(number, job, count)| parts[number](job, count))
 }
 
 impl<P: Push, C: Pop> Contestant<P, C> {
@@ -121,17 +64,12 @@ impl<P: Push, C: Pop> Contestant<P, C> {
         let batch = (count / BATCHES).max(1);
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
         let mut pauses = PseudoRandomWork::for_asker();
-        let mut each = |numbers: Range<u64>| match step {
+        let each = |numbers: Range<u64>| match step {
             Step::In => trip::call::<false>(producer, consumer, &mut pauses, numbers),
             Step::Out => trip::call::<true>(producer, consumer, &mut pauses, numbers),
         };
-        let ns = peer.with(self.number, Job::Echo(step), batch * BATCHES, || {
-            let mut samples = Vec::new();
-            for first in (0..BATCHES).map(|number| number * batch) {
-                samples.push(ns_each(batch, || each(first..first + batch)));
-            }
-            floor::median(samples)
-        });
+        let job = (self.number, Job::Echo(step), batch * BATCHES);
+        let ns = peer.with(job, || median_ns(batch, each));
         ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
     }
 
@@ -139,9 +77,9 @@ impl<P: Push, C: Pop> Contestant<P, C> {
     pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
         let consumer = &mut self.consumer;
         if MANY {
-            peer.with(self.number, Job::PushMany, count, || flow::take_batches(consumer, count))
+            peer.with((self.number, Job::PushMany, count), || flow::take_batches(consumer, count))
         } else {
-            peer.with(self.number, Job::Push, count, || consumer.take(count))
+            peer.with((self.number, Job::Push, count), || consumer.take(count))
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
 use super::mode::WriteLoad;
-use super::work::{BOARD, BoardWork};
-use crate::experiments::bench::{BenchOutcome, BenchPlan};
+use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
-    BoardCase, BoardCurve, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
+    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
+use analysis::record::{RoleRestart, RunOutcome};
 use analysis::summary::figures::MeasureSeries;
-use roles::bench::account::{AccountView, DONE, Field};
-use roles::bench::boards::counts::{
-    BUCKET_COUNT, BUCKETS, BoardField, BoardMeasure, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
-    measure_at,
+use protocol::labels::{ReaderCounter, WriterCounter};
+use protocol::plan::{BoardWork, Plan};
+use protocol::shared_histogram::{
+    BUCKET_COUNT, BUCKETS, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
 };
+use protocol::status::StatusField;
+use roles::board::histograms::BoardMeasure;
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 use std::slice;
@@ -29,50 +31,51 @@ fn record_histogram(series: &mut MeasureSeries, words: &ReadOnlyWords, ns_per_ti
 pub fn case(
     mode: &WriteLoad,
     shared: bool,
-    plan: &BenchPlan<BoardWork>,
-    outcome: &BenchOutcome,
+    work: &BoardWork,
+    made: &BenchmarkRun,
     ns_per_tick: f64,
 ) -> BoardCase {
-    let work = &plan.work;
-    let (writer, readers) =
-        outcome.segments.accounts().split_first().expect("a case has its writer's account");
-    let end = writer.get(Field::End).saturating_sub(outcome.start_ticks.unwrap_or(u64::MAX));
+    let plan = &made.plan;
+    let cores: Vec<Option<u32>> = plan.threads.iter().map(|thread| thread.core).collect();
+    let (writer, readers) = made.ends.split_first().expect("a board has a writer");
+    let ended = writer.get(StatusField::EndedTicks);
+    let end = ended.saturating_sub(made.start_ticks.unwrap_or(u64::MAX));
     let measured = (end as f64 * ns_per_tick) as u64;
     // A writer that died has not recorded when it ended.
     let duration_ns = if measured == 0 { work.duration_ns } else { measured };
     let per_s = |count: u64| count as f64 / (duration_ns as f64 / 1e9);
-    let board = outcome.segments.view(BOARD).and_then(|view| shm::board::Reader::attach(&view).ok());
+    let board =
+        made.board.as_ref().and_then(|view| shm::board::Reader::attach_as(work.shape().ok()?, view).ok());
     let version = |cell| board.as_ref().map_or(0, |board| board.version(cell));
     let writes = (0..work.cells).map(version).fold(0u64, u64::saturating_add);
     let is_timed = work.scheduled.is_some();
     let figures = |series: &MeasureSeries| series.distribution(ns_per_tick);
     let if_timed = |series: &MeasureSeries| is_timed.then(|| figures(series));
-    let measure = |accounts: &[AccountView], measure: BoardMeasure| {
+    let measure = |ends: &[EndResults], measure: BoardMeasure| {
         let mut series = MeasureSeries::default();
-        for account in accounts {
-            let words = account.own().slice(measure_at(measure as usize), HISTOGRAM_WORDS);
+        for words in ends.iter().filter_map(|end| end.words.as_ref()) {
+            let words = words.slice(measure.offset(), HISTOGRAM_WORDS);
             record_histogram(&mut series, &words, ns_per_tick);
         }
         series
     };
     // Of one reader, or of all together.
-    let reading = |accounts: &[AccountView]| {
-        let sum = |of: &dyn Fn(&AccountView) -> u64| accounts.iter().map(of).fold(0, u64::saturating_add);
-        let count =
-            |account: &AccountView, field: BoardField| account.own().load(field as usize, Ordering::Relaxed);
-        let seen = |account: &AccountView| {
-            account.get(Field::Count).saturating_add(count(account, BoardField::Missed))
+    let reading = |ends: &[EndResults]| {
+        let sum = |of: &dyn Fn(&EndResults) -> u64| ends.iter().map(of).fold(0, u64::saturating_add);
+        let count = |end: &EndResults, counter: ReaderCounter| end.counters.get(counter);
+        let seen = |end: &EndResults| {
+            count(end, ReaderCounter::Read).saturating_add(count(end, ReaderCounter::Missed))
         };
         let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
-        let series = measures.map(|of| measure(accounts, of));
-        let reads = sum(&|account| account.get(Field::Count));
+        let series = measures.map(|of| measure(ends, of));
+        let reads = sum(&|end| count(end, ReaderCounter::Read));
         let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
-            missed: sum(&|account| count(account, BoardField::Missed)),
-            unseen: sum(&|account| writes.saturating_sub(seen(account))),
-            torn: sum(&|account| count(account, BoardField::Torn)),
-            overtaken: sum(&|account| count(account, BoardField::Overtaken)),
+            missed: sum(&|end| count(end, ReaderCounter::Missed)),
+            unseen: sum(&|end| writes.saturating_sub(seen(end))),
+            torn: sum(&|end| count(end, ReaderCounter::Torn)),
+            overtaken: sum(&|end| count(end, ReaderCounter::Overtaken)),
             propagation: figures(&series[0]),
             read: figures(&series[1]),
             stale: if_timed(&series[2]),
@@ -80,11 +83,11 @@ pub fn case(
         (reading, series)
     };
     let (all, sums) = reading(readers);
-    let each = readers.iter().enumerate().map(|(reader, account)| BoardReader {
+    let each = readers.iter().enumerate().map(|(reader, end)| BoardReader {
         name: format!("reader-{reader}"),
-        core: plan.cores[reader + 1],
-        reading: reading(slice::from_ref(account)).0,
-        usage: usage(account),
+        core: cores[reader + 1],
+        reading: reading(slice::from_ref(end)).0,
+        usage: usage(end),
     });
     let writers = slice::from_ref(writer);
     let (write, from_due) = (measure(writers, BoardMeasure::First), measure(writers, BoardMeasure::Second));
@@ -103,7 +106,7 @@ pub fn case(
     let curves = curves.into_iter().flatten().map(curve);
     let mut case = BoardCase {
         mode: mode.to_string(),
-        readers: work.readers as u64,
+        readers: work.readers.into(),
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
@@ -113,8 +116,8 @@ pub fn case(
         carrier: "board".into(),
         duration_ns,
         scheduled: work.scheduled,
-        writer_core: plan.cores[0],
-        reader_cores: reader_cores(&plan.cores),
+        writer_core: cores[0],
+        reader_cores: reader_cores(&cores),
         shared,
         clock: plan.clock.name().into(),
         ns_per_tick,
@@ -127,12 +130,16 @@ pub fn case(
         },
         all,
         each: each.collect(),
-        deaths: outcome.deaths.clone(),
+        deaths: made.deaths.iter().map(|death| death_of(plan, death)).collect(),
         timeline: [],
         curves: curves.collect(),
-        problems: outcome.problem.iter().cloned().collect(),
+        problems: Vec::new(),
     };
-    let found = problems(&case, writer.get(Field::Count), outcome.interrupted);
+    if let RunOutcome::Failed { process, what, .. } = &made.outcome {
+        case.problems.push(format!("{process}: {what}"));
+    }
+    let is_interrupted = made.outcome == RunOutcome::Interrupted;
+    let found = problems(&case, writer.counters.get(WriterCounter::Written), is_interrupted);
     case.problems.extend(found);
     case
 }
@@ -144,13 +151,24 @@ fn reader_cores(cores: &[Option<u32>]) -> Vec<u32> {
     cores
 }
 
-fn usage(account: &AccountView) -> Option<BoardUsage> {
-    (account.state() == DONE).then(|| BoardUsage {
-        cpu_ns: account.get(Field::Cpu),
-        voluntary_switches: account.get(Field::Voluntary),
-        involuntary_switches: account.get(Field::Involuntary),
-        faults: account.get(Field::Faults),
+fn usage(end: &EndResults) -> Option<BoardUsage> {
+    end.is_done().then(|| BoardUsage {
+        cpu_ns: end.get(StatusField::CpuNs),
+        voluntary_switches: end.get(StatusField::VoluntarySwitches),
+        involuntary_switches: end.get(StatusField::InvoluntarySwitches),
+        faults: end.get(StatusField::MinorFaults).saturating_add(end.get(StatusField::MajorFaults)),
     })
+}
+
+/// Describes a death that the run survived.
+fn death_of(plan: &Plan, death: &RoleRestart) -> BoardDeath {
+    let process = plan.process_of(death.role).and_then(|index| plan.processes.get(index));
+    BoardDeath {
+        process: process.map_or_else(String::new, |process| process.name.clone()),
+        how: death.cause.clone(),
+        at_ns: death.detected_ns,
+        succeeded: death.recovered_ns.is_some(),
+    }
 }
 
 fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
@@ -196,7 +214,7 @@ mod tests {
     use super::*;
     use analysis::summary::Distribution;
     use proptest::prelude::*;
-    use roles::bench::boards::counts::{SharedHistogram, bucket};
+    use protocol::shared_histogram::{SharedHistogram, bucket};
     use shm::memory::Region;
 
     fn figures(parts: &[&[u64]], ns_per_tick: f64) -> Distribution {

@@ -3,17 +3,16 @@
 use super::mode::WriteLoad;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
-use crate::experiments::bench::{check_cores, check_isolation};
+use crate::experiments::benchmark::check_cores;
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
 use clap::Args;
-use protocol::plan::Isolation;
-use roles::bench::boards::Waiting;
+use protocol::plan::{BoardWork, Isolation, ReaderWaiting};
 use shm::board::BoardShape;
 use std::path::PathBuf;
 
-const MAX_READERS: u64 = 256;
+const MAX_READERS: u64 = BoardWork::MAX_READERS as u64;
 const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
@@ -44,8 +43,8 @@ pub struct BoardFlags {
     #[arg(long, value_name = "LEVELS", value_delimiter = ',', value_parser = named::<Isolation>(), default_value = "process")]
     pub isolation: Vec<Isolation>,
     /// How readers wait; auto spins where each has a core of its own and yields elsewhere; a list
-    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = named::<Choice<Waiting>>(), default_value = "auto")]
-    pub waiting: Vec<Choice<Waiting>>,
+    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = named::<Choice<ReaderWaiting>>(), default_value = "auto")]
+    pub waiting: Vec<Choice<ReaderWaiting>>,
     /// Cores: the writer has the first, readers the others [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
@@ -73,12 +72,12 @@ pub struct BoardFlags {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CaseSettings {
     pub mode: WriteLoad,
-    pub readers: usize,
+    pub readers: u16,
     /// Words of a value.
     pub words: usize,
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<ReaderWaiting>,
 }
 
 fn usage<T>(text: String) -> Result<T, UsageError> {
@@ -101,23 +100,22 @@ impl BoardFlags {
         if !(1..=BoardShape::MAX_CELLS as u64).contains(&cells.0) {
             return usage(format!("--cells {cells}: a board has 1 to {} cells", BoardShape::MAX_CELLS));
         }
-        if cells.0 > 1 && self.waiting.contains(&Choice::Fixed(Waiting::Park)) {
+        if cells.0 > 1 && self.waiting.contains(&Choice::Fixed(ReaderWaiting::Park)) {
             return usage(format!(
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
-        check_isolation(&self.isolation)?;
         let mut found = Vec::new();
         for mode in &self.mode {
             // Before the first case: a file that cannot be read, more writes than there is room
             // for.
-            mode.due(duration.0, self.seed.0)?;
+            mode.schedule(duration.0, self.seed.0)?;
             for size in &self.size {
                 for readers in &self.readers {
                     for waiting in &self.waiting {
                         found.extend(self.isolation.iter().map(|isolation| CaseSettings {
                             mode: mode.clone(),
-                            readers: readers.0 as usize,
+                            readers: readers.0 as u16,
                             words: (size.0 / 8) as usize,
                             isolation: *isolation,
                             waiting: match waiting {

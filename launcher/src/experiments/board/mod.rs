@@ -7,24 +7,26 @@
 mod figures;
 mod flags;
 mod mode;
-mod work;
 
 pub use flags::BoardFlags;
-pub(super) use work::BoardWork;
 
-use crate::experiments::bench::{self, BenchClock, BenchPlan};
+use crate::experiments::benchmark::{self, Benchmark, BenchmarkClock};
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::publish::PublishableReport;
 use crate::runtime::folder;
+use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
+use crate::runtime::stages::Interrupted;
 use analysis::document::Document;
 use analysis::experiment::{self, Boards};
+use analysis::record::RunOutcome;
 use anyhow::{Context, Result};
 use flags::CaseSettings;
-use roles::bench::boards::Waiting;
+use protocol::plan::{BoardWork, Plan, ReaderWaiting, Technique, Workload};
 use std::fs;
 use std::process::ExitCode;
 use std::time::SystemTime;
+use strategy::schedule::Schedule;
 
 /// Remarks on every case.
 const NOTES: [&str; 5] = [
@@ -43,38 +45,48 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let machine = crate::host::machine();
     let cells = flags.cells()?;
     let cores = flags.cores(&machine)?;
-    bench::check_sandbox(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
+    benchmark::check_isolation(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = folder::create_result_folder(&flags.out, &started, "board")?;
-    let clock = BenchClock::start(&machine);
+    let clock = BenchmarkClock::start(&machine);
+    let benchmark = Benchmark {
+        machine: &machine,
+        signals: &signals,
+        folder: &folder,
+        interruption: Interruption::Drain,
+        clock,
+    };
     let mut boards = Boards {
         version: env!("CARGO_PKG_VERSION").into(),
         started,
-        machine,
+        machine: machine.clone(),
         interrupted: false,
         warn: flags.warnings(),
         cases: Vec::new(),
         unfit: unfit(),
         notes: NOTES.map(String::from).into(),
     };
-    bench::warn_unfit(&boards.unfit);
+    benchmark::warn_unfit(&boards.unfit);
     let mut bar = SweepProgress::new(!flags.json, cells.len());
     for (number, cell) in cells.iter().enumerate() {
         bar.begin(&cell.mode.to_string(), number, cells.len() - number);
-        let (mut plan, shared) = plan_of(cell, flags, &cores, &clock)?;
-        let outcome = bench::run(&mut plan, &folder, &signals);
-        let outcome = outcome.inspect_err(|_| {
-            bar.clear();
-            if boards.cases.is_empty() {
-                let _ = fs::remove_dir_all(&folder);
-            }
-        })?;
+        let case = plan_of(cell, flags, &cores)?;
+        let made = match benchmark.run(case.plan, case.schedule) {
+            // A case that was interrupted before its start has no figures.
+            Err(error) if error.is::<Interrupted>() => None,
+            made => Some(made.inspect_err(|_| {
+                bar.clear();
+                if boards.cases.is_empty() {
+                    let _ = fs::remove_dir_all(&folder);
+                }
+            })?),
+        };
         bar.end();
-        boards.interrupted = outcome.interrupted;
-        // A case that was interrupted before its start has no figures.
-        if !(outcome.interrupted && outcome.start_ticks.is_none()) {
-            boards.cases.push(figures::case(&cell.mode, shared, &plan, &outcome, clock.ns_per_tick()));
-        }
+        boards.interrupted = made.as_ref().is_none_or(|made| made.outcome == RunOutcome::Interrupted);
+        let ns_per_tick = benchmark.clock.ns_per_tick();
+        boards.cases.extend(
+            made.map(|made| figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick)),
+        );
         boards.save(&folder)?;
         if boards.interrupted {
             break;
@@ -89,27 +101,32 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     })
 }
 
-/// The plan of a case, and whether its readers share their cores.
-fn plan_of(
-    cell: &CaseSettings,
-    flags: &BoardFlags,
-    cores: &[u32],
-    clock: &BenchClock,
-) -> Result<(BenchPlan<BoardWork>, bool)> {
-    let due = cell.mode.due(flags.duration.0, flags.seed.0)?;
-    let (cores, shared) = assign_cores(cores, cell.readers);
-    let usual = if shared { Waiting::Yield } else { Waiting::Spin };
+/// The plan of a case.
+struct PlannedCase {
+    plan: Plan,
+    work: BoardWork,
+    schedule: Schedule,
+    /// Readers share their cores.
+    is_shared: bool,
+}
+
+fn plan_of(cell: &CaseSettings, flags: &BoardFlags, cores: &[u32]) -> Result<PlannedCase> {
+    let duration_ns = flags.duration.0;
+    let schedule = cell.mode.schedule(duration_ns, flags.seed.0)?;
+    let (cores, is_shared) = assign_cores(cores, cell.readers.into());
+    let usual = if is_shared { ReaderWaiting::Yield } else { ReaderWaiting::Spin };
     let work = BoardWork {
         readers: cell.readers,
         waiting: cell.waiting.unwrap_or(usual),
         cells: flags.cells.0 as usize,
         words: cell.words,
-        scheduled: due.as_ref().map(|due| due.len() as u64),
-        duration_ns: flags.duration.0,
-        due: due.unwrap_or_default(),
+        scheduled: schedule.as_ref().map(|all| mode::due_times(all, duration_ns).count() as u64),
+        duration_ns,
     };
-    let plan = BenchPlan::new(clock, cell.isolation, cores, work);
-    Ok((BenchPlan { weaker_sandbox: flags.allow_weaker_sandbox, ..plan }, shared))
+    let workload = Workload::Board(work.clone());
+    let plan = Plan::for_benchmark(workload, Technique::default(), cell.isolation, &cores);
+    let plan = Plan { weaker_sandbox: flags.allow_weaker_sandbox, ..plan };
+    Ok(PlannedCase { plan, work, schedule: schedule.unwrap_or_else(Schedule::empty), is_shared })
 }
 
 /// The cores of the writer and the readers, and whether readers share theirs with others.

@@ -57,18 +57,22 @@ impl fmt::Display for WriteLoad {
 }
 
 impl WriteLoad {
-    /// Returns when each write is due, in nanoseconds from the start; `None` without due times.
-    /// Ascending, all before the end.
-    pub fn due(&self, duration_ns: u64, seed: u64) -> Result<Option<Vec<u64>>, UsageError> {
-        let schedule = match self {
+    /// Returns the schedule of the writes; `None` without due times.
+    pub fn schedule(&self, duration_ns: u64, seed: u64) -> Result<Option<Schedule>, UsageError> {
+        Ok(Some(match self {
             Self::Stress => return Ok(None),
             Self::Poisson(rate) => draw_times(self, Arrivals::Poisson, *rate, duration_ns, seed)?,
             Self::Pareto(rate) => draw_times(self, Arrivals::Pareto, *rate, duration_ns, seed)?,
             Self::Replay(path) => read_recorded(path)?,
-        };
-        let due = schedule.entries(0).map(|entry| entry.fire_ns);
-        Ok(Some(due.take_while(|due| *due < duration_ns).take(MAX_WRITES as usize).collect()))
+        }))
     }
+}
+
+/// Returns when each write of a schedule is due, in nanoseconds from the start. Ascending, all
+/// before the end.
+pub fn due_times(schedule: &Schedule, duration_ns: u64) -> impl Iterator<Item = u64> + '_ {
+    let due = schedule.entries(0).map(|entry| entry.fire_ns);
+    due.take_while(move |due| *due < duration_ns).take(MAX_WRITES as usize)
 }
 
 const NO_DELAY: DelayRange = DelayRange { min_ns: 1, max_ns: 1 };
@@ -128,15 +132,19 @@ mod tests {
     #[test]
     fn due_times_are_within_the_run_and_reproducible() {
         for mode in [WriteLoad::Poisson(10_000), WriteLoad::Pareto(10_000)] {
-            let due = |seed| mode.due(100_000_000, seed).unwrap().unwrap();
+            let due = |seed| {
+                let schedule = mode.schedule(100_000_000, seed).unwrap().unwrap();
+                due_times(&schedule, 100_000_000).collect::<Vec<_>>()
+            };
             let times = due(1);
             assert!((800..=1_001).contains(&times.len()), "{}", times.len());
             assert!(times.is_sorted() && times.iter().all(|time| *time < 100_000_000));
             assert_eq!((due(1) == times, due(2) == times), (true, false));
         }
-        assert_eq!(WriteLoad::Stress.due(1, 1), Ok(None));
-        let error = WriteLoad::Poisson(1 << 40).due(1_000_000_000, 1).unwrap_err();
+        assert!(WriteLoad::Stress.schedule(1, 1).unwrap().is_none());
+        let error = WriteLoad::Poisson(1 << 40).schedule(1_000_000_000, 1).err().unwrap();
         assert!(error.0.contains("--duration"), "{error}");
-        assert!(WriteLoad::Replay("no-such-file".into()).due(1, 1).unwrap_err().0.contains("no-such-file"));
+        let missing = WriteLoad::Replay("no-such-file".into()).schedule(1, 1).err().unwrap();
+        assert!(missing.0.contains("no-such-file"), "{missing}");
     }
 }

@@ -2,15 +2,13 @@
 
 use crate::config::value::named;
 use crate::config::{CoreList, UsageError};
-use crate::experiments::bench::{check_cores, check_isolation};
+use crate::experiments::benchmark::check_cores;
 use crate::host::Machine;
 use crate::planner;
 use analysis::experiment::{Lab, LabCell, Speed, Wait};
 use analysis::units::{Count, Nanos};
 use clap::Args;
-use protocol::plan::{Isolation, Technique};
-use roles::bench::queues::ledger::MAX_ENDS;
-use roles::bench::queues::waiting::Slow;
+use protocol::plan::{EventCost, Isolation, QueueWork, Technique};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -90,7 +88,7 @@ pub struct LabFlags {
 }
 
 /// Parses the cost of handling an event: `work:5us` or `sleep:1ms`.
-pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
+pub(super) fn parse_slow(text: &str) -> Result<EventCost, UsageError> {
     let wrong =
         || UsageError(format!("--slow {text:?}: expected work:DUR or sleep:DUR, for example work:5us"));
     let (kind, time) = text.split_once(':').ok_or_else(wrong)?;
@@ -99,8 +97,8 @@ pub(super) fn parse_slow(text: &str) -> Result<Slow, UsageError> {
         return Err(UsageError(format!("--slow {text}: from 1ns to 10s for each event")));
     }
     match kind {
-        "work" => Ok(Slow::Work(ns)),
-        "sleep" => Ok(Slow::Sleep(ns)),
+        "work" => Ok(EventCost::Work(ns)),
+        "sleep" => Ok(EventCost::Sleep(ns)),
         _ => Err(wrong()),
     }
 }
@@ -181,8 +179,9 @@ impl LabFlags {
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
         let waits = or_default(&self.wait, &waits);
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
-            let number =
-                |count: &Count| in_range(flag, Some(*count), 1, least, MAX_ENDS.into()).map(|n| n as u16);
+            let number = |count: &Count| {
+                in_range(flag, Some(*count), 1, least, QueueWork::MAX_ENDS.into()).map(|n| n as u16)
+            };
             or_default(counts, &[Count(1)]).iter().map(number).collect()
         };
         let (producers, consumers) =
@@ -193,7 +192,6 @@ impl LabFlags {
         let (makers, takers) =
             (or_default(&self.producer, Speed::ALL), or_default(&self.consumer, Speed::ALL));
         let mut cells = Vec::new();
-        check_isolation(&isolations)?;
         for (technique, isolation) in combinations(&techniques, &isolations) {
             if let Err(refused) = planner::check_reach(technique, isolation) {
                 if self.isolation.len() > 1 || self.technique.len() > 1 {

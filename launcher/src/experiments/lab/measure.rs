@@ -1,20 +1,24 @@
 //! Runs the missing runs of a lab, in turns, and saves them.
 
-use super::work::LabWork;
-use crate::experiments::bench::{self, BenchClock, BenchOutcome, BenchPlan};
+use crate::experiments::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
 use crate::output::program;
+use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
+use crate::runtime::stages::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, histogram};
+use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram};
+use analysis::record::RunOutcome;
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
-use roles::bench::account::{AccountView, Field};
-use roles::bench::queues::ledger::{LabField, get, latencies, problems, shares};
-use roles::bench::queues::waiting::Slow;
+use protocol::labels::{ConsumerCounter, ProducerCounter};
+use protocol::plan::{EndWaiting, EventCost, Plan, QueueWork, Workload};
+use protocol::status::StatusField;
+use roles::queue::ledger::{latencies, problems, shares};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use strategy::schedule::Schedule;
 use system::process;
 
 /// The maximum time between two saves.
@@ -38,10 +42,10 @@ pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
 }
 
 /// Estimates how long a run of the queue benchmark takes, in nanoseconds.
-pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: Slow) -> u64 {
+pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: EventCost) -> u64 {
     let late = match slow {
-        Slow::Sleep(_) => 60_000,
-        Slow::Work(_) => FAST_NS,
+        EventCost::Sleep(_) => 60_000,
+        EventCost::Work(_) => FAST_NS,
     };
     let each = |speed: Speed| if speed == Speed::Slow { slow.ns() + late } else { FAST_NS };
     let makers = lab.events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
@@ -61,26 +65,30 @@ pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Opt
     makers.chain(takers).collect()
 }
 
-fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: Slow, clock: &BenchClock) -> BenchPlan<LabWork> {
+fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: EventCost) -> (Plan, QueueWork) {
     let (producers, events) = (u64::from(cell.producers), lab.events);
-    let work = LabWork {
-        technique: cell.technique,
+    let cost = |speed| (speed == Speed::Slow).then_some(slow);
+    let work = QueueWork {
         capacity: lab.capacity,
         events: (0..producers)
             .map(|index| events / producers + u64::from(index < events % producers))
             .collect(),
         consumers: cell.consumers,
-        producer: cell.producer,
-        consumer: cell.consumer,
-        slow,
+        producer_cost: cost(cell.producer),
+        consumer_cost: cost(cell.consumer),
         jitter: lab.jitter,
-        wait: cell.wait,
-        poll_ns: lab.poll_ns,
+        waiting: match cell.wait {
+            Wait::Busy => EndWaiting::Spin,
+            Wait::Yield => EndWaiting::Yield,
+            Wait::Poll => EndWaiting::Sleep(lab.poll_ns),
+            Wait::Park => EndWaiting::Park,
+        },
+        slack_ns: lab.slack_ns,
         seed: lab.seed.wrapping_add(number.into()),
     };
     let cores = cores_of(&lab.cores, cell.producers, cell.consumers);
-    let plan = BenchPlan::new(clock, cell.isolation, cores, work);
-    BenchPlan { weaker_sandbox: lab.weaker_sandbox, slack_ns: lab.slack_ns, ..plan }
+    let plan = Plan::for_benchmark(Workload::Queue(work.clone()), cell.technique, cell.isolation, &cores);
+    (Plan { weaker_sandbox: lab.weaker_sandbox, ..plan }, work)
 }
 
 /// Makes the missing runs of a queue benchmark, and saves regularly. A run that failed is kept with
@@ -107,11 +115,13 @@ pub(super) fn measure(
 
 fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProgress) -> Result<MeasureEnd> {
     let slow = super::flags::parse_slow(&lab.slow)?;
-    let clock = BenchClock::start(&lab.machine);
+    let (machine, clock) = (lab.machine.clone(), BenchmarkClock::start(&lab.machine));
     if lab.sleep.is_none() {
         lab.sleep = sample_sleep();
-        lab.clock_read_ns = system::clock::read_cost_ns(&clock.source);
+        lab.clock_read_ns = clock.read_ns;
     }
+    let interruption = Interruption::Discard;
+    let benchmark = Benchmark { machine: &machine, signals, folder, interruption, clock };
     let todo = order(lab);
     let all = lab.cells.len() * lab.runs as usize;
     let mut saved = Instant::now();
@@ -119,13 +129,13 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         let left = todo.len() - done;
         let name = lab.cells[index].name();
         bar.begin(&name, all - left, left);
-        let mut plan = plan_of(lab, &lab.cells[index], number, slow, &clock);
-        let outcome = bench::run(&mut plan, folder, signals).with_context(|| name.clone())?;
-        if outcome.interrupted {
-            return Ok(MeasureEnd::Interrupted);
-        }
+        let (plan, work) = plan_of(lab, &lab.cells[index], number, slow);
+        let made = match benchmark.run(plan, Schedule::empty()) {
+            Err(error) if error.is::<Interrupted>() => return Ok(MeasureEnd::Interrupted),
+            made => made.with_context(|| name.clone())?,
+        };
         bar.end();
-        let (run, latencies) = run_of(number, &plan, &outcome);
+        let (run, latencies) = run_of(number, &work, &made);
         lab.cells[index].add_run(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
         if saved.elapsed() > SAVE_INTERVAL {
             lab.save(folder)?;
@@ -158,49 +168,60 @@ fn sample_sleep() -> Option<SleepSample> {
     Some(SleepSample { default_ns, precise_ns, samples: SLEEP_SAMPLES })
 }
 
-fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (LabRun, Histogram<u64>) {
-    let work = &plan.work;
-    let ns = |ticks: u64| (ticks as f64 * plan.ns_per_tick) as u64;
-    let accounts = outcome.segments.accounts();
-    let (producers, consumers) = accounts.split_at(work.producers());
-    let cost = |account: &AccountView| SideCost {
-        cpu_ns: account.get(Field::Cpu),
-        voluntary: account.get(Field::Voluntary),
-        involuntary: account.get(Field::Involuntary),
-        polls: get(account, LabField::Looks),
-        wakes: get(account, LabField::Wakes),
+fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histogram<u64>) {
+    let ns = |ticks: u64| (ticks as f64 * made.plan.ns_per_tick) as u64;
+    let (producers, consumers) = made.ends.split_at(work.producers());
+    let side = |ends: &[EndResults], polls: &dyn Fn(&EndResults) -> (u64, u64)| {
+        let cost = |end: &EndResults| SideCost {
+            cpu_ns: end.get(StatusField::CpuNs),
+            voluntary: end.get(StatusField::VoluntarySwitches),
+            involuntary: end.get(StatusField::InvoluntarySwitches),
+            polls: polls(end).0,
+            wakes: polls(end).1,
+        };
+        ends.iter().map(cost).fold(SideCost::default(), SideCost::plus)
     };
-    let side = |accounts: &[AccountView]| accounts.iter().map(cost).fold(SideCost::default(), SideCost::plus);
-    let deaths = outcome.deaths.iter();
-    let deaths = deaths.map(|death| format!("{}: {}", death.process, death.how));
-    let mut found: Vec<String> = deaths.chain(outcome.problem.clone()).collect();
-    if found.is_empty() {
-        let pushed = producers.iter().map(|account| account.get(Field::Count)).sum();
-        let sum = producers.iter().fold(0u64, |sum, account| sum.wrapping_add(get(account, LabField::Sum)));
-        if pushed != work.total() {
-            found.push(format!("{pushed} events pushed of {}", work.total()));
+    let sent = |end: &EndResults, counter: ProducerCounter| end.counters.get(counter);
+    let taken = |end: &EndResults, counter: ConsumerCounter| end.counters.get(counter);
+    let mut found = Vec::new();
+    if let RunOutcome::Failed { process, what, .. } = &made.outcome {
+        found.push(format!("{process}: {what}"));
+    } else {
+        let pushed =
+            producers.iter().map(|end| sent(end, ProducerCounter::Sent)).fold(0, u64::saturating_add);
+        let sums = producers.iter().map(|end| sent(end, ProducerCounter::Checksum));
+        let sum = sums.fold(0, u64::wrapping_add);
+        if pushed != work.total_events() {
+            found.push(format!("{pushed} events pushed of {}", work.total_events()));
         }
-        for (index, account) in consumers.iter().enumerate() {
-            found.extend(problems(&format!("consumer-{index}"), account, pushed, sum));
-        }
+        found.extend(consumers.iter().flat_map(|end| problems(&end.counters, pushed, sum)));
     }
     let mut histogram = histogram();
-    for ticks in consumers.iter().flat_map(latencies) {
-        // It grows with its values: none is refused.
-        let _ = histogram.record(ns(ticks).max(1));
+    for end in consumers {
+        let words = end.words.iter();
+        for ticks in words.flat_map(|words| latencies(words, taken(end, ConsumerCounter::Taken))) {
+            // It grows with its values: none is refused.
+            let _ = histogram.record(ns(ticks).max(1));
+        }
     }
-    let begin = producers.iter().map(|account| account.get(Field::Begin)).min().unwrap_or(0);
-    let end = accounts.iter().map(|account| account.get(Field::End)).max().unwrap_or(0);
-    let halves = consumers.first().map_or_else(Vec::new, |account| shares(account, work.producers() as u16));
-    let half: u64 = halves.iter().sum();
-    let longest = producers.iter().map(|account| ns(get(account, LabField::LongestWait)));
+    let begin = producers.iter().map(|end| end.get(StatusField::StartedTicks)).min().unwrap_or(0);
+    let end = made.ends.iter().map(|end| end.get(StatusField::EndedTicks)).max().unwrap_or(0);
+    let first = consumers.first().and_then(|end| end.words.as_ref());
+    let halves = first.map_or_else(Vec::new, |words| shares(words, work.producers()));
+    let half = halves.iter().copied().fold(0, u64::saturating_add);
+    let longest = producers.iter().map(|end| ns(sent(end, ProducerCounter::LongestWait)));
+    let takers = consumers.iter().map(|end| taken(end, ConsumerCounter::Taken));
     let run = LabRun {
         number,
         run_ns: ns(end.saturating_sub(begin)),
-        taken: consumers.iter().map(|account| account.get(Field::Count)).sum(),
+        taken: takers.fold(0, u64::saturating_add),
         latency: LabLatency::from_histogram(&histogram),
-        producer: side(producers),
-        consumer: side(consumers),
+        producer: side(producers, &|end| {
+            (sent(end, ProducerCounter::Waits), sent(end, ProducerCounter::Wakes))
+        }),
+        consumer: side(consumers, &|end| {
+            (taken(end, ConsumerCounter::Waits), taken(end, ConsumerCounter::Wakes))
+        }),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
         longest_wait_ns: longest.collect(),
         problems: found,

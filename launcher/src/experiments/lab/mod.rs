@@ -6,15 +6,13 @@
 
 mod flags;
 mod measure;
-mod work;
 
 pub use flags::LabFlags;
-pub(super) use work::LabWork;
 
 use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
 use super::publish::{PublishableReport, exit_code};
-use crate::experiments::bench;
+use crate::experiments::benchmark;
 use crate::output::program;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
@@ -43,7 +41,7 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
             lab.unfit.push(reason);
         }
     }
-    bench::check_sandbox(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
+    benchmark::check_isolation(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
     let folder = match (&flags.resume, flags.out.as_deref()) {
         (Some(folder), _) => folder.clone(),
         (None, out) => folder::create_result_folder(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?
@@ -53,7 +51,7 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     lab.save(&folder)?;
     announce(&lab, flags.json)?;
-    bench::warn_unfit(&lab.unfit);
+    benchmark::warn_unfit(&lab.unfit);
     let (done, all) = lab.progress();
     let mut bar = SweepProgress::new(!flags.json && done < all, all);
     let ended = measure::measure(&mut lab, &folder, &signals, &mut bar);

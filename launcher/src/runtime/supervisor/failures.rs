@@ -71,7 +71,7 @@ impl Supervisor<'_> {
     /// Returns a process that exited too early, or whose thread failed.
     fn find_early_exit(&self, seen: &Observations) -> Option<FailedProcess> {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            if self.containment.supervises(index) {
+            if self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
                 continue;
             }
             let mut threads = process.threads.iter().map(|thread| *thread as usize);
@@ -181,7 +181,9 @@ impl Supervisor<'_> {
         }
         let mut all = 0..self.plan.processes.len();
         let bad = all.find(|index| {
-            seen.exited_normally(*index) != Some(true) && !self.containment.explains_exit_of(*index, seen)
+            seen.exited_normally(*index) != Some(true)
+                && !self.containment.explains_exit_of(*index, seen)
+                && !self.plan.can_lose_board_end(&self.plan.processes[*index])
         });
         match bad {
             Some(index) => {

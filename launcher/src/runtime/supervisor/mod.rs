@@ -21,6 +21,7 @@ pub mod actions;
 pub mod containment;
 mod disk_waits;
 mod failures;
+mod measured;
 pub mod observations;
 mod pauses;
 mod progress;
@@ -38,6 +39,7 @@ use analysis::record::{Incident, Outage, RoleRestart, RunOutcome};
 use containment::Containment;
 use disk_waits::DiskWaits;
 use failures::FailedProcess;
+use measured::MeasuredLoops;
 use observations::Observations;
 use progress::DrainWait;
 use protocol::control::RunState;
@@ -116,6 +118,8 @@ enum Phase {
     Starting(Deadline),
     /// Until every strategy has all its reports.
     Trading,
+    /// Until every measured loop of a benchmark has ended.
+    Measuring(MeasuredLoops),
     /// Until every exchange has written its last book, which it does when it finds the run
     /// draining.
     Closing(BoundedWait),
@@ -195,6 +199,8 @@ pub struct Supervisor<'a> {
     last_due: Option<Duration>,
     disk_waits: DiskWaits,
     starved: StarvedProcesses,
+    /// Deaths of a board's ends, which its run survives.
+    board_deaths: Vec<RoleRestart>,
 }
 
 impl<'a> Supervisor<'a> {
@@ -226,6 +232,7 @@ impl<'a> Supervisor<'a> {
             is_restarting: false,
             disk_waits: DiskWaits::default(),
             starved: StarvedProcesses::default(),
+            board_deaths: Vec::new(),
         }
     }
 
@@ -305,6 +312,7 @@ impl<'a> Supervisor<'a> {
             let next = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Starting(deadline) => self.start(deadline, seen, out),
                 Phase::Trading => self.trade(seen, out),
+                Phase::Measuring(loops) => self.measure(loops, seen, out),
                 Phase::Closing(wait) => self.close(wait, seen, out),
                 Phase::Draining(drain) => self.drain_engine(drain, seen),
                 Phase::Settling(wait) => self.settle(wait, seen),
@@ -342,7 +350,10 @@ impl<'a> Supervisor<'a> {
         // Each thread has published its id; what it writes from now on is not trusted.
         self.liveness.open(self.now);
         out.perform(Action::OpenBarrier(self.start_ticks));
-        NextPhase::Wait(Phase::Trading)
+        NextPhase::Wait(match self.plan.is_trading() {
+            true => Phase::Trading,
+            false => Phase::Measuring(MeasuredLoops::new(self.now_ns())),
+        })
     }
 
     /// Waits until every strategy has all its reports.
@@ -504,7 +515,8 @@ impl<'a> Supervisor<'a> {
     /// Returns what was recorded of the run.
     pub fn into_record(self) -> SupervisionRecord {
         let warnings = self.disk_waits.warnings(self.plan);
-        let (incidents, role_restarts, outages) = self.containment.into_lists();
+        let (incidents, mut role_restarts, outages) = self.containment.into_lists();
+        role_restarts.extend(self.board_deaths);
         SupervisionRecord { incidents, role_restarts, outages, strikes: self.strikes, warnings }
     }
 }

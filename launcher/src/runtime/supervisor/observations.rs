@@ -64,6 +64,8 @@ pub struct ExitObservation {
     pub was_killed: bool,
     /// The exit status for messages.
     pub text: String,
+    /// Last lines of the stderr of a dead end of a board.
+    pub last_words: String,
 }
 
 /// One thread's status block.
@@ -75,6 +77,8 @@ pub struct ThreadObservation {
     pub ticks: u64,
     /// The thread's own message, if it reports that it failed.
     pub error: String,
+    /// Events counted by a measured loop; 0 for other roles.
+    pub measured_events: u64,
     /// CPU time of a silent thread: `Some` if the kernel was asked, with its answer.
     pub cpu: Option<Option<CpuSample>>,
     /// A journal thread of its process waits for the disk.

@@ -14,6 +14,8 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval while a death is being repaired.
 pub const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Interval of a benchmark: the launcher may share a core with a measured loop.
+const MEASURED_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval near the end.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_millis(500);
@@ -40,6 +42,7 @@ impl Supervisor<'_> {
             }
             Phase::Trading if self.is_draining => POLL_INTERVAL,
             Phase::Trading => pause(Duration::from_nanos(self.now_ns()), self.last_due),
+            Phase::Measuring(_) => MEASURED_POLL_INTERVAL,
             Phase::Closing(_) | Phase::Settling(_) => CLOSE_POLL_INTERVAL,
             Phase::Draining(drain) => {
                 let idle = Duration::from_nanos(self.now_ns().saturating_sub(drain.idle_since_ns));

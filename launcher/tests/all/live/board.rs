@@ -58,7 +58,19 @@ fn board_values_are_consistent_at_every_level() {
     }
     let files = entries(&launcher.folder());
     let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
-    assert_eq!(files, ["board.json", "board.md", "left-out.csv", "report.html", "seed-rows.csv"]);
+    assert_eq!(files, ["board.json", "board.md", "left-out.csv", "report.html", "runs", "seed-rows.csv"]);
+}
+
+#[test]
+fn contained_board_values_are_consistent() {
+    let Some(launcher) = Launcher::contained() else { return };
+    let flags = "--mode stress,poisson:2k --duration 150ms --readers 2 --isolation container";
+    let result = board(&launcher, flags).end();
+    let boards = result.json();
+    result.succeeds();
+    let cases = list(&boards["cases"]);
+    assert_eq!(cases.len(), 2);
+    cases.iter().for_each(check);
 }
 
 #[test]
@@ -67,11 +79,10 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
     let running = start(&launcher, 2);
     let (pid, writer, reader) =
         (running.pid(), running.process("board-writer"), running.process("board-reader-0"));
-    // The board is the memory without a name; who reads it has pages that cannot be written, and no
-    // descriptor of it.
+    // A reader's pages of the board cannot be written.
     let rights = |pid: u32| {
         let maps = proc(pid, "maps");
-        let board = maps.lines().find(|line| line.contains(".board (deleted)"))?;
+        let board = maps.lines().find(|line| line.ends_with(".board"))?;
         board.split_whitespace().nth(1).map(str::to_owned)
     };
     wait_until("both have mapped it", || rights(writer).is_some() && rights(reader).is_some());
@@ -104,6 +115,8 @@ fn interrupted_board_saves_results_and_cleans_up() {
     assert_eq!(boards["interrupted"], true);
     check(&boards["cases"][0]);
     assert_exists(&launcher.folder().join("report.html"));
+    let runs = entries(&launcher.folder().join("runs"));
+    output(&format!("inspect {}", runs[0].display())).succeeds();
     let running = start(&launcher, 1);
     signal(running.pid(), "KILL");
     running.end();

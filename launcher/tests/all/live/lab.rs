@@ -1,9 +1,11 @@
 //! The lab with real processes: conservation at every level, deaths that are named, and nothing
 //! left behind.
 
-use crate::common::{Running, command, entries, family, list, newest, number, output, signal, wait_for};
-use serde_json::json;
-use std::path::Path;
+use crate::common::{
+    Launcher, Running, command, entries, family, list, newest, number, output, signal, wait_for,
+};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Starts `launcher lab` with its results in that folder.
 fn lab(out: &Path, flags: &str) -> Running {
@@ -39,6 +41,59 @@ fn lab_events_arrive_once_for_every_wait() {
     assert!(!left.iter().any(|path| path.to_string_lossy().ends_with(".stderr")), "{left:?}");
 }
 
+/// The folder of the newest run of an experiment in that folder.
+fn newest_run(out: &Path) -> PathBuf {
+    let experiment = entries(out).pop().unwrap();
+    entries(&experiment.join("runs")).pop().unwrap()
+}
+
+#[test]
+fn lab_run_keeps_record_that_inspect_reads() {
+    let out = tempfile::tempdir().unwrap();
+    let flags = "--technique linked --wait park --producer fast --consumer fast --events 400 --runs 1";
+    lab(out.path(), flags).end().succeeds();
+    let run = newest_run(out.path());
+    let record: Value = serde_json::from_slice(&std::fs::read(run.join("run.json")).unwrap()).unwrap();
+    assert_eq!(record["outcome"]["ended"], "complete");
+    assert_eq!(record["plan"]["workload"]["queue"]["events"], json!([400]));
+    assert!(record["version"].is_string() && record["machine"]["kernel"].is_string());
+    let seen = output(&format!("inspect {} --json", run.display()));
+    let threads: Vec<_> =
+        list(&seen.json()["logs"]).iter().map(|log| (log["thread"].clone(), log["state"].clone())).collect();
+    let done = |name: &str| (json!(name), json!("done"));
+    assert_eq!(threads, [done("producer-0"), done("consumer-0")]);
+    let log = output(&format!("inspect {}", run.join("consumer-0.stamps").display()));
+    assert!(log.stdout.contains("taken") && log.stdout.contains("400 events"), "{}", log.stdout);
+    // It has no orders to report.
+    for command in ["report", "inspect --worst 3", "export --csv orders.csv"] {
+        output(&format!("{command} {}", run.display())).fails(2, &["sends no orders; launcher inspect"]);
+    }
+}
+
+#[test]
+fn contained_lab_delivers_every_event() {
+    if Launcher::contained().is_none() {
+        return;
+    }
+    let out = tempfile::tempdir().unwrap();
+    let grid = "--technique array-queue,pipe --isolation container --wait yield,park --producers 2 \
+                --producer fast --consumer fast --events 300 --runs 1 --json";
+    let result = lab(out.path(), grid).end();
+    let cells = result.json();
+    result.succeeds();
+    let cells = list(&cells["cells"]);
+    assert_eq!(cells.len(), 4);
+    for cell in cells {
+        assert_eq!(
+            (&cell["made"][0]["problems"], &cell["made"][0]["taken"]),
+            (&json!([]), &json!(300)),
+            "{cell:#}"
+        );
+    }
+    let refused = "lab --technique unix-seqpacket --isolation container";
+    output(refused).fails(2, &["Use another --technique"]);
+}
+
 /// A lab whose one run lasts until it is ended, and its process of that name.
 fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     let running = lab(
@@ -48,9 +103,9 @@ fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
         ),
     );
     let pid = running.pid();
-    // Both are there, and have begun.
+    // Both are there, and the reaper.
     let process =
-        wait_for("the run has its processes", || newest(pid, role, 0).filter(|_| family(pid).len() == 2));
+        wait_for("the run has its processes", || newest(pid, role, 0).filter(|_| family(pid).len() == 3));
     (running, process)
 }
 
@@ -80,7 +135,13 @@ fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     assert_eq!(resumed.json()["cells"][0]["made"][0]["taken"], 20);
     resumed.succeeds();
 
-    let (running, _) = long(out.path(), "array-queue", "lab-consumer-0");
-    signal(running.pid(), "KILL");
-    running.end();
+    for technique in ["array-queue", "pipe"] {
+        let (running, _) = long(out.path(), technique, "lab-consumer-0");
+        wait_for("the run has begun", || newest_run(out.path()).join("run.json").exists().then_some(()));
+        signal(running.pid(), "KILL");
+        running.end();
+        // The reaper has saved what the ends had counted.
+        let run = newest_run(out.path());
+        output(&format!("inspect {}", run.display())).succeeds();
+    }
 }

@@ -1,13 +1,9 @@
 //! Measures a queue in each direction between two threads on two cores: round trips of one message,
 //! and a stream of messages.
 
-use shm::memory::{AtomicWords, Region};
-use std::sync::mpsc;
 use system::clock::{Clock, Monotonic};
-use system::floor::{self, wait};
-
-/// Batches that round trips are cut into: a preemption spoils one and not the median.
-const BATCHES: u64 = 50;
+use system::floor::wait;
+use system::pair::{BATCHES, Peer, median_ns};
 
 /// A message: seven words, like bulkhead's.
 pub type Words = [u64; 7];
@@ -46,7 +42,6 @@ impl From<Line> for Words {
 
 #[derive(Clone, Copy)]
 enum Job {
-    Floor,
     Echo,
     Stream,
 }
@@ -79,30 +74,6 @@ fn receive(mut pop: impl FnMut() -> Option<Words>) -> Words {
     got.expect("waited for")
 }
 
-/// The other thread, which answers one job after another.
-struct Other {
-    orders: mpsc::Sender<(Job, u64)>,
-    done: mpsc::Receiver<()>,
-    line: AtomicWords,
-}
-
-impl Other {
-    fn ask<R>(&self, job: Job, count: u64, ours: impl FnOnce() -> R) -> R {
-        self.orders.send((job, count)).expect("the other thread waits");
-        let result = ours();
-        self.done.recv().expect("the other thread goes on");
-        result
-    }
-
-    fn floor(&self, trips: u64) -> f64 {
-        self.ask(Job::Floor, 0, || {
-            let round_trip = floor::measure(&self.line[0], trips as u32);
-            floor::stop_answering(&self.line[0]);
-            round_trip
-        })
-    }
-}
-
 /// Creates a queue in each direction between this thread and one on core `core`. `ends` returns
 /// both ends of a queue, of which neither blocks; `push` returns `true` if a message fitted.
 ///
@@ -116,53 +87,40 @@ pub fn sampler<S: Send + 'static, R: Send + 'static>(
     pop: impl Fn(&mut R) -> Option<Words> + Copy + Send + 'static,
 ) -> impl FnMut(u64) -> Option<Sample> {
     let ((mut sender, mut theirs), (mut back, mut receiver)) = (ends(), ends());
-    let (orders, jobs) = mpsc::channel();
-    let (says, done) = mpsc::channel();
-    let line = Region::heap(16).words();
-    let other = Other { orders, done, line: line.clone() };
-    std::thread::spawn(move || {
-        system::pin::pin_to(core).expect("an allowed core");
-        for (job, count) in jobs {
-            match job {
-                Job::Floor => floor::answer(&line[0]),
-                Job::Echo => {
-                    for _ in 0..count {
-                        let words = receive(|| pop(&mut theirs));
-                        wait(|| push(&mut back, words));
-                    }
-                }
-                Job::Stream => (0..count).map(message).for_each(|words| wait(|| push(&mut back, words))),
+    let peer = Peer::start(core, move |(job, count)| match job {
+        Job::Echo => {
+            for _ in 0..count {
+                let words = receive(|| pop(&mut theirs));
+                wait(|| push(&mut back, words));
             }
-            let _ = says.send(());
         }
+        Job::Stream => (0..count).map(message).for_each(|words| wait(|| push(&mut back, words))),
     });
     move |trips| {
-        let before = other.floor(trips);
         let each = trips.div_ceil(BATCHES);
-        let trip_ns = other.ask(Job::Echo, each * BATCHES, || {
-            let mut batches = Vec::new();
-            for batch in 0..BATCHES {
+        let mut measure = || {
+            let trip_ns = peer.with((Job::Echo, each * BATCHES), || {
+                median_ns(each, |numbers| {
+                    for n in numbers {
+                        let words = message(n);
+                        wait(|| push(&mut sender, words));
+                        let came = receive(|| pop(&mut receiver));
+                        assert_eq!(came, words, "what comes back is what was sent");
+                    }
+                })
+            });
+            let count = trips * 20;
+            let stream_ns = peer.with((Job::Stream, count), || {
+                assert_eq!(receive(|| pop(&mut receiver)), message(0));
                 let start = Monotonic.now();
-                for n in 0..each {
-                    let words = message(batch << 32 | n);
-                    wait(|| push(&mut sender, words));
-                    assert_eq!(receive(|| pop(&mut receiver)), words, "what comes back is what was sent");
+                for n in 1..count {
+                    assert_eq!(receive(|| pop(&mut receiver)), message(n), "lost, doubled or torn");
                 }
-                batches.push((Monotonic.now() - start) as f64 / each as f64);
-            }
-            floor::median(batches)
-        });
-        let count = trips * 20;
-        let stream_ns = other.ask(Job::Stream, count, || {
-            assert_eq!(receive(|| pop(&mut receiver)), message(0));
-            let start = Monotonic.now();
-            for n in 1..count {
-                assert_eq!(receive(|| pop(&mut receiver)), message(n), "lost, doubled or torn");
-            }
-            (Monotonic.now() - start) as f64 / (count - 1) as f64
-        });
-        let after = other.floor(trips);
-        let is_steady = (before - after).abs() <= 0.1 * before.min(after);
-        is_steady.then_some(Sample { floor_ns: (before + after) / 2.0, trip_ns, stream_ns })
+                (Monotonic.now() - start) as f64 / (count - 1) as f64
+            });
+            (trip_ns, stream_ns)
+        };
+        let (floor_ns, (trip_ns, stream_ns)) = peer.between_floors(trips, &mut measure)?;
+        Some(Sample { floor_ns, trip_ns, stream_ns })
     }
 }

@@ -32,8 +32,14 @@ struct ScriptedRun<'a> {
 impl<'a> ScriptedRun<'a> {
     fn new(plan: &'a Plan) -> Self {
         let pulse = LivenessSample { state: ThreadState::Running as u64, tid: 0, heartbeat_ticks: 0 };
-        let thread =
-            ThreadObservation { pulse, ticks: 0, error: String::new(), cpu: None, waits_for_disk: false };
+        let thread = ThreadObservation {
+            pulse,
+            ticks: 0,
+            error: String::new(),
+            measured_events: 0,
+            cpu: None,
+            waits_for_disk: false,
+        };
         let pids = 100..100 + plan.processes.len() as u32;
         let trading = plan.trading();
         let mut liveness = Liveness::new(plan, MS);
@@ -58,7 +64,12 @@ impl<'a> ScriptedRun<'a> {
     }
 
     fn end(&mut self, process: usize) {
-        let exit = ExitObservation { is_success: false, was_killed: true, text: "exit 7".into() };
+        let exit = ExitObservation {
+            is_success: false,
+            was_killed: true,
+            text: "exit 7".into(),
+            last_words: String::new(),
+        };
         self.seen.processes[process].exit = Some(exit);
         self.seen.processes[process].is_proven_dead = true;
     }

@@ -4,22 +4,23 @@
 pub mod ledger;
 pub mod waiting;
 
-use super::account::{AgentAccount, Field};
-use super::control::{ControlView, DRAIN, STOP};
 use crate::technique_ends::TechniqueEnds;
-use ledger::{LabField, Ledger, event, set};
+use ledger::{Ledger, event};
+use protocol::control::{Control, RunState};
+use protocol::counters::AgentSlot;
+use protocol::labels::{ConsumerCounter, ProducerCounter};
 use shm::attached::Attached;
 use shm::bell::Doorbell;
-use shm::memory::RegionError;
+use shm::memory::{AtomicWords, RegionError};
 use shm::ring::{Consumer, LinkSpec, Producer};
 use system::clock::{Clock, ClockSource};
 use waiting::{Pace, WaitStrategy};
 
-/// The clock, results and waiting of a queue benchmark's producer or consumer.
+/// The clock, counters and waiting of a queue benchmark's producer or consumer.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct QueueEnd<'a> {
-    pub control: &'a ControlView,
-    pub account: &'a AgentAccount,
+    pub control: &'a Control,
+    pub counters: AgentSlot<'a>,
     pub clock: ClockSource,
     /// The wait strategy.
     pub waiting: WaitStrategy,
@@ -32,26 +33,16 @@ pub struct QueueEnd<'a> {
     pub events: u64,
 }
 
-impl QueueEnd<'_> {
-    fn close(&self, begin: u64) {
-        self.account.set(Field::Begin, begin);
-        self.account.set(Field::End, self.clock.now());
-        set(self.account, LabField::Looks, self.waiting.polls);
-        set(self.account, LabField::Wakes, self.waiting.wakes);
-    }
-}
-
 /// Runs the producer's loop: pushes every event into every queue.
 pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     let (mut sum, mut longest, mut pushed) = (0u64, 0, 0);
-    let begin = end.clock.now();
     'events: for number in 0..end.events {
         let made = end.clock.now();
         let (message, check) = event(end.index.into(), number, made);
         for queue in &mut queues {
             if queue.try_push(&message).is_err() {
                 while queue.try_push(&message).is_err() {
-                    if end.control.phase() == STOP {
+                    if end.control.state() == RunState::Stop {
                         break 'events;
                     }
                     end.waiting.wait();
@@ -65,24 +56,33 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
         }
         sum = sum.wrapping_add(check);
         pushed += 1;
-        end.account.set(Field::Count, pushed);
+        end.counters.set(ProducerCounter::Sent, pushed);
         if end.pace.is_slow() {
             end.pace.work(end.clock);
+            if end.control.state() == RunState::Stop {
+                break;
+            }
         }
     }
-    set(end.account, LabField::Sum, sum);
-    set(end.account, LabField::LongestWait, longest);
-    end.close(begin);
+    for (counter, value) in [
+        (ProducerCounter::Checksum, sum),
+        (ProducerCounter::LongestWait, longest),
+        (ProducerCounter::Waits, end.waiting.polls),
+        (ProducerCounter::Wakes, end.waiting.wakes),
+    ] {
+        end.counters.set(counter, value);
+    }
 }
 
-/// Runs the consumer's loop: takes every event of a queue and checks it.
-pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
-    let mut ledger = Ledger::new(end.account, end.producers, end.events);
-    let begin = end.clock.now();
+/// Runs the consumer's loop: takes every event of a queue and checks it. The latencies go into
+/// `results`. A stopped run means that all producers have ended, so that the queue's rest is all
+/// that comes.
+pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &AtomicWords) {
+    let mut ledger = Ledger::new(results, end.producers, end.events);
     let mut is_last_poll = false;
     loop {
         if let Some((from, message)) = queue.try_pop() {
-            ledger.take(from, &message, end.clock.now());
+            end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
             end.waiting.on_progress();
             for bell in &end.bells {
                 bell.ring();
@@ -94,30 +94,32 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>) {
                 end.pace.work(end.clock);
             }
         } else {
-            match end.control.phase() {
-                STOP => break,
+            match end.control.state() {
                 // Everything was pushed before: this poll finds all that will come.
-                DRAIN if is_last_poll => break,
-                DRAIN => is_last_poll = true,
+                RunState::Stop if is_last_poll => break,
+                RunState::Stop => is_last_poll = true,
                 _ => end.waiting.wait(),
             }
         }
     }
     // Doubled events come after the last one that is due.
     while let Some((from, message)) = queue.try_pop() {
-        ledger.take(from, &message, end.clock.now());
+        end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
     }
-    ledger.close();
-    end.close(begin);
+    ledger.close(&end.counters);
+    end.counters.set(ConsumerCounter::Waits, end.waiting.polls);
+    end.counters.set(ConsumerCounter::Wakes, end.waiting.wakes);
 }
 
-/// A producer's or consumer's loop with its attached queues: one dynamic call per thread.
-pub type AttachedEnd = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
+/// A producer's loop with its attached queues: one dynamic call per thread.
+pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
+/// A consumer's loop with its attached queue, which gets the words for its results.
+pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;
 
 type AttachProducer =
-    dyn Fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedEnd, RegionError> + Send + Sync;
+    dyn Fn(&[LinkSpec<'_>], usize, &mut Attached<'_>) -> Result<AttachedProducer, RegionError> + Send + Sync;
 type AttachConsumer =
-    dyn Fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedEnd, RegionError> + Send + Sync;
+    dyn Fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedConsumer, RegionError> + Send + Sync;
 
 /// The measured loops of producer and consumer, compiled for the ends of one technique.
 pub struct TechniqueLoops {
@@ -137,7 +139,7 @@ impl TechniqueLoops {
             }),
             consumer: Box::new(move |queue, attached| {
                 let queue = (ends.consumer)(queue, attached)?;
-                Ok(Box::new(move |end| consume(queue, end)))
+                Ok(Box::new(move |end, results| consume(queue, end, results)))
             }),
         }
     }

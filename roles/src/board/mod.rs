@@ -1,35 +1,21 @@
 //! The two measured loops of the board benchmark: writer and reader.
 
 pub mod content;
-pub mod counts;
+pub mod histograms;
 
-use super::account::{AgentAccount, Field};
-use super::control::{ControlView, DRAIN, GO};
-use counts::{BoardField, BoardLog, BoardMeasure};
+use histograms::{BoardHistograms, BoardMeasure};
+use protocol::control::{Control, RunState};
+use protocol::counters::AgentSlot;
+use protocol::labels::{ReaderCounter, WriterCounter};
+use protocol::plan::{BoardWork, ReaderWaiting};
 use shm::board::{self, ReadError, Stamp};
 use shm::memory::ReadOnlyWords;
 use shm::sync::{Ordering, spin_hint};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
-use system::named_enum;
 
-/// Time after the end of a board benchmark in which its writer may make late writes, in
-/// nanoseconds.
-pub const LATE_NS: u64 = 1_000_000_000;
-/// Maximum sleep of a reader without a check of the phase.
+/// Maximum sleep of a reader without a check of the run's state.
 const SLEEP: Duration = Duration::from_millis(10);
-
-named_enum! {
-    /// How readers wait for a newer version.
-    Waiting {
-        /// Spins.
-        Spin = "spin",
-        /// Yields the core.
-        Yield = "yield",
-        /// Sleeps until the writer wakes it, for a millisecond at most.
-        Park = "park",
-    }
-}
 
 /// The reading end of the measured board: the real one, or a broken one that the check must detect.
 pub trait BoardRead {
@@ -63,20 +49,16 @@ pub enum BoardEnd {
     Reader(board::Reader),
 }
 
-/// The settings, clock and results of an agent of the board benchmark.
+/// The settings, clock and results of one end of the board benchmark.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct BoardAgent<'a> {
+    pub work: &'a BoardWork,
     pub time: Timebase,
-    pub control: &'a ControlView,
+    pub control: &'a Control,
     /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
-    pub account: &'a AgentAccount,
-    /// Histograms in the account.
-    pub log: BoardLog,
-    pub waiting: Waiting,
-    pub cells: usize,
-    pub words: usize,
-    pub duration_ns: u64,
+    pub counters: AgentSlot<'a>,
+    pub histograms: BoardHistograms,
 }
 
 impl BoardAgent<'_> {
@@ -101,46 +83,45 @@ impl BoardAgent<'_> {
     /// Runs the writer's loop: writes each value when it is due, or back to back, to the cells in
     /// turn. A successor resumes after the last complete write; the writes due since are late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
-        let cells = self.cells;
-        let mut value = vec![0; self.words];
+        let BoardWork { cells, words, waiting, duration_ns, .. } = *self.work;
+        let mut value = vec![0; words];
         let mut number: u64 = (0..cells).map(|cell| board.version(cell)).sum();
         let scheduled = self.due.as_ref().map_or(u64::MAX, |due| due.len() as u64);
-        let late_ns = if self.due.is_some() { LATE_NS } else { 0 };
-        let (start, end) = (self.time.start_ticks, self.time.at(self.duration_ns.saturating_add(late_ns)));
+        let late_ns = if self.due.is_some() { BoardWork::LATE_NS } else { 0 };
+        let (start, end) = (self.time.start_ticks, self.time.at(duration_ns.saturating_add(late_ns)));
         while number < scheduled {
             let cell = (number % cells as u64) as usize;
             let due = self.due(number);
             content::fill(&mut value, number);
             let wanted = due.unwrap_or(start);
-            while self.control.phase() == GO && clock.peek() < wanted {
+            while self.control.state() == RunState::Go && clock.peek() < wanted {
                 spin_hint();
             }
             let begin = clock.now();
-            if self.control.phase() != GO || begin >= end {
+            if self.control.state() != RunState::Go || begin >= end {
                 break;
             }
             board.write(cell, begin, &value);
-            if self.waiting == Waiting::Park {
+            if waiting == ReaderWaiting::Park {
                 board.wake(cell);
             }
             let done = clock.now();
-            self.log.count();
-            self.log.measure(BoardMeasure::First, done - begin);
+            self.counters.add(WriterCounter::Written, 1);
+            self.histograms.measure(BoardMeasure::First, done - begin);
             if let Some(due) = due {
-                self.log.measure(BoardMeasure::Second, done.saturating_sub(due));
+                self.histograms.measure(BoardMeasure::Second, done.saturating_sub(due));
             }
             number += 1;
         }
-        self.account.set(Field::End, clock.now());
     }
 
-    /// Runs the reader's loop: polls all cells and reads newer versions, until the writer's last
-    /// values are read.
+    /// Runs the reader's loop: polls all cells and reads newer versions, until the run is stopped
+    /// after the writer's end and its last values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
-        let mut value = vec![0; self.words];
-        let mut seen = vec![0; self.cells];
+        let mut value = vec![0; self.work.words];
+        let mut seen = vec![0; self.work.cells];
         loop {
-            let is_last = self.control.phase() >= DRAIN;
+            let is_last = self.control.state() == RunState::Stop;
             let mut found = false;
             for (cell, seen) in seen.iter_mut().enumerate() {
                 if board.version(cell) != *seen {
@@ -153,13 +134,12 @@ impl BoardAgent<'_> {
             if is_last {
                 break;
             }
-            match self.waiting {
-                Waiting::Spin => spin_hint(),
-                Waiting::Yield => std::thread::yield_now(),
-                Waiting::Park => board.sleep(0, seen[0], SLEEP),
+            match self.work.waiting {
+                ReaderWaiting::Spin => spin_hint(),
+                ReaderWaiting::Yield => std::thread::yield_now(),
+                ReaderWaiting::Park => board.sleep(0, seen[0], SLEEP),
             }
         }
-        self.account.set(Field::End, clock.now());
     }
 
     /// Reads, checks and counts a cell's newest value. Returns `false` if the read was overtaken.
@@ -174,22 +154,22 @@ impl BoardAgent<'_> {
     ) -> bool {
         let detected = clock.now();
         let Ok(Some(stamp)) = board.read(cell, value) else {
-            self.log.add(BoardField::Overtaken, 1);
+            self.counters.add(ReaderCounter::Overtaken, 1);
             return false;
         };
         let got = clock.now();
-        let number = content::number(stamp.version, cell, self.cells);
+        let number = content::number(stamp.version, cell, self.work.cells);
         // Versions that go backwards are as wrong as words that do.
         if stamp.version <= *seen || !content::is_whole(value, number) {
-            self.log.add(BoardField::Torn, 1);
+            self.counters.add(ReaderCounter::Torn, 1);
         }
-        let next = content::number(*seen + 1, cell, self.cells);
-        self.log.count();
-        self.log.add(BoardField::Missed, stamp.version.saturating_sub(*seen + 1));
-        self.log.measure(BoardMeasure::First, got.saturating_sub(stamp.ticks));
-        self.log.measure(BoardMeasure::Second, got - detected);
+        let next = content::number(*seen + 1, cell, self.work.cells);
+        self.counters.add(ReaderCounter::Read, 1);
+        self.counters.add(ReaderCounter::Missed, stamp.version.saturating_sub(*seen + 1));
+        self.histograms.measure(BoardMeasure::First, got.saturating_sub(stamp.ticks));
+        self.histograms.measure(BoardMeasure::Second, got - detected);
         if let Some(due) = self.due(next) {
-            self.log.measure(BoardMeasure::Third, got.saturating_sub(due));
+            self.histograms.measure(BoardMeasure::Third, got.saturating_sub(due));
         }
         *seen = stamp.version;
         true

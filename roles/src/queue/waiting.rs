@@ -1,8 +1,7 @@
 //! Wait strategies of a queue end, and its cost per event: chosen once per run, off the hot path.
 
-use serde::{Deserialize, Serialize};
-use shm::bell::Listener;
-use shm::idle::{Idle, Park};
+use protocol::plan::{EndWaiting, EventCost};
+use shm::idle::{Idle, IdleStrategy, Park};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
@@ -30,28 +29,16 @@ enum WaitingKind {
 const MAX_SLEEP_NS: u64 = 10_000_000;
 
 impl WaitStrategy {
-    const fn new(kind: WaitingKind) -> Self {
+    /// Creates the wait strategy of a plan. `idle` is that of the thread; one that parks has the
+    /// doorbell.
+    pub fn new(waiting: EndWaiting, idle: IdleStrategy) -> Self {
+        let kind = match (waiting, idle) {
+            (_, IdleStrategy::Park(park)) => WaitingKind::Park { park, armed: false },
+            (EndWaiting::Yield, _) => WaitingKind::Yield,
+            (EndWaiting::Sleep(ns), _) => WaitingKind::Poll(Duration::from_nanos(ns)),
+            (EndWaiting::Spin | EndWaiting::Park, _) => WaitingKind::Busy,
+        };
         Self { kind, polls: 0, wakes: 0 }
-    }
-
-    /// Creates a wait strategy that spins.
-    pub const fn busy() -> Self {
-        Self::new(WaitingKind::Busy)
-    }
-
-    /// Creates a wait strategy that yields the core.
-    pub const fn yielding() -> Self {
-        Self::new(WaitingKind::Yield)
-    }
-
-    /// Creates a wait strategy that sleeps for `time` between polls.
-    pub const fn polling(time: Duration) -> Self {
-        Self::new(WaitingKind::Poll(time))
-    }
-
-    /// Creates a wait strategy that parks until the doorbell rings.
-    pub fn parking(own: Listener) -> Self {
-        Self::new(WaitingKind::Park { park: Park::new(own), armed: false })
     }
 
     /// Waits once, as the strategy does.
@@ -86,27 +73,9 @@ impl WaitStrategy {
     }
 }
 
-/// The setting that each event costs time at an end of a queue: computing or sleeping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Slow {
-    /// Sleeps for a time, in nanoseconds.
-    Sleep(u64),
-    /// Spins for a time, in nanoseconds.
-    Work(u64),
-}
-
-impl Slow {
-    /// Returns the cost of one event in nanoseconds.
-    pub const fn ns(self) -> u64 {
-        match self {
-            Slow::Sleep(ns) | Slow::Work(ns) => ns,
-        }
-    }
-}
-
 /// The cost of each event at an end of a queue, with random variation.
 pub struct Pace {
-    slow: Option<Slow>,
+    cost: Option<EventCost>,
     jitter: f64,
     ns_per_tick: f64,
     random: u64,
@@ -114,13 +83,13 @@ pub struct Pace {
 
 impl Pace {
     /// Creates the cost of events; `jitter` is the relative half-width of its variation.
-    pub const fn new(slow: Option<Slow>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
-        Self { slow, jitter, ns_per_tick, random: seed }
+    pub const fn new(cost: Option<EventCost>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
+        Self { cost, jitter, ns_per_tick, random: seed }
     }
 
     /// Returns `true` if events cost time at this end of the queue.
     pub const fn is_slow(&self) -> bool {
-        self.slow.is_some()
+        self.cost.is_some()
     }
 
     /// Draws the random cost of one event, in nanoseconds.
@@ -136,10 +105,10 @@ impl Pace {
 
     /// Spends the time that one event costs.
     pub fn work(&mut self, clock: ClockSource) {
-        match self.slow {
+        match self.cost {
             None => {}
-            Some(Slow::Sleep(ns)) => std::thread::sleep(Duration::from_nanos(self.draw(ns))),
-            Some(Slow::Work(ns)) => {
+            Some(EventCost::Sleep(ns)) => std::thread::sleep(Duration::from_nanos(self.draw(ns))),
+            Some(EventCost::Work(ns)) => {
                 let ticks = (self.draw(ns) as f64 / self.ns_per_tick) as u64;
                 let until = clock.peek().saturating_add(ticks);
                 while clock.peek() < until {

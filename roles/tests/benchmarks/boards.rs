@@ -1,9 +1,12 @@
-use roles::bench::account::{AccountView, AgentAccount, Field};
-use roles::bench::boards::counts::{
-    BUCKETS, BoardField, BoardLog, BoardMeasure, HISTOGRAM_WORDS, MAX_WORD, WORDS, measure_at,
-};
-use roles::bench::boards::{BoardAgent, BoardRead, Waiting, content};
-use roles::bench::control::{DRAIN, GO, LAST};
+use crate::ThreadMemory;
+use protocol::benchmark::BOARD_HISTOGRAMS;
+use protocol::control::RunState;
+use protocol::counters::AgentCounters;
+use protocol::labels::{ReaderCounter, WriterCounter};
+use protocol::plan::{BoardWork, ReaderWaiting, Role};
+use protocol::shared_histogram::{BUCKETS, HISTOGRAM_WORDS, MAX_WORD};
+use roles::board::histograms::{BoardHistograms, BoardMeasure};
+use roles::board::{BoardAgent, BoardRead, content};
 use shm::board::{self, BoardShape, ReadError, Stamp};
 use shm::memory::{ReadOnlyWords, Region};
 use shm::sync::Ordering;
@@ -22,74 +25,80 @@ impl Clock for Moving {
     }
 }
 
-/// The launcher's view of an agent's account.
+/// The launcher's view of an end's counters and results.
 struct Counted {
-    account: AccountView,
-    own: ReadOnlyWords,
+    writer: AgentCounters,
+    reader: AgentCounters,
+    results: ReadOnlyWords,
 }
 
 impl Counted {
-    fn reads(&self) -> u64 {
-        self.account.get(Field::Count)
-    }
-
-    fn get(&self, field: BoardField) -> u64 {
-        self.own.load(field as usize, Ordering::Relaxed)
+    fn get(&self, counter: ReaderCounter) -> u64 {
+        self.reader.get(counter)
     }
 
     fn greatest(&self, measure: BoardMeasure) -> u64 {
-        self.own.load(measure_at(measure as usize) + MAX_WORD, Ordering::Relaxed)
+        self.results.load(measure.offset() + MAX_WORD, Ordering::Relaxed)
     }
 
     /// The number of values in a histogram.
     fn measured(&self, measure: BoardMeasure) -> u64 {
-        let at = measure_at(measure as usize);
+        let at = measure.offset();
         let buckets = at + BUCKETS..at + HISTOGRAM_WORDS;
-        buckets.map(|word| self.own.load(word, Ordering::Relaxed)).sum()
+        buckets.map(|word| self.results.load(word, Ordering::Relaxed)).sum()
     }
 }
 
-/// Runs a loop over `cells` cells in a phase.
+/// Runs a loop over `cells` cells in a state of the run.
 fn ran(
-    phase: u64,
+    state: RunState,
     cells: usize,
     due: Option<&[u64]>,
     work: impl FnOnce(&BoardAgent<'_>, &Moving),
 ) -> Counted {
-    let (control, account) = (crate::control(phase).view(), AgentAccount::on_heap(WORDS));
+    let (control, thread) = (crate::control(state).control(), ThreadMemory::new());
+    let results = Region::heap(BOARD_HISTOGRAMS * HISTOGRAM_WORDS).words();
     let due = due.map(|times| {
         let words = Region::heap(times.len()).words();
         words.iter().zip(times).for_each(|(word, time)| word.store(*time, Ordering::Relaxed));
         words.into()
     });
+    let settings = BoardWork {
+        readers: 1,
+        waiting: ReaderWaiting::Spin,
+        cells,
+        words: 4,
+        scheduled: None,
+        duration_ns: 1_000,
+    };
+    let status = thread.status();
     let agent = BoardAgent {
+        work: &settings,
         time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
         control: &control,
         due,
-        account: &account,
-        log: BoardLog::new(&account),
-        waiting: Waiting::Spin,
-        cells,
-        words: 4,
-        duration_ns: 1_000,
+        counters: status.slots().next_agent(),
+        histograms: BoardHistograms::new(&results),
     };
     work(&agent, &Moving(VirtualClock::default()));
-    Counted { own: account.own().into(), account: account.view() }
+    let [writer, reader] = [Role::Writer, Role::Reader(0)].map(|role| thread.counters(role));
+    Counted { writer, reader, results: results.into() }
 }
 
 #[test]
 fn writes_are_made_when_due_and_read_whole() {
     let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
     let due = [10, 10, 10, 300, 400];
-    let found = ran(GO, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
+    let found = ran(RunState::Go, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
     assert_eq!((reader.version(0), reader.version(1)), (3, 2), "in turn");
-    assert_eq!((found.reads(), found.measured(BoardMeasure::Second)), (5, 5));
+    let writes = found.writer.get(WriterCounter::Written);
+    assert_eq!((writes, found.measured(BoardMeasure::Second)), (5, 5));
     // Three were due at once: the third is late by what the first two took.
     assert!(found.greatest(BoardMeasure::Second) > found.greatest(BoardMeasure::First));
 
-    let found = ran(DRAIN, 2, Some(&due), |agent, clock| agent.read(clock, &reader));
-    let fields = [BoardField::Missed, BoardField::Torn, BoardField::Overtaken].map(|field| found.get(field));
-    assert_eq!((found.reads(), fields), (2, [3, 0, 0]), "the newest of each cell");
+    let found = ran(RunState::Stop, 2, Some(&due), |agent, clock| agent.read(clock, &reader));
+    let counts = [ReaderCounter::Read, ReaderCounter::Missed, ReaderCounter::Torn, ReaderCounter::Overtaken];
+    assert_eq!(counts.map(|counter| found.get(counter)), [2, 3, 0, 0], "the newest of each cell");
     assert_eq!(found.measured(BoardMeasure::Third), 2);
 }
 
@@ -97,15 +106,15 @@ fn writes_are_made_when_due_and_read_whole() {
 fn successor_goes_on_after_the_last_write() {
     let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
     writer.write(0, 0, &[0; 4]);
-    ran(GO, 2, Some(&[0; 4]), |agent, clock| agent.write(clock, &mut writer));
+    ran(RunState::Go, 2, Some(&[0; 4]), |agent, clock| agent.write(clock, &mut writer));
     assert_eq!((reader.version(0), reader.version(1)), (2, 2));
 }
 
 #[test]
 fn stress_ends_with_its_time_or_its_case() {
-    for (phase, min) in [(GO, 50), (LAST, 0)] {
+    for (state, min) in [(RunState::Go, 50), (RunState::Drain, 0)] {
         let (mut writer, reader) = board::pair(BoardShape::with_cells(1, 4).unwrap());
-        ran(phase, 1, None, |agent, clock| agent.write(clock, &mut writer));
+        ran(state, 1, None, |agent, clock| agent.write(clock, &mut writer));
         assert!(reader.version(0) >= min && (min > 0 || reader.version(0) == 0));
     }
 }
@@ -135,8 +144,8 @@ impl BoardRead for Torn {
 fn torn_values_and_versions_that_go_back_are_counted() {
     for (is_whole, torn) in [(false, 2), (true, 1)] {
         let reader = Torn { reads: Cell::new(0), is_whole };
-        let found = ran(DRAIN, 1, None, |agent, clock| agent.read(clock, &reader));
-        assert_eq!((found.reads(), found.get(BoardField::Torn)), (2, torn));
+        let found = ran(RunState::Stop, 1, None, |agent, clock| agent.read(clock, &reader));
+        assert_eq!((found.get(ReaderCounter::Read), found.get(ReaderCounter::Torn)), (2, torn));
     }
 }
 

@@ -1,0 +1,306 @@
+//! The benchmark workloads: queues between producers and consumers, and a board with its readers.
+//!
+//! ```text
+//! producer-0 ─┬─▶ queue-0 ─▶ consumer-0        writer ─▶ board ─┬─▶ reader-0
+//! producer-1 ─┴─▶ queue-1 ─▶ consumer-1                         └─▶ reader-1
+//! ```
+//!
+//! Each role has a thread with a measured loop of its own. Counts are in the thread's segment, as
+//! those of any role; a consumer's latencies, and the histograms of a board's ends, are in a
+//! segment of results.
+
+use crate::link::LinkPlan;
+use crate::plan::{
+    BoardWork, Idle, Isolation, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique, ThreadPlan,
+    Workload, ensure,
+};
+use crate::role::Role;
+use crate::shared_histogram::HISTOGRAM_WORDS;
+use crate::workload::EndWaiting;
+use shm::board::{BoardError, BoardShape};
+use shm::memory::SegmentKind;
+use shm::memory::header::HEADER_WORDS;
+
+/// The name of the segment with the board of a board benchmark.
+pub const BOARD_SEGMENT: &str = "board";
+/// The name of the segment with the times at which a board's writes are due.
+pub const WRITE_TIMES_SEGMENT: &str = "due";
+/// The kind of the segment with the due times of writes, which the launcher writes: a word each, in
+/// nanoseconds from the start.
+pub const WRITE_TIMES_KIND: SegmentKind =
+    SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
+/// The kind of the segment with the results of one end of a benchmark, which that end writes.
+pub const RESULTS_KIND: SegmentKind =
+    SegmentKind::new(41, "results", &[("words", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
+
+/// Number of histograms in the results of a board's writer or reader.
+pub const BOARD_HISTOGRAMS: usize = 3;
+/// Offset of the latencies in a consumer's results, in ticks and in the order of consumption.
+/// Before them is the number of each producer's events among the first half.
+pub const LATENCIES: usize = QueueWork::MAX_ENDS as usize;
+/// No thread of a benchmark counts as hung: its loop has no heartbeat.
+const NO_LIVENESS_NS: u64 = 365 * 24 * 3_600_000_000_000;
+/// The stamp logs of a benchmark stay empty.
+const LOG_RECORDS: u64 = 1;
+
+/// Returns the name of the segment with a role's results.
+pub fn results_segment(role: Role) -> String {
+    format!("results-{role}")
+}
+
+/// Returns the name of a consumer's queue.
+pub fn queue_link(consumer: u16) -> String {
+    format!("queue-{consumer}")
+}
+
+impl BoardWork {
+    /// Returns the dimensions of the board.
+    pub fn shape(&self) -> Result<BoardShape, BoardError> {
+        BoardShape::with_cells(self.cells, self.words)
+    }
+}
+
+impl Workload {
+    /// Returns the prefix of the names of a benchmark's processes.
+    const fn process_prefix(&self) -> &'static str {
+        match self {
+            Workload::Trading(_) => "",
+            Workload::Queue(_) => "lab-",
+            Workload::Board(_) => "board-",
+        }
+    }
+
+    fn benchmark_roles(&self) -> Vec<Role> {
+        match self {
+            Workload::Trading(_) => Vec::new(),
+            Workload::Queue(work) => work.roles(),
+            Workload::Board(work) => work.roles(),
+        }
+    }
+
+    /// Returns the number of result words of a benchmark's role; 0 for a role without results.
+    pub(crate) fn result_words(&self, role: Role) -> usize {
+        match (self, role) {
+            (Workload::Queue(work), Role::Consumer(_)) => LATENCIES + work.total_events() as usize,
+            (Workload::Board(_), Role::Writer | Role::Reader(_)) => BOARD_HISTOGRAMS * HISTOGRAM_WORDS,
+            _ => 0,
+        }
+    }
+}
+
+impl Plan {
+    /// Creates the plan of a benchmark. `cores` has an entry for each role, those that produce
+    /// first; `None`: not pinned.
+    pub fn for_benchmark(
+        workload: Workload,
+        technique: Technique,
+        isolation: Isolation,
+        cores: &[Option<u32>],
+    ) -> Plan {
+        let idle = match &workload {
+            Workload::Queue(QueueWork { waiting: EndWaiting::Park, .. }) => Idle::Park,
+            _ => Idle::Spin,
+        };
+        // A board's successor of a dead writer continues; a queue's events are lost with an end.
+        let on_death = match workload {
+            Workload::Board(_) => OnDeath::Restart,
+            _ => OnDeath::Stop,
+        };
+        let mut cores = cores.iter().copied();
+        let thread = |role: Role| ThreadPlan {
+            name: role.to_string(),
+            roles: vec![role],
+            core: cores.next().flatten(),
+            idle,
+            log_records: LOG_RECORDS,
+            sleep_records: 0,
+        };
+        let threads: Vec<ThreadPlan> = workload.benchmark_roles().into_iter().map(thread).collect();
+        let prefix = workload.process_prefix();
+        let one = |(index, thread): (u32, &ThreadPlan)| ProcessPlan {
+            name: format!("{prefix}{}", thread.name),
+            threads: vec![index],
+        };
+        let processes = match isolation {
+            Isolation::Thread => vec![ProcessPlan {
+                name: format!("{prefix}all"),
+                threads: (0..threads.len() as u32).collect(),
+            }],
+            _ => (0..).zip(&threads).map(one).collect(),
+        };
+        let links = match &workload {
+            Workload::Queue(work) => queue_links(work),
+            _ => Vec::new(),
+        };
+        Plan {
+            technique,
+            isolation,
+            on_death,
+            liveness_ns: NO_LIVENESS_NS,
+            links,
+            threads,
+            processes,
+            ..Self::for_workload(workload)
+        }
+    }
+
+    /// Returns `true` if the run continues after the death of a process: one end of a board.
+    pub fn can_lose_board_end(&self, process: &ProcessPlan) -> bool {
+        let is_end = |role| matches!(role, Role::Writer | Role::Reader(_));
+        self.on_death != OnDeath::Stop && self.roles_of(process).all(is_end)
+    }
+
+    /// Returns the timer slack of the run's threads, in nanoseconds.
+    pub const fn timer_slack_ns(&self) -> u64 {
+        match &self.workload {
+            Workload::Queue(work) => work.slack_ns,
+            Workload::Trading(_) | Workload::Board(_) => 1,
+        }
+    }
+
+    pub(crate) fn validate_queue(&self, work: &QueueWork) -> Result<(), PlanError> {
+        if !work.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&work.capacity) {
+            return Err(PlanError::Capacity(work.capacity.into()));
+        }
+        let max = usize::from(QueueWork::MAX_ENDS);
+        ensure((1..=max).contains(&work.producers()), "a queue has 1 to 64 producers")?;
+        ensure(usize::from(work.consumers) <= max, "no more than 64 consumers")?;
+        ensure(work.total_events() < 1 << 32, "a consumer has room for all events")?;
+        ensure((0.0..=1.0).contains(&work.jitter), "a jitter from 0 to 1")?;
+        self.validate_roles(work.roles())?;
+        let is_there = |wanted: &LinkPlan| self.link(&wanted.name) == Some(wanted);
+        ensure(queue_links(work).iter().all(is_there), "each consumer has its queue")
+    }
+
+    pub(crate) fn validate_board(&self, work: &BoardWork) -> Result<(), PlanError> {
+        ensure(work.readers <= BoardWork::MAX_READERS, "no more than 256 readers")?;
+        ensure(work.shape().is_ok(), "there are boards of such cells")?;
+        ensure(work.scheduled.is_none_or(|times| times < 1 << 32), "due times have room")?;
+        self.validate_roles(work.roles())
+    }
+
+    /// Checks that the threads are those of the benchmark's roles, in order.
+    fn validate_roles(&self, wanted: Vec<Role>) -> Result<(), PlanError> {
+        let roles = self.threads.iter().flat_map(|thread| thread.roles.iter().copied());
+        ensure(roles.eq(wanted), "a thread for each end of the benchmark, and no other")
+    }
+}
+
+/// Returns a queue for each consumer, which all producers write.
+fn queue_links(work: &QueueWork) -> Vec<LinkPlan> {
+    let producers = || (0..work.producers() as u16).map(Role::Producer);
+    let queue = |consumer| {
+        LinkPlan::many_to_one(&queue_link(consumer), producers(), Role::Consumer(consumer), work.capacity)
+    };
+    (0..work.consumers).map(queue).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+    use crate::plan::{EventCost, ReaderWaiting};
+    use crate::topology::{self, SegmentPurpose, segments};
+    use shm::attached::Access;
+
+    fn queue(producers: usize, consumers: u16) -> Workload {
+        Workload::Queue(QueueWork {
+            capacity: 64,
+            events: vec![10; producers],
+            consumers,
+            producer_cost: None,
+            consumer_cost: Some(EventCost::Sleep(5)),
+            jitter: 0.5,
+            waiting: EndWaiting::Park,
+            slack_ns: 1,
+            seed: 1,
+        })
+    }
+
+    fn board(readers: u16) -> Workload {
+        Workload::Board(BoardWork {
+            readers,
+            waiting: ReaderWaiting::Spin,
+            cells: 2,
+            words: 3,
+            scheduled: Some(7),
+            duration_ns: 1_000,
+        })
+    }
+
+    fn plan(workload: Workload, isolation: Isolation) -> Plan {
+        Plan::for_benchmark(workload, Technique::default(), isolation, &[Some(3)])
+    }
+
+    #[test]
+    fn benchmark_plan_is_valid_and_trades_nothing() {
+        for workload in [queue(2, 2), queue(1, 0), board(2), board(0)] {
+            for isolation in Isolation::ALL.into_iter().copied() {
+                let plan = plan(workload.clone(), isolation);
+                assert_eq!(plan.validate(), Ok(()));
+                let read: Plan = codec::decode(&codec::encode(&plan).unwrap()).unwrap();
+                assert_eq!(read, plan);
+                let json = serde_json::to_value(&plan).unwrap();
+                assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
+                assert_eq!((plan.trading().strategies, plan.trading().total_orders()), (0, 0));
+                assert!(!plan.is_trading() && !plan.engine_is_restartable() && !plan.can_lose_gateways());
+                assert_eq!(
+                    (plan.threads[0].core, plan.processes.len() == 1),
+                    (Some(3), isolation == Isolation::Thread || plan.threads.len() == 1)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn rights_of_benchmark_ends_are_the_smallest() {
+        let plan = plan(board(2), Isolation::Process);
+        let right = |process: usize, name: &str| {
+            topology::rights(&plan, &plan.processes[process]).find(|(what, _)| what == name).map(|(_, it)| it)
+        };
+        assert_eq!(
+            [0, 1, 2].map(|index| right(index, BOARD_SEGMENT)),
+            [Some(Access::Write), Some(Access::Read), Some(Access::Read)]
+        );
+        assert_eq!([0, 1].map(|index| right(index, WRITE_TIMES_SEGMENT)), [Some(Access::Read); 2]);
+        let results = results_segment(Role::Reader(0));
+        assert_eq!([0, 1, 2].map(|index| right(index, &results)), [None, Some(Access::Write), None]);
+        let plan = self::plan(queue(2, 2), Isolation::Process);
+        let others = segments(&plan)
+            .into_iter()
+            .filter(|segment| matches!(segment.purpose, SegmentPurpose::Repairs | SegmentPurpose::Commands));
+        assert_eq!(others.count(), 0, "a benchmark has no engine");
+    }
+
+    #[test]
+    fn consumer_of_kernel_queue_is_not_isolated() {
+        let isolated = |name: &str, isolation| {
+            let technique = Technique::from_name(name).unwrap();
+            let plan = Plan::for_benchmark(queue(1, 1), technique, isolation, &[]);
+            let by = |process| plan.sandbox_of(process).is_some() || plan.is_contained(process);
+            plan.processes.iter().map(by).collect::<Vec<_>>()
+        };
+        for isolation in [Isolation::Sandbox, Isolation::Container] {
+            assert_eq!(isolated("pipe", isolation), [true, false]);
+            assert_eq!(isolated("linked", isolation), [true, true]);
+        }
+    }
+
+    #[test]
+    fn each_inconsistency_of_a_benchmark_is_named() {
+        let broken = |workload: Workload, change: fn(&mut Plan)| {
+            let mut plan = plan(workload, Isolation::Process);
+            change(&mut plan);
+            plan.validate().unwrap_err().to_string()
+        };
+        assert!(broken(queue(1, 1), |plan| plan.links.clear()).contains("has its queue"));
+        assert!(broken(queue(1, 1), |plan| plan.links[0].slots = 8).contains("has its queue"));
+        assert!(broken(queue(0, 0), |_| ()).contains("1 to 64 producers"));
+        assert!(broken(queue(65, 1), |_| ()).contains("1 to 64 producers"));
+        assert!(broken(queue(1, 65), |_| ()).contains("64 consumers"));
+        assert!(broken(board(257), |_| ()).contains("256 readers"));
+        let swap = |plan: &mut Plan| plan.threads.swap(0, 1);
+        assert!(broken(board(1), swap).contains("a thread for each end"));
+        assert!(broken(queue(1, 1), swap).contains("a thread for each end"));
+    }
+}

@@ -1,0 +1,78 @@
+//! Histograms in shared memory: one thread adds, the launcher reads, also after a crash.
+//!
+//! A value below 4,096 ticks has a bucket of its own. Above, the width of a bucket is one part in
+//! 2,048 of its value. Minimum, maximum and sum are exact. Nothing is allocated.
+
+use shm::memory::AtomicWords;
+use shm::sync::Ordering;
+
+/// Values from 2^40 ticks on (some minutes) share the last bucket.
+const TOP: u32 = 40;
+/// Index of a histogram's word with the minimum plus 1; 0: no value.
+pub const MIN_WORD: usize = 0;
+/// Index of a histogram's word with the maximum.
+pub const MAX_WORD: usize = 1;
+/// Index of a histogram's word with the sum of all values.
+pub const SUM: usize = 2;
+/// Index of a histogram's first bucket.
+pub const BUCKETS: usize = 3;
+
+/// Resolution of a histogram: one part in 2^11, which is finer than a table shows.
+const BITS: u32 = 11;
+/// Number of buckets of a histogram.
+pub const BUCKET_COUNT: usize = ((TOP - BITS + 1) as usize) << BITS;
+/// Size in words of a histogram in shared memory.
+pub const HISTOGRAM_WORDS: usize = (BUCKETS + BUCKET_COUNT).next_multiple_of(8);
+
+/// Returns the histogram bucket that a value belongs to.
+#[inline(always)]
+pub const fn bucket(value: u64) -> usize {
+    let top = (1 << TOP) - 1;
+    let value = if value < top { value } else { top };
+    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(BITS);
+    ((shift as usize) << BITS) + (value >> shift) as usize
+}
+
+/// Returns the value in the middle of a histogram bucket.
+pub const fn bucket_value(bucket: usize) -> u64 {
+    if bucket < 2 << BITS {
+        return bucket as u64;
+    }
+    let shift = (bucket >> BITS) - 1;
+    let first = ((bucket - (shift << BITS)) as u64) << shift;
+    first + (1 << shift) / 2
+}
+
+/// The writing end of a histogram in shared memory.
+pub struct SharedHistogram {
+    words: AtomicWords,
+}
+
+impl SharedHistogram {
+    /// Opens the histogram in [`HISTOGRAM_WORDS`] words of shared memory. Existing counts stay.
+    pub const fn new(words: AtomicWords) -> Self {
+        Self { words }
+    }
+
+    /// Counts one value, in ticks, in the histogram.
+    #[inline(always)]
+    pub fn add(&self, ticks: u64) {
+        // Relaxed loads and stores: this thread is the only writer, and its state publishes.
+        add(&self.words, BUCKETS + bucket(ticks), 1);
+        add(&self.words, SUM, ticks);
+        if ticks > self.words[MAX_WORD].load(Ordering::Relaxed) {
+            self.words[MAX_WORD].store(ticks, Ordering::Relaxed);
+        }
+        let min = self.words[MIN_WORD].load(Ordering::Relaxed);
+        if min == 0 || ticks < min - 1 {
+            self.words[MIN_WORD].store(ticks.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+}
+
+#[inline(always)]
+fn add(words: &AtomicWords, index: usize, more: u64) {
+    let word = &words[index];
+    // Relaxed: as in `SharedHistogram::add`.
+    word.store(word.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}

@@ -1,0 +1,46 @@
+//! The settings of a board benchmark.
+
+use crate::role::Role;
+use serde::{Deserialize, Serialize};
+use system::named_enum;
+
+named_enum! {
+    /// How readers wait for a newer version.
+    ReaderWaiting {
+        /// Spins.
+        Spin = "spin",
+        /// Yields the core.
+        Yield = "yield",
+        /// Sleeps until the writer wakes it, for a millisecond at most.
+        Park = "park",
+    }
+}
+
+/// The settings of one run of a board benchmark: a writer and its readers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BoardWork {
+    /// Number of readers.
+    pub readers: u16,
+    /// How they wait.
+    pub waiting: ReaderWaiting,
+    /// Number of cells, which are written in turn.
+    pub cells: usize,
+    /// Words of a value.
+    pub words: usize,
+    /// Number of writes that are due; `None`: they follow each other without a pause.
+    pub scheduled: Option<u64>,
+    /// Length of the run, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+impl BoardWork {
+    /// Maximum number of readers.
+    pub const MAX_READERS: u16 = 256;
+    /// Time after the end in which the writer may make late writes, in nanoseconds.
+    pub const LATE_NS: u64 = 1_000_000_000;
+
+    /// Returns the roles of the benchmark, the writer first.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        std::iter::once(Role::Writer).chain((0..self.readers).map(Role::Reader)).collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! The settings of a queue benchmark.
+
+use crate::role::Role;
+use serde::{Deserialize, Serialize};
+
+/// The cost of handling one event at an end of a queue, as computing or as sleeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventCost {
+    /// Sleeps for a time, in nanoseconds.
+    Sleep(u64),
+    /// Spins for a time, in nanoseconds.
+    Work(u64),
+}
+
+impl EventCost {
+    /// Returns the cost of one event in nanoseconds.
+    pub const fn ns(self) -> u64 {
+        match self {
+            EventCost::Sleep(ns) | EventCost::Work(ns) => ns,
+        }
+    }
+}
+
+/// How an end of a queue waits for a free slot or for an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EndWaiting {
+    /// Spins.
+    Spin,
+    /// Yields the core.
+    Yield,
+    /// Sleeps for a time, in nanoseconds, between two polls.
+    Sleep(u64),
+    /// Parks until the other end rings its doorbell.
+    Park,
+}
+
+/// The settings of one run of a queue benchmark. Each consumer has a queue of its own, into which
+/// every producer pushes all its events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueWork {
+    /// Slots of each queue, a power of two.
+    pub capacity: u32,
+    /// The events of each producer.
+    pub events: Vec<u64>,
+    /// Number of consumers.
+    pub consumers: u16,
+    /// What each event costs its producers; `None`: nothing.
+    pub producer_cost: Option<EventCost>,
+    /// What each event costs its consumers; `None`: nothing.
+    pub consumer_cost: Option<EventCost>,
+    /// Relative half-width of the variation of these costs, 0 to 1.
+    pub jitter: f64,
+    /// How the ends wait.
+    pub waiting: EndWaiting,
+    /// Timer slack of all threads, in nanoseconds.
+    pub slack_ns: u64,
+    /// Seed of the jitter.
+    pub seed: u64,
+}
+
+impl QueueWork {
+    /// Maximum number of producers, and of consumers.
+    pub const MAX_ENDS: u16 = 64;
+
+    /// Returns the number of producers.
+    pub const fn producers(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Returns the number of all producers' events, which each consumer takes.
+    pub fn total_events(&self) -> u64 {
+        self.events.iter().fold(0, |sum, events| sum.saturating_add(*events))
+    }
+
+    /// Returns the roles of the benchmark, producers first.
+    pub(crate) fn roles(&self) -> Vec<Role> {
+        let producers = (0..self.producers() as u16).map(Role::Producer);
+        producers.chain((0..self.consumers).map(Role::Consumer)).collect()
+    }
+}
