@@ -97,7 +97,7 @@ impl RingFault for HasTakenName {
 /// In a child process, because a registered technique is global to its process.
 #[test]
 fn program_can_register_its_own_technique() {
-    let program = test_child("conformance::child_registering_a_technique").output().unwrap();
+    let program = test_child("conformance::child_that_registers_technique").output().unwrap();
     let output = String::from_utf8_lossy(&program.stdout);
     assert!(program.status.success() && output.contains("1 passed"), "{output}");
 }
