@@ -1,7 +1,8 @@
-//! The lab with real processes: conservation at every level, deaths that are named, and nothing
-//! left behind.
+//! The lab with real processes: conservation at every level, named deaths, and complete clean-up.
 
-use crate::common::{Running, command, entries, family, list, newest, number, output, signal, wait_for};
+use crate::common::{
+    Running, command, entries, list, newest_process, number, output, run_processes, signal, wait_for,
+};
 use serde_json::json;
 use std::path::Path;
 
@@ -39,8 +40,9 @@ fn lab_events_arrive_once_for_every_wait() {
     assert!(!left.iter().any(|path| path.to_string_lossy().ends_with(".stderr")), "{left:?}");
 }
 
-/// A lab whose one run lasts until it is ended, and its process of that name.
-fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
+/// Starts a lab whose only run lasts until it is ended. Returns it and its process with the given
+/// role.
+fn start_endless_lab(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     let running = lab(
         out,
         &format!(
@@ -48,17 +50,18 @@ fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
         ),
     );
     let pid = running.pid();
-    // Both are there, and have begun.
-    let process =
-        wait_for("the run has its processes", || newest(pid, role, 0).filter(|_| family(pid).len() == 2));
+    // Both processes exist and have begun.
+    let process = wait_for("the run has its processes", || {
+        newest_process(pid, role, 0).filter(|_| run_processes(pid).len() == 2)
+    });
     (running, process)
 }
 
 #[test]
-fn a_killed_end_is_named_and_leaves_nothing() {
+fn killed_lab_process_is_named_and_leaves_nothing() {
     for (technique, role) in [("pipe", "lab-consumer-0"), ("array-queue", "lab-producer-0")] {
         let out = tempfile::tempdir().unwrap();
-        let (running, pid) = long(out.path(), technique, role);
+        let (running, pid) = start_endless_lab(out.path(), technique, role);
         signal(pid, "KILL");
         running.end().fails(1, &[&format!("{role}: signal 9 (SIGKILL)")]);
     }
@@ -67,20 +70,20 @@ fn a_killed_end_is_named_and_leaves_nothing() {
 #[test]
 fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     let out = tempfile::tempdir().unwrap();
-    let (running, _) = long(out.path(), "unix-seqpacket", "lab-producer-0");
+    let (running, _) = start_endless_lab(out.path(), "unix-seqpacket", "lab-producer-0");
     running.interrupt().fails(130, &["launcher lab --resume"]);
     let folder = entries(out.path()).remove(0);
     let resume = format!("lab --resume {}", folder.display());
     output(&format!("{resume} --runs 2")).fails(2, &[]);
-    // What is missing is made: of a lab that asks for little.
+    // The missing run is made, here with fewer events.
     let path = folder.join("lab.json");
-    let less = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
-    std::fs::write(&path, less).unwrap();
+    let smaller_lab = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
+    std::fs::write(&path, smaller_lab).unwrap();
     let resumed = output(&format!("{resume} --json"));
     assert_eq!(resumed.json()["cells"][0]["made"][0]["taken"], 20);
     resumed.succeeds();
 
-    let (running, _) = long(out.path(), "array-queue", "lab-consumer-0");
+    let (running, _) = start_endless_lab(out.path(), "array-queue", "lab-consumer-0");
     signal(running.pid(), "KILL");
     running.end();
 }
