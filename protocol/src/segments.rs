@@ -270,10 +270,10 @@ impl Source for RunSegments<'_> {
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
         // A role without a process has no peer.
-        let header_of_segment = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
+        let process_index = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
         let link = self.plan.link(link);
         let ends = |roles: Option<&Vec<Role>>| {
-            roles.into_iter().flatten().copied().map(header_of_segment).collect::<Vec<_>>()
+            roles.into_iter().flatten().copied().map(process_index).collect::<Vec<_>>()
         };
         let producers = ends(link.map(|link| &link.writers));
         let consumer = ends(link.map(|link| &link.readers)).first().copied().unwrap_or(usize::MAX);

@@ -37,9 +37,10 @@ pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
             (0..runs.len()).filter(|index| runs[*index].machine == *host).collect();
         let placements_on_host =
             placements(&runs_on_host.iter().map(|index| runs[*index]).collect::<Vec<_>>());
-        runs_on_host.iter().zip(&placements_on_host).for_each(|(index, placements_on_host)| {
-            host_placement_of_run[*index] = next + placements_on_host
-        });
+        runs_on_host
+            .iter()
+            .zip(&placements_on_host)
+            .for_each(|(index, placement)| host_placement_of_run[*index] = next + placement);
         next += placements_on_host.iter().max().map_or(0, |highest| highest + 1);
     }
     host_placement_of_run

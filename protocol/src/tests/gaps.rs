@@ -96,9 +96,9 @@ fn wrong_of(point: Point, offered: &[(u64, u64)], offer: Offer) -> Option<String
             .map_or(Some(MIN_NS[0]), |last| last.1)
     };
     let has = |ended: u64| logged_gaps.binary_search_by_key(&ended, |gap| gap.ended).is_ok();
-    let lost = offered.iter().find(|(ended, ticks)| {
-        threshold_at(*ended).is_some_and(|threshold_at| *ticks >= threshold_at) != has(*ended)
-    });
+    let lost = offered
+        .iter()
+        .find(|(ended, ticks)| threshold_at(*ended).is_some_and(|min| *ticks >= min) != has(*ended));
     if let Some((ended, ticks)) = lost {
         return Some(format!("a gap of {ticks} at {ended}: kept is {}", has(*ended)));
     }
@@ -177,8 +177,7 @@ fn log_that_drops_longest_gaps_is_detected() {
 #[test]
 fn levels_are_ascending_and_fill_capacity() {
     assert_eq!(level_ends(MAX_GAPS), [59_392, 61_440, 63_488, 65_536]);
-    let of =
-        [0, 59_391, 59_392, MAX_GAPS - 1, MAX_GAPS, u64::MAX].map(|logged_gaps| level(logged_gaps, MAX_GAPS));
+    let of = [0, 59_391, 59_392, MAX_GAPS - 1, MAX_GAPS, u64::MAX].map(|kept| level(kept, MAX_GAPS));
     assert_eq!(of, [0, 0, 1, LEVELS - 1, LEVELS, LEVELS]);
     assert_eq!((level(0, 0), level_ends(u64::MAX)[LEVELS - 1]), (LEVELS, u64::MAX));
 }

@@ -52,8 +52,8 @@ fn stamps_moved_past_others_make_log_untrusted() {
             );
             let summary = summary(&fixture);
             assert!(summary.valid && !summary.fit_for_latency, "{words}");
-            let message = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
-            assert!(summary.reasons.iter().any(message), "{words}: {:?}", summary.reasons);
+            let is_named = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
+            assert!(summary.reasons.iter().any(is_named), "{words}: {:?}", summary.reasons);
             let pool = (summary.rt_venue.count, summary.rt_venue.max_ns);
             assert_eq!(pool, (20, Some(RT_VENUE / 2)), "{words}: the other strategy's alone");
             assert_eq!(summary.leave_one_out, [], "one strategy is left");
@@ -113,9 +113,9 @@ fn consistent_shift_shows_in_leave_one_out() {
         let without = &after.leave_one_out[1];
         assert_eq!((without.strategy, without.rt_venue.p50_ns), (1, honest_p50), "{stage}");
         assert_eq!(without.rt_venue.p99_ns, honest_p50, "{stage}");
-        let message =
+        let is_named =
             |note: &String| note.contains(stage) && note.contains("depends on the stamps of one strategy");
-        assert!(after.notes.iter().any(message), "{stage}: {:?}", after.notes);
+        assert!(after.notes.iter().any(is_named), "{stage}: {:?}", after.notes);
         let text = analysis::report::terminal(&after, false);
         assert!(text.contains("less one") && text.contains("depends on the stamps"), "{text}");
         let json = serde_json::to_value(&after).unwrap();

@@ -202,9 +202,8 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
 
 /// Returns the contents of all files outside of the case's folder, except the export's file.
 fn files_outside(root: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let elements =
-        files(root).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
-    elements.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    let paths = files(root).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 #[test]
@@ -225,9 +224,9 @@ fn mutated_folders_give_plain_answers_in_time() {
         fs::write(&victim, "precious").unwrap();
         let source: &PathBuf = random.choose(&sources);
         copy(source, &case);
-        let elements = files(&case);
-        let file = random.choose(&elements).clone();
-        let mutation = mutate(&file, &elements, &mut random);
+        let paths = files(&case);
+        let file = random.choose(&paths).clone();
+        let mutation = mutate(&file, &paths, &mut random);
         let mutation = format!("seed {seed}: {}: {mutation}", file.strip_prefix(&case).unwrap().display());
         let before = files_outside(root.path(), &shelf);
         let mut commands = commands(&shelf, &case, root.path());

@@ -107,8 +107,8 @@ fn special_files_as_results_do_no_harm() {
         }
         // The record and the logs are intact, so `report` replaces the special files with new
         // results.
-        let results = folder.run_all_commands().into_iter().find(|(name, _)| *name == "report").unwrap();
-        assert_eq!(results.1.code, Some(0), "{file_kind:?}: {results:?}");
+        let report = folder.run_all_commands().into_iter().find(|(name, _)| *name == "report").unwrap();
+        assert_eq!(report.1.code, Some(0), "{file_kind:?}: {report:?}");
     }
 }
 
@@ -170,8 +170,8 @@ fn rescued_logs_replace_special_files_without_following_links() {
             for (thread, name) in names.iter().enumerate() {
                 let bytes = fixture.bytes(thread);
                 let segment = Region::create(name, bytes.len() / 8).unwrap().words();
-                for (path, word) in bytes.as_chunks().0.iter().enumerate() {
-                    segment[path].store(u64::from_le_bytes(*word), Ordering::Relaxed);
+                for (index, word) in bytes.as_chunks().0.iter().enumerate() {
+                    segment[index].store(u64::from_le_bytes(*word), Ordering::Relaxed);
                 }
                 let file = run.path().join(format!("{}.stamps", plan.threads[thread].name));
                 file_kind.place_at(&file, outside.path());

@@ -238,8 +238,8 @@ pub fn mapped(pid: u32) -> Vec<String> {
     let maps = proc(pid, "maps");
     let segment = |line: &str| {
         let (_, name) = line.split_once("bulkhead.")?;
-        let context = name.split_once('.')?.1.trim_end_matches(" (deleted)");
-        Some(format!("{context} {}", line.split(' ').nth(1)?))
+        let segment_name = name.split_once('.')?.1.trim_end_matches(" (deleted)");
+        Some(format!("{segment_name} {}", line.split(' ').nth(1)?))
     };
     let mut found: Vec<_> = maps.lines().filter_map(segment).collect();
     found.sort_unstable();

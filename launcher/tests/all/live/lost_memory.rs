@@ -23,10 +23,10 @@ const EVERYTHING: &str = "--strategies 2 --venues 1 --orders 6000 --window 60s -
 fn run_puncher(when: &str) -> Option<CommandResult> {
     Launcher::contained()?;
     let program = Program::compile("tests/c/puncher.c")?;
-    let segments_by_kind = with_player(&program.exec(when));
+    let kinds = with_player(&program.exec(when));
     run_in_namespace(&format!(
         "mount -t tmpfs -o size=64m tmpfs /dev/shm || exit 9; \
-         $L run --isolation container {segments_by_kind} --venues 1 --orders 2000 --window 1s \
+         $L run --isolation container {kinds} --venues 1 --orders 2000 --window 1s \
          --idle park --on-death continue --out $OUT --json > $OUT/../json.$$; echo rc=$?; cat $OUT/../json.$$; rm $OUT/../json.$$; \
          echo; ls $OUT/*/ 2>/dev/null; echo left=$(ls /dev/shm | wc -l)"
     ))

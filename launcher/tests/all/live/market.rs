@@ -58,14 +58,14 @@ fn inspected_order_shows_its_trigger(launcher: &Launcher) {
 
 #[test]
 fn market_data_exists_only_with_listeners_or_on_request() {
-    for (more, is_available) in [
+    for (more, has_market_data) in [
         ("--strategy maker,taker --market-data off", false),
         ("--strategy player,player", false),
         ("--strategy player,player --market-data on", true),
     ] {
         let summary = Launcher::new().summary(&format!("{MARKET} --window 400ms {more}"));
-        assert_eq!(!summary["market"].is_null(), is_available, "{more}");
-        if is_available {
+        assert_eq!(!summary["market"].is_null(), has_market_data, "{more}");
+        if has_market_data {
             let triggered = &summary["market"]["tick_to_trade"]["count"];
             assert_eq!((figure(&summary, "versions_heard"), triggered), (0, &0.into()));
         }

@@ -91,10 +91,7 @@ pub fn planned(summary: &Value, strategy: usize) -> i64 {
 pub fn checked_fills(launcher: &Launcher, summary: &Value, strategy: usize) -> i64 {
     let (counts, sent) = (last_printed_counts(launcher, strategy), planned(summary, strategy));
     let expected = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
-    assert!(
-        expected.iter().all(|(behavior, count)| counts[*behavior] == *count),
-        "strategy {strategy}: {counts:?}"
-    );
+    assert!(expected.iter().all(|(name, count)| counts[*name] == *count), "strategy {strategy}: {counts:?}");
     let mut positions = list(&summary["trading"]["positions"]).iter();
     let booked = positions.find(|position| position["strategy"] == strategy);
     let figure = |name: &str| booked.map_or(0, |booked| booked[name].as_i64().unwrap());

@@ -61,8 +61,7 @@ fn engine_stops_are_logged_and_excluded_from_figures() {
     }
     let raw_p99 = |run: &Summary| run.rt_venue.p99_ns.map(|ns| ns as f64);
     let stall_free_p99 = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns.map(|ns| ns as f64);
-    let excluded_share =
-        |run: &Summary| Some(run.stall_free.map_or(1.0, |stall_free_p99| stall_free_p99.excluded_share));
+    let excluded_share = |run: &Summary| Some(run.stall_free.map_or(1.0, |figures| figures.excluded_share));
     let quiet_share = median_figure(&quiet, excluded_share).unwrap();
     let (Some(undisturbed), Some(stopped_p99)) =
         (median_figure(&quiet, stall_free_p99), median_figure(&stopped, stall_free_p99))
@@ -93,6 +92,9 @@ fn assert_stops_logged(tail: &Tail, stops: usize) {
     // Two stops may fall into one slice.
     assert!(long_gaps >= stops / 2, "{long_gaps} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
-    let runs = |cause| slowest.causes_ns.get(cause);
-    assert!((runs(Cause::Machine) + runs(Cause::Backlog)) * 2 > slowest.causes_ns.total(), "{slowest:?}");
+    let causes_ns = |cause| slowest.causes_ns.get(cause);
+    assert!(
+        (causes_ns(Cause::Machine) + causes_ns(Cause::Backlog)) * 2 > slowest.causes_ns.total(),
+        "{slowest:?}"
+    );
 }

@@ -137,13 +137,13 @@ fn metrics_are_read_by_the_parser_of_prometheus() {
     let name = file.display().to_string();
     output(&format!("watch {folder} --once --metrics {name}")).succeeds();
     if let Some(parsed) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
-        let samples = |run_processes: &str| list(&parsed[run_processes]["samples"]);
+        let samples = |family: &str| list(&parsed[family]["samples"]);
         let sent = samples("bulkhead_role_counter_orders").iter().find(|sample| {
             let labels = &sample[0];
             labels["role"] == "strategy" && labels["index"] == "1" && labels["counter"] == "sent"
         });
         assert!(sent.unwrap()[1].as_f64().unwrap() > 0.0, "{parsed:#}");
-        for (run_processes, kind, unit, min) in [
+        for (family, kind, unit, min) in [
             ("bulkhead_run", "info", "", 1),
             ("bulkhead_orders", "counter", "", 4),
             ("bulkhead_role_counter_orders", "counter", "orders", 8),
@@ -154,14 +154,9 @@ fn metrics_are_read_by_the_parser_of_prometheus() {
             ("bulkhead_ring_messages", "gauge", "messages", 5),
             ("bulkhead_strategy_killed", "gauge", "", 2),
         ] {
-            let Value::Object(found) = &parsed[run_processes] else {
-                panic!("no {run_processes} in {parsed:#}")
-            };
-            assert_eq!((&found["type"], &found["unit"]), (&kind.into(), &unit.into()), "{run_processes}");
-            assert!(
-                samples(run_processes).len() >= min && found["help"] != "",
-                "{run_processes}: {found:#?}"
-            );
+            let Value::Object(found) = &parsed[family] else { panic!("no {family} in {parsed:#}") };
+            assert_eq!((&found["type"], &found["unit"]), (&kind.into(), &unit.into()), "{family}");
+            assert!(samples(family).len() >= min && found["help"] != "", "{family}: {found:#?}");
         }
     }
     let printed = output(&format!("watch {folder} --once --metrics -")).succeeds();
