@@ -95,13 +95,13 @@ mod tests {
 
     #[test]
     fn shorter_cause_lists_are_padded_with_zero() {
-        let of = |text: &str| serde_json::from_str::<NanosByCause>(text);
-        assert_eq!(of("[1,2,3,4,5,6]").unwrap(), NanosByCause([1, 2, 3, 4, 5, 6, 0]));
+        let parse = |text: &str| serde_json::from_str::<NanosByCause>(text);
+        assert_eq!(parse("[1,2,3,4,5,6]").unwrap(), NanosByCause([1, 2, 3, 4, 5, 6, 0]));
         let new = NanosByCause([1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(of(&serde_json::to_string(&new).unwrap()).unwrap(), new);
+        assert_eq!(parse(&serde_json::to_string(&new).unwrap()).unwrap(), new);
         for wrong in ["[]", "[1,2,3,4,5]", "[1,2,3,4,5,6,7,8]", "[1,2,3,4,5,-6]"] {
-            assert!(of(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong).is_err(), "{wrong}");
         }
-        assert!(of("[1,2,3,4,5,6,7,8]").unwrap_err().to_string().contains("8 causes"));
+        assert!(parse("[1,2,3,4,5,6,7,8]").unwrap_err().to_string().contains("8 causes"));
     }
 }

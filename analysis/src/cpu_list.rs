@@ -30,7 +30,7 @@ pub fn format(cores: &[u32]) -> String {
     let mut text = String::new();
     let mut rest = cores;
     while let Some(&first) = rest.first() {
-        let run = rest.iter().zip(first..).take_while(|(core, wanted)| **core == *wanted).count();
+        let run = rest.iter().zip(first..).take_while(|(core, expected)| **core == *expected).count();
         let last = rest[run - 1];
         if !text.is_empty() {
             text.push(',');

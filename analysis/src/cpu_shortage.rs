@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn counters_tell_weight_throttling_and_machine_apart() {
-        for (found, says) in [
+        for (found, expected) in [
             (WAITING, "the machine has too few CPUs"),
             (CpuShortage { throttled: Some(19), throttled_ns: Some(S), ..WAITING }, "(cpu.max) throttled"),
             (CpuShortage { ran_ns: S / 100, ..WAITING }, "the weight of its cgroup"),
@@ -154,15 +154,17 @@ mod tests {
             (CpuShortage { waited_ns: 0, state: Some('S'), ..WAITING }, "it slept"),
             (CpuShortage { waited_ns: 0, state: Some('D'), ..WAITING }, "a disk or memory"),
         ] {
-            assert!(found.cause().contains(says), "{says}: {}", found.describe());
+            assert!(found.cause().contains(expected), "{expected}: {}", found.describe());
         }
     }
 
     #[test]
     fn description_omits_absent_counters() {
         let text = WAITING.describe();
-        for says in ["over 2,000 ms", "throttled 0 times", "18 runnable threads on 2 CPUs", "weight 1,024"] {
-            assert!(text.contains(says), "{says}: {text}");
+        for expected in
+            ["over 2,000 ms", "throttled 0 times", "18 runnable threads on 2 CPUs", "weight 1,024"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
         }
         let text = CpuShortage { over_ns: S, ..CpuShortage::default() }.describe();
         assert!(!text.contains("cgroup") && !text.contains("machine"), "{text}");

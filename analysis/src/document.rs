@@ -61,11 +61,11 @@ pub trait Document: Serialize + Sized {
     /// # Errors
     /// None in practice: no document has values that JSON cannot hold.
     fn json(&self) -> serde_json::Result<Vec<u8>> {
-        let whole = VersionedDocument { schema: Self::schema(), document: self };
+        let versioned = VersionedDocument { schema: Self::schema(), document: self };
         if !Self::PRETTY {
-            return serde_json::to_vec(&whole);
+            return serde_json::to_vec(&versioned);
         }
-        let mut json = serde_json::to_vec_pretty(&whole)?;
+        let mut json = serde_json::to_vec_pretty(&versioned)?;
         json.push(b'\n');
         Ok(json)
     }

@@ -27,12 +27,12 @@ fn push(out: &mut String, c: char) {
 
 /// Returns a text with line breaks and tabs kept and other control characters escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    let stays = |c: char| matches!(c, '\n' | '\t') || !is_control(c);
-    if text.chars().all(stays) {
+    let is_kept = |c: char| matches!(c, '\n' | '\t') || !is_control(c);
+    if text.chars().all(is_kept) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
-    text.chars().for_each(|c| if stays(c) { out.push(c) } else { push(&mut out, c) });
+    text.chars().for_each(|c| if is_kept(c) { out.push(c) } else { push(&mut out, c) });
     Cow::Owned(out)
 }
 
@@ -82,10 +82,10 @@ impl<W: Write> PrintableWriter<W> {
 
     fn push(&self, mut text: &str, out: &mut String) {
         while let Some(c) = text.chars().next() {
-            let own =
+            let color_code =
                 COLORS.into_iter().find(|code| self.has_colors && c == '\x1b' && text.starts_with(code));
-            let taken = own.map_or(c.len_utf8(), str::len);
-            match own {
+            let taken = color_code.map_or(c.len_utf8(), str::len);
+            match color_code {
                 Some(code) => out.push_str(code),
                 None if matches!(c, '\n' | '\t') => out.push(c),
                 None => push(out, c),
@@ -108,16 +108,16 @@ impl<W: Write> Write for PrintableWriter<W> {
                 Ok(whole) => break self.push(whole, &mut text),
                 Err(error) => error,
             };
-            let (good, bad) = rest.split_at(error.valid_up_to());
-            self.push(std::str::from_utf8(good).unwrap_or_default(), &mut text);
+            let (valid, invalid) = rest.split_at(error.valid_up_to());
+            self.push(std::str::from_utf8(valid).unwrap_or_default(), &mut text);
             let Some(len) = error.error_len() else {
-                self.partial = bad.to_vec();
+                self.partial = invalid.to_vec();
                 break;
             };
-            for byte in &bad[..len] {
+            for byte in &invalid[..len] {
                 let _ = write!(text, "\\x{byte:02x}");
             }
-            rest = &bad[len..];
+            rest = &invalid[len..];
         }
         self.out.write_all(text.as_bytes())?;
         Ok(bytes.len())
@@ -142,7 +142,7 @@ mod tests {
 
     const HOSTILE: &str = "a\x1b[2J\u{9b}31m\u{7f}\r\u{202e}b\nc\té";
 
-    fn written(parts: &[&[u8]], colours: bool) -> String {
+    fn write_parts(parts: &[&[u8]], colours: bool) -> String {
         let mut out = Vec::new();
         let mut writer = PrintableWriter::new(&mut out, colours);
         parts.iter().for_each(|part| writer.write_all(part).unwrap());
@@ -155,7 +155,7 @@ mod tests {
     fn control_characters_are_escaped() {
         let shown = "a\\u001b[2J\\u009b31m\\u007f\\u000d\\u202eb\nc\té";
         assert_eq!(printable(HOSTILE), shown);
-        assert_eq!(written(&[HOSTILE.as_bytes()], false), shown);
+        assert_eq!(write_parts(&[HOSTILE.as_bytes()], false), shown);
         assert_eq!(single_line(HOSTILE), "a\\u001b[2J\\u009b31m\\u007f \\u202eb c é");
         assert!(matches!(printable("plain – text\n"), Cow::Borrowed(_)));
     }
@@ -164,16 +164,16 @@ mod tests {
     fn split_characters_join_and_invalid_bytes_are_escaped() {
         let bytes = HOSTILE.as_bytes();
         for at in 0..bytes.len() {
-            assert_eq!(written(&[&bytes[..at], &bytes[at..]], false), printable(HOSTILE), "{at}");
+            assert_eq!(write_parts(&[&bytes[..at], &bytes[at..]], false), printable(HOSTILE), "{at}");
         }
-        assert_eq!(written(&[b"\x9b\xffx\xc3"], false), "\\x9b\\xffx\\xc3");
+        assert_eq!(write_parts(&[b"\x9b\xffx\xc3"], false), "\\x9b\\xffx\\xc3");
     }
 
     #[test]
     fn only_known_color_codes_pass() {
         let text = "\x1b[1;32mgood\x1b[0m \x1b[8mhidden\x1b[2J";
-        assert_eq!(written(&[text.as_bytes()], true), "\x1b[1;32mgood\x1b[0m \\u001b[8mhidden\\u001b[2J");
-        assert!(!written(&[text.as_bytes()], false).contains('\x1b'));
+        assert_eq!(write_parts(&[text.as_bytes()], true), "\x1b[1;32mgood\x1b[0m \\u001b[8mhidden\\u001b[2J");
+        assert!(!write_parts(&[text.as_bytes()], false).contains('\x1b'));
     }
 
     #[test]

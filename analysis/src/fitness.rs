@@ -175,8 +175,8 @@ pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String
         .smt_siblings
         .iter()
         .map(|group| group.iter().copied().filter(|core| cores.contains(core)).collect::<Vec<_>>())
-        .filter(|taken| taken.len() > 1)
-        .map(|taken| taken.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
+        .filter(|siblings| siblings.len() > 1)
+        .map(|siblings| siblings.iter().map(u32::to_string).collect::<Vec<_>>().join("+"))
         .collect();
     if pairs.is_empty() {
         return None;
@@ -200,16 +200,20 @@ mod tests {
     fn runs_are_fit_together_or_say_why_not() {
         let preempted = |times: u32| vec![format!("engine was preempted {times} times a second: isolate it")];
         let (one, other, none) = (preempted(12), preempted(40), Vec::new());
-        let of = |runs: &[(bool, &[String])], planned| Fitness::from_runs(runs.iter().copied(), planned);
-        assert_eq!(of(&[(true, &none), (true, &none)], 2).sentence(), FIT);
+        let fitness_of =
+            |runs: &[(bool, &[String])], planned| Fitness::from_runs(runs.iter().copied(), planned);
+        assert_eq!(fitness_of(&[(true, &none), (true, &none)], 2).sentence(), FIT);
         assert_eq!(
-            of(&[(true, &none), (false, &one), (false, &other)], 3).sentence(),
+            fitness_of(&[(true, &none), (false, &one), (false, &other)], 3).sentence(),
             "not fit for latency claims: 1 of 3 runs are fit; 2 runs, e.g.: engine was preempted 12 times a second: isolate it"
         );
         let twice = [preempted(12), preempted(40)].concat();
-        assert!(of(&[(false, &twice)], 1).sentence().contains("; 1 run: engine was"), "it counts runs");
+        assert!(
+            fitness_of(&[(false, &twice)], 1).sentence().contains("; 1 run: engine was"),
+            "it counts runs"
+        );
         assert_eq!(
-            of(&[(true, &none)], 2).sentence(),
+            fitness_of(&[(true, &none)], 2).sentence(),
             "not fit for latency claims: 1 of 2 runs are fit",
             "one run is missing"
         );

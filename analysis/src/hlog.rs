@@ -44,8 +44,8 @@ pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, S
     for (number, entry) in IntervalLogIterator::new(log).enumerate() {
         let at = |why: &dyn std::fmt::Debug| damaged(format!("entry {}: {why:?}", number + 1));
         let LogEntry::Interval(line) = entry.map_err(|error| at(&error))? else { continue };
-        let known = |tag: &Tag<'_>| Measure::every().find(|measure| measure.name() == tag.as_str());
-        let Some(measure) = line.tag().and_then(|tag| known(&tag)) else { continue };
+        let measure_of = |tag: &Tag<'_>| Measure::every().find(|measure| measure.name() == tag.as_str());
+        let Some(measure) = line.tag().and_then(|tag| measure_of(&tag)) else { continue };
         let packed = STANDARD.decode(line.encoded_histogram()).map_err(|error| at(&error))?;
         let histogram = deserializer.deserialize(&mut packed.as_slice()).map_err(|error| at(&error))?;
         histograms.push((measure, histogram));

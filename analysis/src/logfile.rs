@@ -194,12 +194,12 @@ impl<R: Read> LogReader<R> {
         self.block.resize(BLOCK_BYTES, 0);
         let bytes = read_full(&mut self.source, &mut self.block)
             .map_err(|source| LogError::unreadable(&self.file, source))?;
-        let (whole, rest) = self.block[..bytes].as_chunks::<RECORD_BYTES>();
-        let good = whole.iter().position(|bytes| !is_record(bytes)).unwrap_or(whole.len());
-        let record = self.records + good as u64;
-        if good < whole.len() {
-            self.ended = Some(match word(&whole[good][..8]) {
-                0 => self.check_nothing_follows(bytes, good, record),
+        let (complete, rest) = self.block[..bytes].as_chunks::<RECORD_BYTES>();
+        let valid_count = complete.iter().position(|bytes| !is_record(bytes)).unwrap_or(complete.len());
+        let record = self.records + valid_count as u64;
+        if valid_count < complete.len() {
+            self.ended = Some(match word(&complete[valid_count][..8]) {
+                0 => self.check_nothing_follows(bytes, valid_count, record),
                 key => Err(self.invalid_record(record, |at| {
                     format!("{at} has the unknown point code {}: overwritten", code_of(key))
                 })),
@@ -210,7 +210,7 @@ impl<R: Read> LogReader<R> {
         } else if bytes < BLOCK_BYTES {
             self.ended = Some(Ok(()));
         }
-        if good == 0 {
+        if valid_count == 0 {
             // Recurses at most once: `ended` is set, or the file is at its end.
             return match self.ended {
                 Some(_) => self.next_block(),
@@ -219,7 +219,7 @@ impl<R: Read> LogReader<R> {
         }
         let first = self.records;
         self.records = record;
-        Ok(Some(RecordBlock { first, bytes: &self.block.as_chunks().0[..good] }))
+        Ok(Some(RecordBlock { first, bytes: &self.block.as_chunks().0[..valid_count] }))
     }
 
     /// Checks that only zeros follow the zero key that ends a log: anything else means that the
@@ -228,14 +228,14 @@ impl<R: Read> LogReader<R> {
         let mut record = end;
         let mut chunk = self.block[end_in_block * RECORD_BYTES..bytes].to_vec();
         loop {
-            let whole = chunk.as_chunks::<RECORD_BYTES>().0;
-            if let Some(found) = whole.iter().position(|bytes| word(&bytes[..8]) != 0) {
+            let complete = chunk.as_chunks::<RECORD_BYTES>().0;
+            if let Some(found) = complete.iter().position(|bytes| word(&bytes[..8]) != 0) {
                 record += found as u64;
                 return Err(self.invalid_record(record, |at| {
                     format!("the log ends at record {end}, yet {at} is written: overwritten")
                 }));
             }
-            record += whole.len() as u64;
+            record += complete.len() as u64;
             chunk.resize(BLOCK_BYTES, 0);
             match read_full(&mut self.source, &mut chunk) {
                 Ok(0) => return Ok(()),

@@ -3,23 +3,23 @@
 /// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// Returns the value at a rank of a sorted column, for each wanted pair of column and rank (from
-/// 0). `each` passes all values with their columns, and is called once per pass; no value exceeds
-/// `max`. The value for a rank past the end is unspecified.
+/// Returns the value at a rank of a sorted column, for each pair of column and rank (from 0) in
+/// `ranks`. `for_each_value` passes all values with their columns, and is called once per pass; no
+/// value exceeds `max`. The value for a rank past the end is unspecified.
 pub(crate) fn select_ranks(
-    wanted: &[(usize, u64)],
+    ranks: &[(usize, u64)],
     max: u64,
-    each: impl Fn(&mut dyn FnMut(usize, u64)),
+    for_each_value: impl Fn(&mut dyn FnMut(usize, u64)),
 ) -> Vec<u64> {
-    let columns = wanted.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
-    let wanted_of_column = |column| (0..wanted.len()).filter(|at| wanted[*at].0 == column).collect();
+    let columns = ranks.iter().map(|(column, _)| column + 1).max().unwrap_or(0);
+    let wanted_of_column = |column| (0..ranks.len()).filter(|at| ranks[*at].0 == column).collect();
     let by_column: Vec<Vec<usize>> = (0..columns).map(wanted_of_column).collect();
-    let mut found: Vec<(u64, u64)> = wanted.iter().map(|(_, rank)| (0, *rank)).collect();
+    let mut found: Vec<(u64, u64)> = ranks.iter().map(|(_, rank)| (0, *rank)).collect();
     let levels = (u64::BITS - max.leading_zeros()).div_ceil(BITS).max(1);
     for level in (0..levels).rev() {
         let shift = level * BITS;
-        let mut counts = vec![vec![0u64; 1 << BITS]; wanted.len()];
-        each(&mut |column, value| {
+        let mut counts = vec![vec![0u64; 1 << BITS]; ranks.len()];
+        for_each_value(&mut |column, value| {
             let (prefix, digit) = split(value, shift);
             for at in by_column.get(column).into_iter().flatten() {
                 if found[*at].0 == prefix {
@@ -39,35 +39,35 @@ pub(crate) fn select_ranks(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// Returns the pair at a rank, from 0, among pairs in sorted order; `None` past the end. `each` is
-/// as for [`select_ranks`]. Candidates are kept in memory once there are at most `max_kept` of
-/// them.
+/// Returns the pair at a rank, from 0, among pairs in sorted order; `None` past the end.
+/// `for_each_value` is as for [`select_ranks`]. Candidates are kept in memory once there are at
+/// most `max_kept` of them.
 pub(crate) fn select_nth_pair(
     rank: u64,
     max_kept: usize,
-    each: impl Fn(&mut dyn FnMut([u64; 2])),
+    for_each_value: impl Fn(&mut dyn FnMut([u64; 2])),
 ) -> Option<[u64; 2]> {
-    let (mut count, mut kept) = (0_u64, Vec::new());
-    each(&mut |pair| {
+    let (mut count, mut candidates) = (0_u64, Vec::new());
+    for_each_value(&mut |pair| {
         count += 1;
-        if kept.len() < max_kept {
-            kept.push(pair);
+        if candidates.len() < max_kept {
+            candidates.push(pair);
         }
     });
     if rank >= count {
         return None;
     }
-    if kept.len() as u64 == count {
-        return Some(*kept.select_nth_unstable(rank as usize).1);
+    if candidates.len() as u64 == count {
+        return Some(*candidates.select_nth_unstable(rank as usize).1);
     }
-    let firsts = |hear: &mut dyn FnMut(usize, u64)| each(&mut |pair| hear(0, pair[0]));
+    let firsts = |visit: &mut dyn FnMut(usize, u64)| for_each_value(&mut |pair| visit(0, pair[0]));
     let first = *select_ranks(&[(0, rank)], u64::MAX, firsts).first()?;
     let mut before = 0;
-    each(&mut |pair| before += u64::from(pair[0] < first));
-    let seconds = |hear: &mut dyn FnMut(usize, u64)| {
-        each(&mut |pair| {
+    for_each_value(&mut |pair| before += u64::from(pair[0] < first));
+    let seconds = |visit: &mut dyn FnMut(usize, u64)| {
+        for_each_value(&mut |pair| {
             if pair[0] == first {
-                hear(0, pair[1]);
+                visit(0, pair[1]);
             }
         });
     };
@@ -131,7 +131,7 @@ mod tests {
         ) {
             let mut sorted = pairs.clone();
             sorted.sort_unstable();
-            let found = select_nth_pair(rank, few, |hear| pairs.iter().for_each(|pair| hear(*pair)));
+            let found = select_nth_pair(rank, few, |visit| pairs.iter().for_each(|pair| visit(*pair)));
             prop_assert_eq!(found, sorted.get(rank as usize).copied());
         }
     }

@@ -88,14 +88,16 @@ impl FromStr for Count {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split(text);
-        let bad = || UnitError::Count(clip(text));
+        let invalid = || UnitError::Count(clip(text));
         let scale = match unit {
             "" if !number.contains('.') => 1,
             "k" | "K" => 1_000,
             "M" => 1_000_000,
-            _ => return Err(bad()),
+            _ => return Err(invalid()),
         };
-        scaled(decimal(number).ok_or_else(bad)?, scale).map(Count).ok_or_else(|| UnitError::Range(clip(text)))
+        scaled(decimal(number).ok_or_else(invalid)?, scale)
+            .map(Count)
+            .ok_or_else(|| UnitError::Range(clip(text)))
     }
 }
 

@@ -218,7 +218,7 @@ mod tests {
     use core::ffi::CStr;
     use core::ptr::{null, null_mut};
 
-    fn said(code: i32) -> String {
+    fn error_text(code: i32) -> String {
         // SAFETY: never null, and no attach in between.
         unsafe { CStr::from_ptr(bh_error_text(code)) }.to_str().unwrap().to_owned()
     }
@@ -240,7 +240,7 @@ mod tests {
             ]
         };
         assert_eq!(codes, [BH_NOT_ATTACHED; 8]);
-        assert!(said(BH_NOT_ATTACHED).contains("bh_attach"));
+        assert!(error_text(BH_NOT_ATTACHED).contains("bh_attach"));
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(bh_attach(version), BH_WRONG_VERSION, "{version:x}");
         }
         assert_eq!(bh_attach(BH_VERSION), BH_CANNOT_ATTACH, "no launcher has started the tests");
-        let why = said(BH_CANNOT_ATTACH);
+        let why = error_text(BH_CANNOT_ATTACH);
         assert!(why.starts_with("BULKHEAD_RUN is not set") && why.contains("--strategy exec:"), "{why}");
     }
 
@@ -304,7 +304,7 @@ mod tests {
             assert_eq!(bh_board_read(&mut Tick::default()), BH_NO_MARKET_DATA);
             let order = Order { side: 9, ..Order::default() };
             assert_eq!(bh_send(&raw const order, null_mut()), BH_BAD_ORDER);
-            assert!(said(BH_BAD_ORDER).starts_with("side: "), "{}", said(BH_BAD_ORDER));
+            assert!(error_text(BH_BAD_ORDER).starts_with("side: "), "{}", error_text(BH_BAD_ORDER));
             assert_eq!(bh_send(&Order::default(), null_mut()), BH_SPENT);
             assert_eq!(bh_send_due(&Order::default(), 1, null_mut()), BH_BUSY);
             assert_eq!(bh_poll(null_mut(), 0, 0), BH_DEFECT);

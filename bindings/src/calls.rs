@@ -20,12 +20,12 @@ thread_local! {
     static ORDER_ERROR: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
 }
 
-/// Runs `act` on this thread's strategy. A panic ends the strategy, because its state is unknown.
+/// Runs `call` on this thread's strategy. A panic ends the strategy, because its state is unknown.
 #[inline]
-fn guarded<T>(act: impl FnOnce(&mut Option<Box<dyn AttachedSession>>) -> Result<T, i32>) -> Result<T, i32> {
+fn guarded<T>(call: impl FnOnce(&mut Option<Box<dyn AttachedSession>>) -> Result<T, i32>) -> Result<T, i32> {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let within = |session: &RefCell<Option<Box<dyn AttachedSession>>>| match session.try_borrow_mut() {
-            Ok(mut session) => act(&mut session),
+            Ok(mut session) => call(&mut session),
             Err(_) => Err(BH_NOT_ATTACHED),
         };
         SESSION.try_with(within).unwrap_or(Err(BH_NOT_ATTACHED))
@@ -45,11 +45,11 @@ fn defect() -> i32 {
     BH_DEFECT
 }
 
-/// Runs `act` like [`guarded`], if a strategy is attached.
+/// Runs `call` like [`guarded`], if a strategy is attached.
 #[inline]
-fn attached<T>(act: impl FnOnce(&mut dyn AttachedSession) -> Result<T, i32>) -> Result<T, i32> {
+fn attached<T>(call: impl FnOnce(&mut dyn AttachedSession) -> Result<T, i32>) -> Result<T, i32> {
     guarded(|session| match session {
-        Some(session) => act(&mut **session),
+        Some(session) => call(&mut **session),
         None => Err(BH_NOT_ATTACHED),
     })
 }

@@ -230,8 +230,8 @@ const SIDES: [Side; 2] = [Side::Buy, Side::Sell];
 
 /// Returns the value with a code, which is its index in `all`.
 #[inline]
-fn from_code<T: Copy>(all: &[T], code: u8, wrong: &'static CStr) -> Result<T, &'static CStr> {
-    all.get(usize::from(code)).copied().ok_or(wrong)
+fn from_code<T: Copy>(all: &[T], code: u8, error: &'static CStr) -> Result<T, &'static CStr> {
+    all.get(usize::from(code)).copied().ok_or(error)
 }
 
 impl Order {

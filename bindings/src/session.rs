@@ -193,8 +193,8 @@ mod tests {
     impl Run {
         fn new(orders: u64, ring: usize) -> Self {
             let (submit, submitted) = spsc::heap_ring::<MESSAGE_WORDS>(ring);
-            let (returns, taken) = spsc::heap_ring::<MESSAGE_WORDS>(64);
-            let session = Session::new(0, 32, SpscMuxProducer(submit), None, taken).with_budget(orders);
+            let (returns, received) = spsc::heap_ring::<MESSAGE_WORDS>(64);
+            let session = Session::new(0, 32, SpscMuxProducer(submit), None, received).with_budget(orders);
             let agent = StrategyAgent::new(Inbox::new(), session);
             let segment = Region::heap(LOG_OFFSET + 256 * RECORD_WORDS).words();
             let (status, log) = (StatusWriter::new(&segment), StampLog::new(&segment));
@@ -243,11 +243,11 @@ mod tests {
         assert_eq!(run.line().send(OrderRequest::to_venue(0), None), Err(Refused::Spent));
         assert!(run.poll(16).unwrap().is_empty());
         assert_eq!(run.answer(), 20);
-        let mut taken = Vec::new();
+        let mut received = Vec::new();
         for max in [5, 0, 16, 3, 16] {
-            taken.extend(run.poll(max).unwrap());
+            received.extend(run.poll(max).unwrap());
         }
-        assert!(taken.iter().copied().eq(0..20), "{taken:?}");
+        assert!(received.iter().copied().eq(0..20), "{received:?}");
         assert!(run.poll(16).is_err() && run.poll(16).is_err(), "over, and it stays so");
         run.line.take().unwrap().finish();
         let status = status::read(&run.segment);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_stopped_is_over() {
+    fn stopped_run_is_over() {
         let mut run = Run::new(5, 64);
         run.line().send(OrderRequest::to_venue(0), None).unwrap();
         // The turn that publishes it has work.

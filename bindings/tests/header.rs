@@ -1,10 +1,10 @@
-//! The header is made of the code: what is checked in is what would be made now.
+//! The checked-in C header equals the one generated from the code.
 //! `BULKHEAD_GOLDEN=1` writes it.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 
-fn made() -> String {
+fn generated_header() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a configuration");
     let sources = ["codes", "layout", "abi"].map(|module| folder.join(format!("src/{module}.rs")));
@@ -21,10 +21,13 @@ fn header() -> PathBuf {
 }
 
 #[test]
-fn the_header_is_current() {
+fn header_is_current() {
     if std::env::var("BULKHEAD_GOLDEN").is_ok_and(|value| value == "1") {
-        std::fs::write(header(), made()).expect("the header can be written");
+        std::fs::write(header(), generated_header()).expect("the header can be written");
     }
-    let there = std::fs::read_to_string(header()).expect("the header is there");
-    assert!(there == made(), "the header is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test header");
+    let checked_in = std::fs::read_to_string(header()).expect("the header is there");
+    assert!(
+        checked_in == generated_header(),
+        "the header is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test header"
+    );
 }

@@ -208,14 +208,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn frames() -> impl Strategy<Value = Frame> {
-        let talk = any::<([u64; 2], Option<u64>, u16, bool)>().prop_map(
+        let fields = any::<([u64; 2], Option<u64>, u16, bool)>().prop_map(
             |([ask, of], taken, epoch, received_end)| {
                 ControlFields { ask, of, taken, epoch, received_end }.to_words()
             },
         );
         let echo = proptest::option::of((1_u64.., any::<u64>()).prop_map(|(sent, seen)| Echo { sent, seen }));
-        (0..KINDS.len(), any::<(bool, u32, [u64; 5], Message)>(), echo, talk).prop_map(
-            |(kind, (is_far, run, [session, attempt, sequence, taken, sent], message), echo, talk)| Frame {
+        (0..KINDS.len(), any::<(bool, u32, [u64; 5], Message)>(), echo, fields).prop_map(
+            |(kind, (is_far, run, [session, attempt, sequence, taken, sent], message), echo, fields)| Frame {
                 kind: KINDS[kind],
                 from: if is_far { Side::Strategy } else { Side::Engine },
                 run,
@@ -225,15 +225,16 @@ mod tests {
                 taken,
                 sent,
                 echo,
-                words: if KINDS[kind] == FrameKind::Data { message } else { talk },
+                words: if KINDS[kind] == FrameKind::Data { message } else { fields },
             },
         )
     }
 
     /// Another layout is another version: both hosts are asked only for theirs.
     #[test]
-    fn the_bytes_of_version_1_stay_what_they_are() {
-        let talk = ControlFields { ask: 0x11, of: 0x12, taken: Some(0x13), epoch: 0x14, received_end: true };
+    fn version_1_bytes_are_stable() {
+        let fields =
+            ControlFields { ask: 0x11, of: 0x12, taken: Some(0x13), epoch: 0x14, received_end: true };
         let frame = Frame {
             kind: FrameKind::Heartbeat,
             from: Side::Engine,
@@ -244,7 +245,7 @@ mod tests {
             taken: 5,
             sent: 6,
             echo: Some(Echo { sent: 7, seen: 8 }),
-            words: talk.to_words(),
+            words: fields.to_words(),
         };
         let words: Vec<String> = frame
             .encode()
@@ -272,12 +273,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_comes_out_as_it_went_in(frame in frames()) {
+        fn frames_round_trip(frame in frames()) {
             prop_assert_eq!(Frame::decode(&frame.encode()), Some(frame));
         }
 
         #[test]
-        fn a_changed_frame_is_none(frame in frames(), bit in 0..FRAME * 8, more in 0..FRAME * 8) {
+        fn changed_frame_is_rejected(frame in frames(), bit in 0..FRAME * 8, more in 0..FRAME * 8) {
             let mut bytes = frame.encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Frame::decode(&bytes).is_none(), "one bit");
@@ -288,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn a_cut_frame_is_none(frame in frames(), kept in 0..FRAME) {
+        fn truncated_frame_is_rejected(frame in frames(), kept in 0..FRAME) {
             prop_assert_eq!(Frame::decode(&frame.encode()[..kept]), None);
         }
 
@@ -301,7 +302,7 @@ mod tests {
                 bytes[CHECKED..].copy_from_slice(&check.to_le_bytes());
             }
             if let Some(frame) = Frame::decode(&bytes) {
-                prop_assert_eq!(&frame.encode()[..], &bytes[..], "what is believed is what was there");
+                prop_assert_eq!(&frame.encode()[..], &bytes[..], "an accepted frame encodes to the same bytes");
             }
         }
     }

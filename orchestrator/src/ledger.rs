@@ -89,8 +89,8 @@ pub(crate) struct GatewayOutput {
 }
 
 impl GatewayOutput {
-    fn confirm(&mut self, gone: u64) {
-        while let Some(message) = self.dispatched.pop_confirmed(gone) {
+    fn confirm(&mut self, confirmed_count: u64) {
+        while let Some(message) = self.dispatched.pop_confirmed(confirmed_count) {
             self.recovered.sent.add(digest(&message));
             let is_order = matches!(Instruction::from_message(message), Ok(Instruction::Order(_)));
             self.recovered.orders += u64::from(is_order);
@@ -120,8 +120,8 @@ impl OutputLedger {
     pub fn has_shape(&self, strategies: usize, gateways: usize) -> bool {
         self.strategies.len() == strategies
             && self.gateways.len() == gateways
-            && self.strategies.iter().all(|of| of.returned.is_sound())
-            && self.gateways.iter().all(|of| of.dispatched.is_sound())
+            && self.strategies.iter().all(|output| output.returned.is_sound())
+            && self.gateways.iter().all(|output| output.dispatched.is_sound())
             && self.log.iter().all(Outbox::is_sound)
     }
 
@@ -131,8 +131,8 @@ impl OutputLedger {
     }
 
     fn confirm_known(&mut self, gateway: usize) {
-        if let Some(known) = &self.confirmed {
-            self.gateways[gateway].confirm(count_at(&known.sent, gateway));
+        if let Some(watermarks) = &self.confirmed {
+            self.gateways[gateway].confirm(count_at(&watermarks.sent, gateway));
         }
     }
 
@@ -151,33 +151,36 @@ impl OutputLedger {
     pub fn push_to_strategy(&mut self, strategy: usize, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
-        if let Some(known) = &self.confirmed {
-            returned.confirm(count_at(&known.returned, strategy));
+        if let Some(watermarks) = &self.confirmed {
+            returned.confirm(count_at(&watermarks.returned, strategy));
         }
     }
 
     pub fn push_record(&mut self, record: Record) {
         let kind = usize::from(record.point != Point::OrchReturn);
         self.log[kind].push(record.words());
-        if let Some(known) = &self.confirmed {
-            self.log[kind].confirm(known.logged()[kind]);
+        if let Some(watermarks) = &self.confirmed {
+            self.log[kind].confirm(watermarks.logged()[kind]);
         }
     }
 
-    pub fn confirm(&mut self, known: &OutputWatermarks) {
-        for (strategy, of) in self.strategies.iter_mut().enumerate() {
-            of.returned.confirm(count_at(&known.returned, strategy));
+    pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
+        for (strategy, output) in self.strategies.iter_mut().enumerate() {
+            output.returned.confirm(count_at(&watermarks.returned, strategy));
         }
-        for (gateway, of) in self.gateways.iter_mut().enumerate() {
-            of.confirm(count_at(&known.sent, gateway));
+        for (gateway, output) in self.gateways.iter_mut().enumerate() {
+            output.confirm(count_at(&watermarks.sent, gateway));
         }
-        self.log.iter_mut().zip(known.logged()).for_each(|(log, gone)| log.confirm(gone));
+        self.log
+            .iter_mut()
+            .zip(watermarks.logged())
+            .for_each(|(log, confirmed_count)| log.confirm(confirmed_count));
     }
 
     pub fn has_unconfirmed(&self) -> bool {
         self.log.iter().any(|log| !log.unconfirmed().is_empty())
-            || self.strategies.iter().any(|of| !of.returned.unconfirmed().is_empty())
-            || self.gateways.iter().any(|of| !of.dispatched.unconfirmed().is_empty())
+            || self.strategies.iter().any(|output| !output.returned.unconfirmed().is_empty())
+            || self.gateways.iter().any(|output| !output.dispatched.unconfirmed().is_empty())
     }
 
     /// Returns the log records that the crashed engine had not written. They are timed `now` unless
@@ -192,16 +195,24 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
-    pub fn check(&self, found: &OutputWatermarks, sessions: &[StrategySession]) -> Result<(), RecoveryError> {
+    pub fn check(
+        &self,
+        watermarks: &OutputWatermarks,
+        sessions: &[StrategySession],
+    ) -> Result<(), RecoveryError> {
         let check = RecoveryError::check_count;
-        for (gateway, of) in self.gateways.iter().enumerate() {
-            of.dispatched.check("messages to gateway", gateway, count_at(&found.sent, gateway))?;
+        for (gateway, output) in self.gateways.iter().enumerate() {
+            output.dispatched.check("messages to gateway", gateway, count_at(&watermarks.sent, gateway))?;
         }
-        check("returns in the log", 0, self.log[0].produced(), found.returns_stamped)?;
-        check("records in the log", 0, self.log[1].produced(), found.others_logged)?;
-        for ((strategy, of), session) in self.strategies.iter().enumerate().zip(sessions) {
+        check("returns in the log", 0, self.log[0].produced(), watermarks.returns_stamped)?;
+        check("records in the log", 0, self.log[1].produced(), watermarks.others_logged)?;
+        for ((strategy, output), session) in self.strategies.iter().enumerate().zip(sessions) {
             if session.is_served() {
-                of.returned.check("reports to strategy", strategy, count_at(&found.returned, strategy))?;
+                output.returned.check(
+                    "reports to strategy",
+                    strategy,
+                    count_at(&watermarks.returned, strategy),
+                )?;
             }
         }
         Ok(())
@@ -216,14 +227,14 @@ mod tests {
     #[test]
     fn log_with_more_than_the_journal_is_refused() {
         let unlogged = |watermarks: OutputWatermarks| {
-            let mut given = OutputLedger::new(0, 0);
+            let mut ledger = OutputLedger::new(0, 0);
             for n in 0..5 {
                 let id = OrderId::new(0, 0, n);
-                given.push_record(Record { point: Point::OrchReturn, id, detail: 0, value: 7 });
-                given.push_record(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
+                ledger.push_record(Record { point: Point::OrchReturn, id, detail: 0, value: 7 });
+                ledger.push_record(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
             }
-            given.confirm(&watermarks);
-            given.check(&watermarks, &[]).map(|()| given.unlogged(9).len())
+            ledger.confirm(&watermarks);
+            ledger.check(&watermarks, &[]).map(|()| ledger.unlogged(9).len())
         };
         let watermarks =
             OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };

@@ -43,8 +43,8 @@ impl Outputs {
 
     /// Adds the command channel through which operators' commands are answered.
     #[must_use]
-    pub fn with_commands(self, desk: CommandChannel) -> Self {
-        Self { commands: Some(desk), ..self }
+    pub fn with_commands(self, commands: CommandChannel) -> Self {
+        Self { commands: Some(commands), ..self }
     }
 
     #[inline(always)]

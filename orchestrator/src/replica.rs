@@ -104,9 +104,9 @@ impl Replica {
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from here: commands are in the journal.
-        let desk = CommandChannel::new(&answers.clone().into(), &answers);
+        let commands = CommandChannel::new(&answers.clone().into(), &answers);
         let ledger = OutputLedger::new(core.sessions.len(), core.gateways.len());
-        Self { core, ledger, stamps, answers, commands: desk }
+        Self { core, ledger, stamps, answers, commands }
     }
 
     /// Drops outputs that are known to be sent, up to the given counts.
@@ -163,14 +163,14 @@ impl Replica {
         outputs.has_queued_reports = true;
         // The crashed engine may have had no time for a recall.
         outputs.recall_is_due = true;
-        if let Some(desk) = &mut outputs.commands {
+        if let Some(commands) = &mut outputs.commands {
             for (number, answer) in recorded_answers(&answers, ledger.commands) {
-                desk.restore_answer(number, CommandAnswer { seen_ticks: now, done_ticks: now, ..answer });
+                commands.restore_answer(number, CommandAnswer { seen_ticks: now, done_ticks: now, ..answer });
             }
             (0..)
                 .zip(&core.rejected_by_reason)
-                .for_each(|(reason, count)| desk.set_rejections(reason, *count));
-            desk.skip_to(ledger.commands);
+                .for_each(|(reason, count)| commands.set_rejections(reason, *count));
+            commands.skip_to(ledger.commands);
         }
         Ok((Successor { core, outputs, journal }, recovered))
     }
@@ -233,8 +233,8 @@ impl State for Replica {
         if !is_ours {
             return Err(RecoveryError::Foreign(record.sequence));
         }
-        let Self { core, ledger, stamps, commands: desk, .. } = self;
-        core.replay(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands: desk });
+        let Self { core, ledger, stamps, commands, .. } = self;
+        core.replay(input, now, &mut LedgerEffects { ledger, stamps: *stamps, commands });
         Ok(())
     }
 

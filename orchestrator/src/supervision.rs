@@ -123,8 +123,9 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         // Timed from the first inspection: a producer may be about to write or to withdraw.
         let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
             let announcer = announcer.map(|producer| producer as u16);
-            let known = self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
-            known.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
+            let reported_before =
+                self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
+            reported_before.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
         });
         if found != self.outputs.blocked_claim {
             self.outputs.blocked_claim = found;

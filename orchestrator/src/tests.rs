@@ -135,7 +135,7 @@ fn death() -> ProofOfDeath {
 }
 
 #[test]
-fn an_order_goes_out_and_its_report_comes_home() {
+fn order_reaches_gateway_and_report_its_strategy() {
     let mut bench = bench(8, 8);
     let order = order(1, 0, 1);
     bench.send(&order);
@@ -151,7 +151,7 @@ fn an_order_goes_out_and_its_report_comes_home() {
 }
 
 #[test]
-fn a_slow_strategy_keeps_its_reports_and_delays_nobody() {
+fn slow_strategy_gets_its_reports_and_delays_no_other() {
     let mut bench = bench(2, 100);
     for filled in (0..6).map(|n| order(0, n, 0)).chain([order(1, 0, 0)]) {
         bench.fill(&filled);

@@ -141,11 +141,11 @@ fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
 }
 
 /// Returns all operators' commands that were appended so far.
-pub fn entries(desk: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
-    let desk = desk.slice(0, COMMANDS_WORDS);
+pub fn entries(commands: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> + use<> {
+    let commands = commands.slice(0, COMMANDS_WORDS);
     // Acquire: pairs with the Release in `append`.
-    let count = desk.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
-    (0..count).map(move |number| entry(&desk, number))
+    let count = commands.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
+    (0..count).map(move |number| entry(&commands, number))
 }
 
 /// The operators' end. A caller that appends must hold the lock on the segment's file.
@@ -164,9 +164,10 @@ impl CommandWriter {
             return None;
         }
         let [word, value] = command.to_words();
-        for (place, value) in (FIRST + number as usize * WORDS_EACH..).zip([ticks, pid.into(), word, value]) {
+        for (offset, value) in (FIRST + number as usize * WORDS_EACH..).zip([ticks, pid.into(), word, value])
+        {
             // Relaxed: published by the Release store of the count.
-            self.0[place].store(value, Ordering::Relaxed);
+            self.0[offset].store(value, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `has_pending` and `entries`.
         self.0[COUNT].store(number + 1, Ordering::Release);
@@ -214,22 +215,26 @@ pub struct CommandAnswer {
 
 /// The engine's end of the operators' command channel: reads commands and answers them.
 pub struct CommandChannel {
-    desk: ReadOnlyWords,
+    commands: ReadOnlyWords,
     answers: AtomicWords,
     taken: u64,
 }
 
 impl CommandChannel {
     /// Creates the engine's end over the segments of commands and answers.
-    pub fn new(desk: &ReadOnlyWords, answers: &AtomicWords) -> Self {
-        Self { desk: desk.slice(0, COMMANDS_WORDS), answers: answers.slice(0, ANSWERS_WORDS), taken: 0 }
+    pub fn new(commands: &ReadOnlyWords, answers: &AtomicWords) -> Self {
+        Self {
+            commands: commands.slice(0, COMMANDS_WORDS),
+            answers: answers.slice(0, ANSWERS_WORDS),
+            taken: 0,
+        }
     }
 
     /// Returns `true` if a command waits: one load of a cache line that rarely changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
         // Acquire: pairs with the Release in `append`.
-        self.desk.load(COUNT, Ordering::Acquire) > self.taken
+        self.commands.load(COUNT, Ordering::Acquire) > self.taken
     }
 
     /// Takes the next command, each once and in the order of their numbers, to be answered.
@@ -238,7 +243,7 @@ impl CommandChannel {
         if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
             return None;
         }
-        let entry = entry(&self.desk, self.taken as u32);
+        let entry = entry(&self.commands, self.taken as u32);
         self.taken += 1;
         // Relaxed: no other data is published by it.
         self.answers[COUNT].store(self.taken, Ordering::Relaxed);
@@ -258,11 +263,11 @@ impl CommandChannel {
 
     /// Reports that a command is completed: its last cancel is confirmed. Later calls do nothing.
     pub fn mark_done(&self, number: u32, ticks: u64) {
-        if let Some(place) = answer_offset(number)
-            && self.status(place) != CommandStatus::Done
+        if let Some(offset) = answer_offset(number)
+            && self.status(offset) != CommandStatus::Done
         {
-            self.answers[place + DONE].store(ticks, Ordering::Relaxed);
-            self.set_status(place, CommandStatus::Done);
+            self.answers[offset + DONE].store(ticks, Ordering::Relaxed);
+            self.set_status(offset, CommandStatus::Done);
         }
     }
 
@@ -288,27 +293,27 @@ impl CommandChannel {
     }
 
     fn answer(&self, number: u32, answer: CommandAnswer) {
-        let Some(place) = answer_offset(number) else { return };
-        if self.status(place) != CommandStatus::Given {
+        let Some(offset) = answer_offset(number) else { return };
+        if self.status(offset) != CommandStatus::Given {
             return;
         }
         for (word, value) in [(SEEN, answer.seen_ticks), (DONE, answer.done_ticks), (ORDERS, answer.orders)] {
             // Relaxed: published by the Release store of the status.
-            self.answers[place + word].store(value, Ordering::Relaxed);
+            self.answers[offset + word].store(value, Ordering::Relaxed);
         }
-        self.set_status(place, answer.status);
+        self.set_status(offset, answer.status);
     }
 
     /// Returns the published status, possibly by a dead predecessor.
-    fn status(&self, place: usize) -> CommandStatus {
+    fn status(&self, offset: usize) -> CommandStatus {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
-        CommandStatus::from_code(self.answers[place + STATUS].load(Ordering::Relaxed))
+        CommandStatus::from_code(self.answers[offset + STATUS].load(Ordering::Relaxed))
     }
 
-    fn set_status(&self, place: usize, status: CommandStatus) {
+    fn set_status(&self, offset: usize, status: CommandStatus) {
         let code = CommandStatus::ALL.iter().position(|other| *other == status).unwrap_or(0);
         // Release: pairs with the Acquire in `CommandAnswers::answer`.
-        self.answers[place + STATUS].store(code as u64, Ordering::Release);
+        self.answers[offset + STATUS].store(code as u64, Ordering::Release);
     }
 }
 
@@ -333,10 +338,10 @@ impl CommandAnswers {
     /// Returns the engine's answer to a command.
     pub fn answer(&self, number: u32) -> CommandAnswer {
         let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
-        let Some(place) = answer_offset(number) else { return nothing };
+        let Some(offset) = answer_offset(number) else { return nothing };
         // Acquire: pairs with the Release in `set_status`.
-        let code = self.0.load(place + STATUS, Ordering::Acquire);
-        let at = |word| self.0.load(place + word, Ordering::Relaxed);
+        let code = self.0.load(offset + STATUS, Ordering::Acquire);
+        let at = |word| self.0.load(offset + word, Ordering::Relaxed);
         CommandAnswer {
             status: CommandStatus::from_code(code),
             seen_ticks: at(SEEN),
@@ -347,8 +352,8 @@ impl CommandAnswers {
 
     /// Returns how many orders were refused so far for the reason with this code.
     pub fn rejections(&self, reason: u8) -> u64 {
-        let place = usize::from(reason);
-        if place < MAX_REASONS { self.0.load(REASONS + place, Ordering::Relaxed) } else { 0 }
+        let offset = usize::from(reason);
+        if offset < MAX_REASONS { self.0.load(REASONS + offset, Ordering::Relaxed) } else { 0 }
     }
 }
 
@@ -358,16 +363,16 @@ mod tests {
     use proptest::prelude::*;
     use shm::memory::Region;
 
-    fn desk() -> (AtomicWords, CommandWriter, CommandChannel, CommandAnswers) {
-        let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+    fn channel() -> (AtomicWords, CommandWriter, CommandChannel, CommandAnswers) {
+        let (commands, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
         let (operator, engine) =
-            (CommandWriter::new(&desk), CommandChannel::new(&desk.clone().into(), &answers));
-        (desk, operator, engine, CommandAnswers::new(&answers.into()))
+            (CommandWriter::new(&commands), CommandChannel::new(&commands.clone().into(), &answers));
+        (commands, operator, engine, CommandAnswers::new(&answers.into()))
     }
 
     #[test]
-    fn commands_arrive_once_and_in_order_and_are_answered() {
-        let (words, operator, mut engine, answers) = desk();
+    fn commands_arrive_once_in_order_with_answers() {
+        let (words, operator, mut engine, answers) = channel();
         assert!(!engine.has_pending() && engine.next_command().is_none());
         let commands = [
             Command::Kill(Scope::Strategy(300)),
@@ -413,8 +418,8 @@ mod tests {
         miri,
         ignore = "a thousand commands, each looked for among a thousand places: minutes under Miri"
     )]
-    fn a_full_desk_takes_no_more() {
-        let (_, operator, mut engine, _) = desk();
+    fn full_command_channel_refuses_commands() {
+        let (_, operator, mut engine, _) = channel();
         for number in 0..MAX_COMMANDS as u32 {
             assert_eq!(operator.append(Command::Kill(Scope::All), 1, 1), Some(number));
         }
@@ -426,14 +431,14 @@ mod tests {
         #[test]
         #[cfg_attr(miri, ignore = "a thousand places, walked again and again: minutes under Miri")]
         fn corrupt_command_segments_never_panic(count: u64, words in prop::collection::vec(any::<u64>(), 8..64)) {
-            let (desk, _, mut engine, answers) = desk();
-            for (word, value) in desk[FIRST..].iter().zip(&words) {
+            let (commands, _, mut engine, answers) = channel();
+            for (word, value) in commands[FIRST..].iter().zip(&words) {
                 word.store(*value, Ordering::Relaxed);
             }
             for count in [count, count % 2_048] {
-                desk[COUNT].store(count, Ordering::Relaxed);
+                commands[COUNT].store(count, Ordering::Relaxed);
                 prop_assert!(std::iter::from_fn(|| engine.next_command()).count() <= MAX_COMMANDS);
-                prop_assert!(entries(&desk.clone().into()).count() <= MAX_COMMANDS);
+                prop_assert!(entries(&commands.clone().into()).count() <= MAX_COMMANDS);
             }
             for number in [0, count as u32] {
                 engine.mark_seen(number, count, count);

@@ -248,9 +248,9 @@ mod plan_bytes {
         /// Writes the plan into the control segment, before the children that read it are started.
         pub fn write_plan(&self, plan: &Plan) -> Result<(), CodecError> {
             let bytes = codec::encode(plan)?;
-            let room = plan_capacity(self.words.len());
-            if bytes.len() > room {
-                return Err(CodecError::TooLarge { bytes: bytes.len(), capacity: room });
+            let capacity = plan_capacity(self.words.len());
+            if bytes.len() > capacity {
+                return Err(CodecError::TooLarge { bytes: bytes.len(), capacity });
             }
             for (word, chunk) in self.words[PLAN + 1..].iter().zip(bytes.chunks(8)) {
                 let mut eight = [0; 8];
@@ -268,9 +268,9 @@ mod plan_bytes {
         pub fn read_plan(&self) -> Result<Plan, CodecError> {
             // Acquire: pairs with the Release in `write_plan`.
             let len = usize::try_from(self.words.load(PLAN, Ordering::Acquire)).unwrap_or(usize::MAX);
-            let room = plan_capacity(self.words.len());
-            if len > room {
-                return Err(CodecError::TooLarge { bytes: len, capacity: room });
+            let capacity = plan_capacity(self.words.len());
+            if len > capacity {
+                return Err(CodecError::TooLarge { bytes: len, capacity });
             }
             let mut bytes: Vec<u8> = (PLAN + 1..PLAN + 1 + len.div_ceil(8))
                 .flat_map(|index| self.words.load(index, Ordering::Relaxed).to_le_bytes())

@@ -29,7 +29,7 @@ pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
 /// Returns the word for an agent's role in a log, for readers without a plan; 0: no agent.
 pub(crate) fn tag(role: Role) -> u64 {
-    let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |place| place as u64 + 1);
+    let kind = RoleKind::ALL.iter().position(|kind| *kind == role.kind()).map_or(0, |index| index as u64 + 1);
     kind << 16 | u64::from(role.index())
 }
 
@@ -111,20 +111,20 @@ impl ThreadCounters {
         Self(words.into_iter().take(COUNTER_WORDS).collect())
     }
 
-    fn agent(&self, place: usize, role: Role) -> AgentCounters {
-        let word = |index: usize| self.0.get(place * AGENT_WORDS + 1 + index).copied().unwrap_or(0);
+    fn agent(&self, agent_index: usize, role: Role) -> AgentCounters {
+        let word = |index: usize| self.0.get(agent_index * AGENT_WORDS + 1 + index).copied().unwrap_or(0);
         AgentCounters { role, values: std::array::from_fn(word) }
     }
 
     /// Returns each agent's counters, for a thread that runs `roles`.
     pub fn agents<'a>(&'a self, roles: &'a [Role]) -> impl Iterator<Item = AgentCounters> + 'a {
-        roles.iter().enumerate().map(|(place, role)| self.agent(place, *role))
+        roles.iter().enumerate().map(|(agent_index, role)| self.agent(agent_index, *role))
     }
 
     /// Returns the counters of one role; all zero if the thread does not run it.
     pub fn agent_counters(&self, roles: &[Role], role: Role) -> AgentCounters {
-        let place = roles.iter().position(|other| *other == role);
-        self.agent(place.unwrap_or(MAX_AGENTS), role)
+        let agent_index = roles.iter().position(|other| *other == role);
+        self.agent(agent_index.unwrap_or(MAX_AGENTS), role)
     }
 
     /// Returns the sum of the counters named `name` over all agents of a thread that runs `roles`.
@@ -136,15 +136,15 @@ impl ThreadCounters {
     /// Returns each agent's counters with the roles that the thread itself published.
     pub fn announced(&self) -> impl Iterator<Item = AgentCounters> + '_ {
         let tags = self.0.iter().step_by(AGENT_WORDS).enumerate();
-        tags.filter_map(|(place, tag)| Some(self.agent(place, role_of(*tag)?)))
+        tags.filter_map(|(agent_index, tag)| Some(self.agent(agent_index, role_of(*tag)?)))
     }
 }
 
 impl AgentCounters {
     /// Reads the counters of one role from a thread's words; no other words are read.
     pub(crate) fn from_words(roles: &[Role], role: Role, word: impl Fn(usize) -> u64) -> Self {
-        let place = roles.iter().take(MAX_AGENTS).position(|other| *other == role);
-        let value = |index| place.map_or(0, |place| word(place * AGENT_WORDS + 1 + index));
+        let agent_index = roles.iter().take(MAX_AGENTS).position(|other| *other == role);
+        let value = |index| agent_index.map_or(0, |agent_index| word(agent_index * AGENT_WORDS + 1 + index));
         Self { role, values: std::array::from_fn(value) }
     }
 

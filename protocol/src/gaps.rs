@@ -100,8 +100,8 @@ impl GapQuota {
     }
 
     /// Returns `true` if the log keeps a gap of `ticks`; counts it as dropped if not.
-    pub fn try_admit(&mut self, ticks: u64, least: &[u64; LEVELS]) -> bool {
-        let is_kept = least.get(level(self.kept, self.capacity)).is_some_and(|least| ticks >= *least);
+    pub fn try_admit(&mut self, ticks: u64, thresholds: &[u64; LEVELS]) -> bool {
+        let is_kept = thresholds.get(level(self.kept, self.capacity)).is_some_and(|min| ticks >= *min);
         if !is_kept && self.capacity > 0 {
             for (word, by) in self.dropped.iter().zip([1, ticks]) {
                 // Relaxed: only this thread writes these words.

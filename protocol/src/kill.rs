@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_concerns_what_it_names() {
+    fn scope_contains_exactly_what_it_names() {
         let concerns = |scope: Scope| scope.contains(1, 3, 4);
         for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(3), Scope::Instrument(4)] {
             assert!(concerns(scope), "{scope}");

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_names_lead_back() {
+    fn codes_and_names_round_trip() {
         for control in RiskControl::ALL {
             assert_eq!(RiskControl::from_code(control.code()), Some(*control));
             assert_eq!(RiskControl::from_name(control.name()), Some(*control));

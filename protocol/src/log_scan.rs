@@ -86,20 +86,20 @@ pub fn keys_from_end(
     wanted: &HashSet<u64>,
     mut is_over: impl FnMut(Option<u64>) -> bool,
 ) -> (HashSet<u64>, usize) {
-    let (mut found, mut looked) = (HashSet::new(), 0);
+    let (mut keys_found, mut records_read) = (HashSet::new(), 0);
     if is_over(None) {
-        return (found, looked);
+        return (keys_found, records_read);
     }
     for key in stamps::keys(log).rev() {
-        looked += 1;
+        records_read += 1;
         if wanted.contains(&key) {
-            found.insert(key);
+            keys_found.insert(key);
         }
         if is_over(Some(key)) {
             break;
         }
     }
-    (found, looked)
+    (keys_found, records_read)
 }
 
 #[cfg(all(test, not(loom)))]

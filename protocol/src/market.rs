@@ -147,11 +147,11 @@ impl Market {
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
             self.left -= 1;
-            let place = self.next;
-            self.next = if place + 1 == self.cells.len() { 0 } else { place + 1 };
-            let cell = &self.cells[place];
+            let cell_index = self.next;
+            self.next = if cell_index + 1 == self.cells.len() { 0 } else { cell_index + 1 };
+            let cell = &self.cells[cell_index];
             if self.boards[cell.board].version(usize::from(cell.instrument)) != cell.seen
-                && let Some(tick) = self.read_cell(place)
+                && let Some(tick) = self.read_cell(cell_index)
             {
                 return Some(tick);
             }
@@ -165,8 +165,8 @@ impl Market {
     }
 
     #[inline(never)]
-    fn read_cell(&mut self, place: usize) -> Option<MarketTick> {
-        let BoardCell { board, venue, instrument, ref mut seen } = self.cells[place];
+    fn read_cell(&mut self, cell_index: usize) -> Option<MarketTick> {
+        let BoardCell { board, venue, instrument, ref mut seen } = self.cells[cell_index];
         let mut words = [0; TOP_OF_BOOK_WORDS];
         // The writer overtook a thousand attempts: the next poll tries again.
         let stamp = self.boards[board].read(instrument.into(), &mut words).ok()??;
@@ -217,13 +217,13 @@ mod tests {
 
     fn market(boards: &[(u16, usize)]) -> (Vec<board::Writer>, Market) {
         let mut market = Market::default();
-        let made = boards.iter().map(|(venue, instruments)| {
+        let by_board = boards.iter().map(|(venue, instruments)| {
             let shape = shape(*instruments).unwrap();
             let words = board::heap(shape);
             market.follow(*venue, &words.clone().into(), *instruments).unwrap();
             board::Writer::attach(&words).unwrap()
         });
-        (made.collect(), market)
+        (by_board.collect(), market)
     }
 
     fn cycle(market: &mut Market) -> Vec<MarketTick> {
@@ -239,9 +239,9 @@ mod tests {
             writers[1].write(1, 500, &touch(price).words());
         }
         let [tick] = cycle(&mut market)[..] else { panic!("one tick") };
-        let wanted =
+        let expected =
             MarketTick { venue: 3, instrument: 1, version: 3, written: 500, missed: 2, top: touch(3) };
-        assert_eq!(tick, wanted);
+        assert_eq!(tick, expected);
         assert_eq!(cycle(&mut market), [], "once");
         writers[0].write(0, 0, &[u64::MAX; TOP_OF_BOOK_WORDS]);
         assert_eq!(cycle(&mut market), [], "no exchange says that");
@@ -252,8 +252,8 @@ mod tests {
     fn next_cycle_continues_where_polling_stopped() {
         let (mut writers, mut market) = market(&[(0, 40)]);
         (0..40).for_each(|cell| _ = writers[0].write(cell, 0, &TopOfBook::default().words()));
-        let heard: Vec<usize> = (0..4).map(|_| cycle(&mut market).len()).collect();
-        assert_eq!(heard, [16, 16, 8, 0]);
+        let received_per_cycle: Vec<usize> = (0..4).map(|_| cycle(&mut market).len()).collect();
+        assert_eq!(received_per_cycle, [16, 16, 8, 0]);
         // A writer that always writes occupies a reader for one cycle only.
         let mut looks = 0;
         while market.next_tick().is_some() || looks == 0 {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_another_shape_is_refused() {
+    fn segment_of_wrong_shape_is_refused() {
         let (_, reader) = board::pair(BoardShape::with_cells(1, 3).unwrap());
         drop(reader);
         let mut market = Market::default();

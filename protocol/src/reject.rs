@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_names_lead_back() {
+    fn codes_and_names_round_trip() {
         assert_eq!(Reject::from_code(0), None);
         for (index, reason) in Reject::ALL.iter().enumerate() {
             assert_eq!(Reject::from_code(reason.code()), Some(*reason));

@@ -223,8 +223,9 @@ struct RunSegments<'a> {
 
 impl<'a> RunSegments<'a> {
     fn new(plan: &'a Plan, who: SegmentUser, control: Option<Control>) -> Self {
-        let of = |segment: RunSegment| (header(plan, &segment.spec), segment.spec.name);
-        let headers = topology::segments(plan).into_iter().map(of).map(|(header, what)| (what, header));
+        let header_of_segment = |segment: RunSegment| (header(plan, &segment.spec), segment.spec.name);
+        let headers =
+            topology::segments(plan).into_iter().map(header_of_segment).map(|(header, what)| (what, header));
         Self { plan, who, headers: headers.collect(), control }
     }
 }
@@ -273,10 +274,11 @@ impl Source for RunSegments<'_> {
     fn peers(&self, link: &str) -> Box<dyn Peers> {
         let Some(control) = self.control.clone() else { return Box::new(SameProcess) };
         // A role without a process has no peer.
-        let of = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
+        let process_index = |role| self.plan.process_of(role).unwrap_or(usize::MAX);
         let link = self.plan.link(link);
-        let ends =
-            |roles: Option<&Vec<Role>>| roles.into_iter().flatten().copied().map(of).collect::<Vec<_>>();
+        let ends = |roles: Option<&Vec<Role>>| {
+            roles.into_iter().flatten().copied().map(process_index).collect::<Vec<_>>()
+        };
         let producers = ends(link.map(|link| &link.writers));
         let consumer = ends(link.map(|link| &link.readers)).first().copied().unwrap_or(usize::MAX);
         Box::new(LinkPeers { control, producers, consumer })
@@ -323,9 +325,9 @@ pub fn stamp_log(plan: &Plan, thread: &ThreadPlan, segment: &AtomicWords) -> Sta
 
 /// Attaches the engine's end of the operators' command channel.
 pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
-    let desk = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+    let commands = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
     let answers = attached.region(commands::ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
-    Ok(CommandChannel::new(&desk, &answers.words()))
+    Ok(CommandChannel::new(&commands, &answers.words()))
 }
 
 /// Attaches the writing end of a venue's market-data board, for its exchange.

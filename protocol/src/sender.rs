@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_senders_are_found() {
+    fn broken_senders_are_detected() {
         use Step::{Flush, Push, Recall, Take};
         let pushes = vec![Push; 8];
         let steps =

@@ -142,10 +142,10 @@ impl StampLog {
         &mut self,
         ended: u64,
         ticks: u64,
-        least: &[u64; LEVELS],
+        thresholds: &[u64; LEVELS],
         switches: impl FnOnce() -> KernelEvents,
     ) {
-        if self.gaps.try_admit(ticks, least) {
+        if self.gaps.try_admit(ticks, thresholds) {
             self.append_gap(Gap { ended, ticks, events: switches() });
         }
     }
@@ -160,8 +160,8 @@ impl StampLog {
 
     /// Logs a sleep that was followed by work, or counts it as dropped.
     #[cold]
-    pub fn offer_sleep(&mut self, ended: u64, ticks: u64, least: &[u64; LEVELS]) {
-        if self.sleeps.try_admit(ticks, least) && self.sleeps.try_reserve() {
+    pub fn offer_sleep(&mut self, ended: u64, ticks: u64, thresholds: &[u64; LEVELS]) {
+        if self.sleeps.try_admit(ticks, thresholds) && self.sleeps.try_reserve() {
             self.append_words(Gap { ended, ticks, events: KernelEvents(0) }.words(Point::Slept));
         }
     }
@@ -308,9 +308,9 @@ mod tests {
         kept.store(0, Ordering::Relaxed);
         assert_eq!(StampLog::new(&segment).gaps.kept, 3);
         // Sleeps are counted separately.
-        let least = [3; LEVELS];
+        let thresholds = [3; LEVELS];
         let mut log = StampLog::new(&segment).with_sleep_records(9);
-        (0..2).for_each(|ended| log.offer_sleep(ended, 7, &least));
+        (0..2).for_each(|ended| log.offer_sleep(ended, 7, &thresholds));
         let of_sleeps = crate::status::gap_counters(&segment)[1][1].clone();
         assert_eq!((of_sleeps[0].load(Ordering::Relaxed), StampLog::new(&segment).sleeps.kept), (3, 2));
         of_sleeps[0].store(0, Ordering::Relaxed);

@@ -314,10 +314,13 @@ mod tests {
         (0..LOG_OFFSET).for_each(|word| segment[word].store(word as u64, Ordering::Relaxed));
         for code in [0, 1, 2, 3, 4, u64::MAX] {
             segment[HEADER_WORDS].store(code, Ordering::Relaxed);
-            let (segment, whole) = (segment.clone().into(), read(&segment.clone().into()));
+            let (segment, full_read) = (segment.clone().into(), read(&segment.clone().into()));
             let LivenessSample { state, tid, heartbeat_ticks } = sample_liveness(&segment);
-            assert_eq!((super::state(&segment), state), (whole.state(), whole.get(StatusField::State)));
-            let rest = [StatusField::Tid, StatusField::HeartbeatTicks].map(|field| whole.get(field));
+            assert_eq!(
+                (super::state(&segment), state),
+                (full_read.state(), full_read.get(StatusField::State))
+            );
+            let rest = [StatusField::Tid, StatusField::HeartbeatTicks].map(|field| full_read.get(field));
             assert_eq!([tid, heartbeat_ticks], rest);
         }
     }

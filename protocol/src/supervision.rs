@@ -299,8 +299,8 @@ impl RepairsWriter {
     }
 
     fn notify(&self) {
-        let said = self.0[REPORT_COUNT].load(Ordering::Relaxed).wrapping_add(1);
-        self.0[REPORT_COUNT].store(said, Ordering::Release);
+        let count = self.0[REPORT_COUNT].load(Ordering::Relaxed).wrapping_add(1);
+        self.0[REPORT_COUNT].store(count, Ordering::Release);
         shm::futex::wake_all(&self.0[REPORT_COUNT]);
     }
 }
@@ -320,9 +320,9 @@ impl Repairs {
     }
 
     /// Sleeps until the engine has made more reports than a known number, or the time is over.
-    pub fn wait(&self, said: u64, at_most: Duration) {
-        if self.report_count() == said {
-            self.0.wait(REPORT_COUNT, said as u32, at_most);
+    pub fn wait(&self, count: u64, timeout: Duration) {
+        if self.report_count() == count {
+            self.0.wait(REPORT_COUNT, count as u32, timeout);
         }
     }
 
@@ -396,7 +396,7 @@ mod tests {
         let words = Region::heap(REPAIRS_WORDS).words();
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
         assert_eq!((reader.strategy_repair(0), reader.damage()), (Repair::default(), None));
-        let said = reader.report_count();
+        let count = reader.report_count();
         writer.quarantine(255, 4095, ProtocolViolation::Flood, 9);
         writer.set_repaired(255, 4095, 10, 12);
         writer.set_counts(255, 3, 4);
@@ -408,8 +408,8 @@ mod tests {
         );
         assert_eq!((repair.noticed_ticks, repair.repaired_ticks, repair.refused), (10, 12, 3));
         assert_eq!(reader.damage(), Some(ProtocolViolation::RingDamaged));
-        assert_ne!(reader.report_count(), said);
-        reader.wait(said, Duration::from_secs(600));
+        assert_ne!(reader.report_count(), count);
+        reader.wait(count, Duration::from_secs(600));
         assert_eq!(reader.blocked_claim(), None);
         for announcer in [None, Some(0), Some(255)] {
             let at = BlockedClaim { slot: 0, announcer, since_ticks: 7 };

@@ -151,10 +151,11 @@ impl TapeView {
     /// Returns the trades on the tape.
     pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
         let count = self.words.load(TRADES, Ordering::Acquire) as usize;
-        let room = (self.words.len() - TRADES_AT) / TRADE_WORDS;
-        (0..count.min(room)).map(|number| {
-            let word =
-                |place: usize| self.words.load(TRADES_AT + number * TRADE_WORDS + place, Ordering::Relaxed);
+        let max_trades = (self.words.len() - TRADES_AT) / TRADE_WORDS;
+        (0..count.min(max_trades)).map(|number| {
+            let word = |word_index: usize| {
+                self.words.load(TRADES_AT + number * TRADE_WORDS + word_index, Ordering::Relaxed)
+            };
             TapedTrade {
                 ticks: word(0),
                 instrument: word(1) as u16,
@@ -181,7 +182,7 @@ impl TapeView {
         let ranks = if usize::from(instrument) < TAPED_INSTRUMENTS { TAPED_LEVELS } else { 0 };
         let level = move |rank| {
             let at = level_at(instrument.into(), is_sell, rank);
-            let word = |place: usize| self.words.load(at + place, Ordering::Relaxed);
+            let word = |word_index: usize| self.words.load(at + word_index, Ordering::Relaxed);
             TapedLevel { price: word(0).cast_signed(), quantity: word(1), orders: word(2) }
         };
         (0..ranks).map(level).take_while(|level| level.orders > 0)

@@ -117,21 +117,21 @@ impl Plan {
     fn arrange_threads(&mut self) {
         let trading = self.trading();
         let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();
-        let one = |role: Role| (role.to_string(), vec![role]);
-        let each = |roles: &[Role]| roles.iter().copied().map(one).collect::<Vec<_>>();
+        let process_of_role = |role: Role| (role.to_string(), vec![role]);
+        let each = |roles: &[Role]| roles.iter().copied().map(process_of_role).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
-            (0..trading.strategies).map(Role::Strategy).map(one).collect();
+            (0..trading.strategies).map(Role::Strategy).map(process_of_role).collect();
         match (self.threading, self.placement) {
             (Threading::Shared, Placement::Engine) => {
                 let roles = [&[Role::Orchestrator], gateways.as_slice()].concat();
                 threads.push(("engine".into(), roles));
             }
             (Threading::Shared, Placement::Gateways) => {
-                threads.push(one(Role::Orchestrator));
+                threads.push(process_of_role(Role::Orchestrator));
                 threads.push(("gateways".into(), gateways));
             }
             (Threading::Dedicated, _) | (_, Placement::EachGateway) => {
-                threads.push(one(Role::Orchestrator));
+                threads.push(process_of_role(Role::Orchestrator));
                 threads.extend(each(&gateways));
             }
         }
@@ -139,7 +139,7 @@ impl Plan {
             let host = threads.iter_mut().find(|(_, roles)| roles.contains(&Role::Gateway(venue)));
             match (trading.exchange, host) {
                 (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
-                _ => threads.push(one(Role::Exchange(venue))),
+                _ => threads.push(process_of_role(Role::Exchange(venue))),
             }
         }
         let thread = |(name, roles)| ThreadPlan {

@@ -275,6 +275,6 @@ impl Trading {
 
 /// Returns the name at that index modulo the number of names; empty for an empty list.
 fn kind_at(kinds: &[String], index: u16) -> &str {
-    let place = usize::from(index).checked_rem(kinds.len());
-    place.and_then(|place| kinds.get(place)).map_or("", String::as_str)
+    let kind_index = usize::from(index).checked_rem(kinds.len());
+    kind_index.and_then(|kind_index| kinds.get(kind_index)).map_or("", String::as_str)
 }

@@ -153,11 +153,11 @@ fn unplanned_logs(folder: &Path, record: &RunRecord) -> Vec<String> {
     let known = |name: &str| record.plan.threads.iter().any(|thread| file_name(&thread.name) == name);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut strange: Vec<String> =
+    let mut unplanned: Vec<String> =
         names.filter(|name| name.ends_with(&format!(".{EXTENSION}")) && !known(name)).collect();
-    strange.sort();
+    unplanned.sort();
     let run = &record.plan.run;
-    strange
+    unplanned
         .iter()
         .map(|name| format!("{name}: run {run} has no such thread: move it out of the folder"))
         .collect()

@@ -50,9 +50,9 @@ struct StampRow {
 /// Prints header, status and records of one stamp log.
 pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> anyhow::Result<()> {
     let mut log = LogReader::open(path, None)?;
-    let beside = LogTimebase::for_log(path);
-    let is_other = beside.as_ref().is_some_and(|base| base.run_hash != log.header().run);
-    let base = beside.filter(|_| !is_other);
+    let timebase = LogTimebase::for_log(path);
+    let is_other = timebase.as_ref().is_some_and(|base| base.run_hash != log.header().run);
+    let base = timebase.filter(|_| !is_other);
     let scan = match options.format {
         Format::Text => text(&mut log, options, base.as_ref(), out),
         Format::Json => json(&mut log, options, base.as_ref(), out),
@@ -60,10 +60,10 @@ pub(super) fn inspect(path: &Path, options: &Options, out: &mut impl Write) -> a
     }?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let thread = name.trim_end_matches(EXTENSION).trim_end_matches('.');
-    let beside = path.parent().map_or_else(|| MergedCounts::read(Path::new(".")), MergedCounts::read);
-    let cut = beside.missing_tail(thread, log.status(), scan.total, scan.sums);
+    let merged_counts = path.parent().map_or_else(|| MergedCounts::read(Path::new(".")), MergedCounts::read);
+    let truncation = merged_counts.missing_tail(thread, log.status(), scan.total, scan.sums);
     let file = path.display();
-    match (scan.damage, cut, options.order) {
+    match (scan.damage, truncation, options.order) {
         (Some(damage), ..) => Err(damage.into()),
         (None, Some(what), _) => bail!("{file}: {what}"),
         _ if is_other => {

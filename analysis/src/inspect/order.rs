@@ -107,10 +107,10 @@ pub(super) fn inspect(
     }
     add_times(&mut steps, &base);
     let at = |point: Point| value_at(&steps, point);
-    let between = |from, to| Some(base.between_ns(at(from)?, at(to)?));
+    let elapsed = |from, to| Some(base.between_ns(at(from)?, at(to)?));
     let points = steps.iter().fold(0, |points, step| points | bit(step.stamped));
-    let round_trip = between(Point::StrategySend, Point::StrategyRecv);
-    let venue = between(Point::GatewayRecv, Point::GatewayDone);
+    let round_trip = elapsed(Point::StrategySend, Point::StrategyRecv);
+    let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
         |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
     let path = OrderPath {
@@ -159,13 +159,13 @@ fn search(
     plan: &Plan,
     thread: usize,
     is_wanted: impl Fn(&Record) -> bool,
-    found: &mut Vec<PathStep>,
+    path_steps: &mut Vec<PathStep>,
 ) -> Result<(), String> {
     let mut log: LogReader = folder::open(folder, plan, thread).map_err(|error| error.to_string())?;
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records()).filter(|(_, record)| is_wanted(record));
-        found.extend(counted.map(|(number, record)| PathStep {
+        path_steps.extend(counted.map(|(number, record)| PathStep {
             stamped: record.point,
             detail: record.detail,
             point: record.point.name(),
@@ -187,10 +187,10 @@ fn search(
 
 /// Returns the top-of-book version that triggered the order according to its strategy. The time of
 /// the write is not known yet.
-fn triggered_by(found: &[PathStep]) -> Option<TopOfBookWritten> {
-    let venue = found.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail.into();
-    let instrument = value_at(found, Point::Instrument).unwrap_or(0) as u16;
-    let version = value_at(found, Point::Trigger)?;
+fn triggered_by(path_steps: &[PathStep]) -> Option<TopOfBookWritten> {
+    let venue = path_steps.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail.into();
+    let instrument = value_at(path_steps, Point::Instrument).unwrap_or(0) as u16;
+    let version = value_at(path_steps, Point::Trigger)?;
     Some(TopOfBookWritten { venue, instrument, version, ticks: 0 })
 }
 
@@ -204,17 +204,18 @@ fn search_touch(
     folder: &Path,
     plan: &Plan,
     touch: TopOfBookWritten,
-    found: &mut Vec<PathStep>,
+    path_steps: &mut Vec<PathStep>,
 ) -> Result<(), String> {
-    let never = || format!("triggered by version {} of its touch, which was never written", touch.version);
-    let thread = plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never)?;
+    let never_written =
+        || format!("triggered by version {} of its touch, which was never written", touch.version);
+    let thread = plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never_written)?;
     let is_it = |record: &Record| {
         let written = TopOfBookWritten::from_record(record);
         written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
     };
-    let before = found.len();
-    search(folder, plan, thread, is_it, found)?;
-    if found.len() == before { Err(never()) } else { Ok(()) }
+    let before = path_steps.len();
+    search(folder, plan, thread, is_it, path_steps)?;
+    if path_steps.len() == before { Err(never_written()) } else { Ok(()) }
 }
 
 /// Adds to each stamp its times and the stage that ends at it.
@@ -241,9 +242,9 @@ fn add_times(steps: &mut [PathStep], base: &LogTimebase) {
     };
     for step in steps.iter_mut().filter(|step| step.stamped.is_time()) {
         let value = step.value;
-        let since = |from: u64| base.between_ns(from, value);
+        let elapsed_since = |from: u64| base.between_ns(from, value);
         step.seconds = Some(base.seconds(step.value));
-        (step.since_due_ns, step.since_t1_ns) = (due.map(since), sent.map(since));
+        (step.since_due_ns, step.since_t1_ns) = (due.map(elapsed_since), sent.map(elapsed_since));
     }
     for step in steps {
         let stage = stage_of(step);

@@ -17,8 +17,8 @@ impl MergedCounts {
     /// Reads the numbers of records from the folder of a run; empty without a summary.
     pub(super) fn read(folder: &Path) -> Self {
         let threads = Summary::read(folder).map(|summary| summary.processes).unwrap_or_default();
-        let known = threads.into_iter().filter(|thread| !thread.untrusted);
-        Self(known.map(|thread| (thread.role, thread.records)).collect())
+        let trusted = threads.into_iter().filter(|thread| !thread.untrusted);
+        Self(trusted.map(|thread| (thread.role, thread.records)).collect())
     }
 
     /// Returns what is missing at the end of a thread's log, as text; `None` if the log is

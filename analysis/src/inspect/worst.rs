@@ -70,12 +70,12 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "run {}: why the slowest of {orders} orders were slow (rt_venue)\n", tail.run)?;
     write!(out, "{}", tail.stall_free_grid().terminal(false))?;
     if let Some(widest) = tail.slowest.first() {
-        let whole = |share: &TailShare| (share.fraction.clone(), share.causes_ns, share.causes_ns.total());
-        let shares = tail.slowest.iter().map(whole).collect();
+        let total = |share: &TailShare| (share.fraction.clone(), share.causes_ns, share.causes_ns.total());
+        let shares = tail.slowest.iter().map(total).collect();
         write!(out, "\n{}", cause_grid("slowest", shares).terminal(false))?;
         // By stage only for the widest fraction; the narrower ones are in the JSON.
-        let whole = widest.causes_ns.total();
-        let stages = widest.stages.iter().map(|(stage, causes)| (stage.clone(), *causes, whole)).collect();
+        let total = widest.causes_ns.total();
+        let stages = widest.stages.iter().map(|(stage, causes)| (stage.clone(), *causes, total)).collect();
         write!(out, "\n{}", cause_grid("of the slowest 1 %", stages).terminal(false))?;
     }
     writeln!(out)?;
@@ -85,8 +85,8 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
         for (stage, thread, causes) in &order.stages {
             let parts: Vec<String> =
                 causes.nonzero().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();
-            let whole = duration(causes.total());
-            let (head, parts) = (format!("  {stage:<18} {whole:>9} on {thread}:"), parts.join(", "));
+            let total = duration(causes.total());
+            let (head, parts) = (format!("  {stage:<18} {total:>9} on {thread}:"), parts.join(", "));
             // Text that does not fit on the line continues below it.
             match head.chars().count() + 1 + parts.chars().count() <= width() {
                 true => writeln!(out, "{head} {parts}")?,
@@ -104,8 +104,8 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
 /// of.
 fn cause_grid(head: &str, times: Vec<(String, NanosByCause, u64)>) -> Grid {
     let share = |cause| {
-        move |(_, causes, whole): &(String, NanosByCause, u64)| {
-            percent((*whole > 0).then(|| causes.get(cause) as f64 / *whole as f64))
+        move |(_, causes, total): &(String, NanosByCause, u64)| {
+            percent((*total > 0).then(|| causes.get(cause) as f64 / *total as f64))
         }
     };
     let shares = Cause::DISPLAY_ORDER.map(|cause| (cause.name(), share(cause)));

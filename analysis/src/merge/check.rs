@@ -77,10 +77,10 @@ fn count_excused(
     losses: &mut OrderLosses,
 ) {
     for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
-        let shown = context.outcome_points(lane.id(sequence), row);
-        let was_given = shown & bit(Point::OrchReturn) != 0;
+        let outcome_points = context.outcome_points(lane.id(sequence), row);
+        let was_given = outcome_points & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
-        let end = match OrderEnd::from_points(shown | taken, true) {
+        let end = match OrderEnd::from_points(outcome_points | taken, true) {
             OrderEnd::Returned | OrderEnd::Rejected if !was_given => OrderEnd::Orphaned,
             end => end,
         };
@@ -98,16 +98,16 @@ fn check_lane(
     findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.sent);
-    let gone = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
+    let is_strategy_missing = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
-    let is_gone = gone && !is_dead;
+    let is_gone = is_strategy_missing && !is_dead;
     let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in (0..).zip(&mut lane.rows) {
         let id = OrderId::new(strategy, epoch, sequence);
         // The witness of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
-        let mut broken = |witness, kind, what: &dyn Fn() -> String| {
-            findings.add(witness, kind, || format!("{}: {}", order_name(id), what()));
+        let mut broken = |witness, kind, description: &dyn Fn() -> String| {
+            findings.add(witness, kind, || format!("{}: {}", order_name(id), description()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
@@ -131,8 +131,8 @@ fn check_lane(
             }
         }
         let is_unknown = row.reason() == Some(Reject::VenueUnknown.code());
-        let shown = context.outcome_points(id, row);
-        let end = OrderEnd::from_points(shown, is_dead);
+        let outcome_points = context.outcome_points(id, row);
+        let end = OrderEnd::from_points(outcome_points, is_dead);
         counted.orders.count(end);
         counted.span.include(row);
         losses.count(end);
@@ -142,13 +142,13 @@ fn check_lane(
             let witness = is_its_word.then_some(strategy);
             // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
-            let what = match is_dead {
+            let description = match is_dead {
                 true => "lost, and not in the last push of an incarnation that died",
                 false => "sent and never returned",
             };
             if !(is_dead && is_unfinished) {
                 broken(witness, ViolationKind::Lost, &|| {
-                    format!("{what}; it has {}", point_names(row.points()))
+                    format!("{description}; it has {}", point_names(row.points()))
                 });
             }
         }
@@ -162,23 +162,27 @@ fn check_lane(
         };
         if is_retired && context.deaths.is_complete && (!is_dead || was_given) && !is_killed() {
             let witness = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
-            let what = if is_dead { "a report was given to its strategy" } else { "its strategy lived" };
+            let description =
+                if is_dead { "a report was given to its strategy" } else { "its strategy lived" };
             broken(witness, ViolationKind::NotDead, &|| {
-                format!("ended as an order of the dead, yet {what}; it has {}", point_names(row.points()))
+                format!(
+                    "ended as an order of the dead, yet {description}; it has {}",
+                    point_names(row.points())
+                )
             });
         }
         // An order that a kill switch or a death recalls from its gateway's queue was dispatched
         // and reaches no gateway.
         let recalled = if is_recalled(row, context) { bit(Point::OrchDispatch) } else { 0 };
-        let never = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
+        let forbidden = UP_TO_ENGINE & !required_points(row) & !recalled | bit(Point::Cancelled);
         if is_unknown {
-            if let Some(what) = unknown_fault(row, end, context) {
+            if let Some(description) = unknown_fault(row, end, context) {
                 broken(None, ViolationKind::RejectedDispatched, &|| {
                     let points = point_names(row.points());
-                    format!("closed as {}, {what}; it has {points}", Reject::VenueUnknown.name())
+                    format!("closed as {}, {description}; it has {points}", Reject::VenueUnknown.name())
                 });
             }
-        } else if row.has(Point::Rejected) && row.points() & never != 0 {
+        } else if row.has(Point::Rejected) && row.points() & forbidden != 0 {
             broken(None, ViolationKind::RejectedDispatched, &|| {
                 format!("rejected, yet it has {}", point_names(row.points()))
             });

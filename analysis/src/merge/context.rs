@@ -42,12 +42,13 @@ impl<'a> CheckContext<'a> {
             _ => None,
         };
         let ended = record.exits.iter().filter(|exit| exit.how != "exit 0");
-        let dead = ended.map(|exit| &exit.process).filter(|process| !is_outage(record, process));
-        let gone: Vec<&String> = dead.chain(failed).collect();
+        let dead_processes = ended.map(|exit| &exit.process).filter(|process| !is_outage(record, process));
+        let missing_processes: Vec<&String> = dead_processes.chain(failed).collect();
         let mut strategy_missing = vec![false; usize::from(plan.trading().strategies)];
         let mut engine_missing = 0;
-        let dead = plan.processes.iter().filter(|process| gone.contains(&&process.name));
-        for role in dead.flat_map(|process| plan.roles_of(process)) {
+        let dead_processes =
+            plan.processes.iter().filter(|process| missing_processes.contains(&&process.name));
+        for role in dead_processes.flat_map(|process| plan.roles_of(process)) {
             match role {
                 Role::Strategy(index) => {
                     if let Some(missing) = strategy_missing.get_mut(usize::from(index)) {

@@ -27,10 +27,10 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         findings.firm().add_many(ViolationKind::RecordsDropped, dropped, || {
             format!("{name}: {} did not fit the log of {}", counted(dropped, "record"), thread.log_records)
         });
-        let strange = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
-        if strange > 0 && !context.has_failed && !is_misconduct_known {
+        let protocol_errors = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
+        if protocol_errors > 0 && !context.has_failed && !is_misconduct_known {
             findings.add(author, ViolationKind::PeerFaults, || {
-                format!("{name}: was handed {strange} messages that no honest peer hands over, and nobody was caught")
+                format!("{name}: was handed {protocol_errors} messages that no honest peer hands over, and nobody was caught")
             });
         }
         let is_final = context.is_complete && log.status.state() == ThreadState::Done && dropped == 0;

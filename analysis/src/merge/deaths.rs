@@ -46,25 +46,25 @@ impl Deaths {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
-            let Some(deceased) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
+            let Some(strategy_state) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
             if incident.epoch > MAX_EPOCH {
                 continue;
             }
-            if deceased.incidents.len() <= epoch {
-                deceased.incidents.resize(epoch + 1, 0);
+            if strategy_state.incidents.len() <= epoch {
+                strategy_state.incidents.resize(epoch + 1, 0);
             }
-            if deceased.incidents[epoch] == 0 {
-                deceased.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
+            if strategy_state.incidents[epoch] == 0 {
+                strategy_state.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
             }
-            deceased.is_untrusted |= incident.quarantined.is_some();
+            strategy_state.is_untrusted |= incident.quarantined.is_some();
         }
         let is_thread = record.plan.isolation == Isolation::Thread;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
         for fault in scribblers() {
             if let FaultTarget::Strategy(index) = fault.target
-                && let Some(deceased) = strategies.get_mut(usize::from(index))
+                && let Some(strategy_state) = strategies.get_mut(usize::from(index))
             {
-                deceased.is_untrusted = true;
+                strategy_state.is_untrusted = true;
             }
         }
         // A record written before the first order, by a launcher that died, names no incident.
@@ -94,8 +94,8 @@ impl Deaths {
     }
 
     pub fn distrust(&mut self, strategy: u16) {
-        if let Some(deceased) = self.strategies.get_mut(usize::from(strategy)) {
-            deceased.is_doubted = true;
+        if let Some(strategy_state) = self.strategies.get_mut(usize::from(strategy)) {
+            strategy_state.is_doubted = true;
         }
     }
 
@@ -108,22 +108,24 @@ impl Deaths {
     /// Returns the last possible epoch of a strategy: one after the last that died.
     pub fn last_epoch(&self, strategy: u16) -> u16 {
         match self.strategies.get(usize::from(strategy)) {
-            Some(deceased) if self.is_complete => deceased.incidents.len().min(usize::from(MAX_EPOCH)) as u16,
+            Some(strategy_state) if self.is_complete => {
+                strategy_state.incidents.len().min(usize::from(MAX_EPOCH)) as u16
+            }
             _ => MAX_EPOCH,
         }
     }
 
     /// Returns `true` if a strategy's log is untrusted.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        let deceased = self.strategies.get(usize::from(strategy));
-        self.is_hostile(strategy) || deceased.is_some_and(|deceased| deceased.is_doubted)
+        let strategy_state = self.strategies.get(usize::from(strategy));
+        self.is_hostile(strategy) || strategy_state.is_some_and(|strategy_state| strategy_state.is_doubted)
     }
 
     /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
     /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
-        let deceased = self.strategies.get(usize::from(strategy));
-        self.is_everyone_untrusted || deceased.is_some_and(|deceased| deceased.is_untrusted)
+        let strategy_state = self.strategies.get(usize::from(strategy));
+        self.is_everyone_untrusted || strategy_state.is_some_and(|strategy_state| strategy_state.is_untrusted)
     }
 
     /// Returns `true` if a thread's log is untrusted.

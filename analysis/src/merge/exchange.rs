@@ -48,7 +48,7 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));
         let is_excused = context.has_failed || row.is_some_and(|row| context.is_excused(row));
-        let what = match (report.exchange_done, report.at(Point::GatewayDone)) {
+        let description = match (report.exchange_done, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
                 (ViolationKind::Misplaced, foreign_stamp(plan, thread as usize))
             }
@@ -67,17 +67,18 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
             }
             _ => continue,
         };
-        findings.add(None, what.0, || format!("{}: report {number} {}", order_name(id), what.1));
+        findings
+            .add(None, description.0, || format!("{}: report {number} {}", order_name(id), description.1));
     }
 }
 
 fn check_lane(lane: &mut Lane, context: &CheckContext, findings: &mut Findings) {
     for sequence in 0..lane.rows.len() as u64 {
         let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
-        if let Some((kind, what)) = fault(row, at, context) {
+        if let Some((kind, description)) = fault(row, at, context) {
             row.clear_measured();
             let id = lane.id(sequence);
-            findings.add(None, kind, || format!("{}: {what}", order_name(id)));
+            findings.add(None, kind, || format!("{}: {description}", order_name(id)));
         }
     }
 }
@@ -94,27 +95,27 @@ fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(
     }
     let was_answered = row.has(Point::GatewayDone);
     let is_excused = context.is_excused(row);
-    let owes = |point| !is_excused && context.is_required(point);
+    let is_expected = |point| !is_excused && context.is_required(point);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
-    if at.received().is_none() && (was_answered || at.done().is_some()) && owes(Point::ExchangeRecv) {
+    if at.received().is_none() && (was_answered || at.done().is_some()) && is_expected(Point::ExchangeRecv) {
         return missing(Point::ExchangeRecv);
     }
-    if at.done().is_none() && was_answered && owes(Point::ExchangeDone) {
+    if at.done().is_none() && was_answered && is_expected(Point::ExchangeDone) {
         return missing(Point::ExchangeDone);
     }
-    let way = [
+    let path = [
         (Point::GatewayRecv, row.at(Point::GatewayRecv)),
         (Point::ExchangeRecv, at.received()),
         (Point::ExchangeDone, at.done()),
         (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_excused)),
     ];
     let mut before: Option<(Point, u64)> = None;
-    for (point, ticks) in way.into_iter().filter_map(|(point, ticks)| Some((point, ticks?))) {
+    for (point, ticks) in path.into_iter().filter_map(|(point, ticks)| Some((point, ticks?))) {
         if let Some((earlier, since)) = before
             && ticks < since
         {
-            let what = format!("{} before {}", point.name(), earlier.name());
-            return Some((ViolationKind::TimeOrder, what));
+            let description = format!("{} before {}", point.name(), earlier.name());
+            return Some((ViolationKind::TimeOrder, description));
         }
         before = Some((point, ticks));
     }

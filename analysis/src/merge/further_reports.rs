@@ -72,8 +72,8 @@ impl FurtherReports {
         let of_engine = |(id, number): &(OrderId, u8), report: &FurtherReport| {
             *number == ENGINE_REPORT && report.at(Point::GatewayDone).is_none() && is_unknown(*id)
         };
-        let found = self.reports.extract_if(.., |key, report| of_engine(key, report));
-        self.by_engine = found.map(|((id, _), report)| (id, report)).collect();
+        let engine_reports = self.reports.extract_if(.., |key, report| of_engine(key, report));
+        self.by_engine = engine_reports.map(|((id, _), report)| (id, report)).collect();
     }
 
     /// Returns the report with which the engine closed an order of a dead gateway.

@@ -18,7 +18,7 @@ use protocol::wire::OrderId;
 
 pub(super) struct OutOfOrder {
     pub kind: ViolationKind,
-    pub what: &'static str,
+    pub description: &'static str,
 }
 
 impl OutOfOrder {
@@ -30,8 +30,8 @@ impl OutOfOrder {
 
 pub(super) type OrderCheck = Result<(), OutOfOrder>;
 
-const fn check(in_order: bool, kind: ViolationKind, what: &'static str) -> OrderCheck {
-    if in_order { Ok(()) } else { Err(OutOfOrder { kind, what }) }
+const fn check(in_order: bool, kind: ViolationKind, description: &'static str) -> OrderCheck {
+    if in_order { Ok(()) } else { Err(OutOfOrder { kind, description }) }
 }
 
 /// Checks that one incarnation's orders pass the submit hand-off in order.
@@ -56,8 +56,8 @@ impl SubmitOrder {
     pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
         let in_order = advance(&mut self.taken, id.sequence());
-        let what = "reached the orchestrator after a later one of its strategy";
-        check(in_order, ViolationKind::SubmitOrder, what)
+        let description = "reached the orchestrator after a later one of its strategy";
+        check(in_order, ViolationKind::SubmitOrder, description)
     }
 }
 
@@ -75,8 +75,8 @@ pub(super) struct NewestEpochs {
 impl NewestEpochs {
     #[inline]
     pub fn on_dispatch(&self, id: OrderId) -> OrderCheck {
-        let what = "dispatched after the next incarnation of its strategy had begun";
-        check(id.epoch() >= self.taken, ViolationKind::SubmitOrder, what)
+        let description = "dispatched after the next incarnation of its strategy had begun";
+        check(id.epoch() >= self.taken, ViolationKind::SubmitOrder, description)
     }
 }
 
@@ -97,8 +97,8 @@ impl GatewayOrder {
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
-        let what = "reached its gateway in another order than it was dispatched";
-        check(in_order, ViolationKind::DispatchOrder, what)
+        let description = "reached its gateway in another order than it was dispatched";
+        check(in_order, ViolationKind::DispatchOrder, description)
     }
 
     /// Counts a report that a gateway pushed. Returns its position among the gateway's reports.
@@ -128,8 +128,8 @@ impl ReturnOrder {
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));
-        let what = "reached its strategy in another order than it was returned";
-        check(in_order, ViolationKind::ReturnOrder, what)
+        let description = "reached its strategy in another order than it was returned";
+        check(in_order, ViolationKind::ReturnOrder, description)
     }
 }
 

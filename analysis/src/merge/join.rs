@@ -140,8 +140,8 @@ impl<'a> Join<'a> {
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
-        let mut broken = |witness: Option<u16>, kind, what: &dyn Fn() -> String| {
-            let example = || format!("{}: {}", order_name(id), what());
+        let mut broken = |witness: Option<u16>, kind, description: &dyn Fn() -> String| {
+            let example = || format!("{}: {}", order_name(id), description());
             match is_own {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
@@ -167,7 +167,7 @@ impl<'a> Join<'a> {
             report.has_more |= !is_last;
             let joined = join_further_report(point, row, report, &mut self.gateways, &mut lane.returns);
             if let Err(error) = joined {
-                broken(error.witness(id), error.kind, &|| format!("report {number}: {}", error.what));
+                broken(error.witness(id), error.kind, &|| format!("report {number}: {}", error.description));
             }
             match (point, report.pushed) {
                 (Point::GatewayDone, pushed) => self.accounts.on_report(id, number, value, pushed),
@@ -209,7 +209,7 @@ impl<'a> Join<'a> {
                     }
                     _ => Err(OutOfOrder {
                         kind: ViolationKind::Misplaced,
-                        what: "t4 names a gateway that is none of its thread's",
+                        description: "t4 names a gateway that is none of its thread's",
                     }),
                 }
             }
@@ -237,7 +237,7 @@ impl<'a> Join<'a> {
             _ => Ok(()),
         };
         if let Err(error) = in_order {
-            broken(error.witness(id), error.kind, &|| error.what.into());
+            broken(error.witness(id), error.kind, &|| error.description.into());
         }
         Ok(())
     }
@@ -295,8 +295,8 @@ impl<'a> Join<'a> {
         };
         if !is_new && !is_hostile {
             self.findings.add(None, ViolationKind::Duplicate, || {
-                let of = if detail > 0 { format!(" of report {detail}") } else { String::new() };
-                format!("{}: {}{of} twice", order_name(id), point.name())
+                let report_suffix = if detail > 0 { format!(" of report {detail}") } else { String::new() };
+                format!("{}: {}{report_suffix} twice", order_name(id), point.name())
             });
         }
         Ok(())
@@ -319,14 +319,14 @@ impl<'a> Join<'a> {
             self.source.ignored += 1;
             return;
         }
-        let what = match record.point {
+        let description = match record.point {
             Point::Checksum => "a checksum".into(),
             Point::TopOfBook => "a board".into(),
             _ => order_name(record.id),
         };
         let file = self.source.file.clone();
         self.source.add_violation(self.findings, None, ViolationKind::Misplaced, || {
-            format!("{what}: {} stands in {file}", record.point.name())
+            format!("{description}: {} stands in {file}", record.point.name())
         });
     }
 

@@ -56,12 +56,12 @@ impl LinkChecksums {
             let last = record.outages.iter().rfind(|outage| outage.gateways.contains(gateway));
             last.is_none_or(|outage| outage.restarted_ns.is_some())
         };
-        let living: Vec<u16> = (0..plan.trading().venues).filter(is_live).collect();
-        if !living.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
+        let live_venues: Vec<u16> = (0..plan.trading().venues).filter(is_live).collect();
+        if !live_venues.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
             return;
         }
         let mut reported = Some(0u64);
-        for gateway in living {
+        for gateway in live_venues {
             let pushed = at(LinkEnd::sender(HandOff::Inbox, gateway, 0));
             let taken = at(LinkEnd::receiver(HandOff::Inbox, gateway, 0));
             compare(HandOff::Inbox, &Role::Gateway(gateway).to_string(), pushed, taken, None, findings);
@@ -89,10 +89,11 @@ fn compare(
     witness: Option<u16>,
     findings: &mut Findings,
 ) {
-    let what = match pushed.zip(taken) {
+    let description = match pushed.zip(taken) {
         Some((pushed, taken)) if pushed == taken => return,
         Some(_) => "what was taken is not what was pushed: lost, doubled, made up or torn",
         None => "a log ends without its checksum: records are missing",
     };
-    findings.add(witness, ViolationKind::Checksum, || format!("{} of {peer}: {what}", hand_off.name()));
+    findings
+        .add(witness, ViolationKind::Checksum, || format!("{} of {peer}: {description}", hand_off.name()));
 }

@@ -43,19 +43,19 @@ impl TouchVersions {
             self.found.add(ViolationKind::Misplaced, || format!("{}: its log is not that board's", name()));
             return;
         }
-        let all = self.written.entry((venue, instrument)).or_default();
-        let last = all.last().copied().unwrap_or(0);
-        if version != all.len() as u64 + 1 {
-            self.found.add(ViolationKind::Touch, || format!("{}: after version {}", name(), all.len()));
+        let versions = self.written.entry((venue, instrument)).or_default();
+        let last = versions.last().copied().unwrap_or(0);
+        if version != versions.len() as u64 + 1 {
+            self.found.add(ViolationKind::Touch, || format!("{}: after version {}", name(), versions.len()));
         } else if ticks < last {
             self.found.add(ViolationKind::Touch, || format!("{}: before the one in front of it", name()));
         } else {
-            all.push(ticks);
+            versions.push(ticks);
         }
     }
 
     pub fn count(&self) -> u64 {
-        self.written.values().map(|all| all.len() as u64).sum()
+        self.written.values().map(|versions| versions.len() as u64).sum()
     }
 
     /// Returns the top-of-book version that triggered an order; `None` if it claims none or no
@@ -63,9 +63,9 @@ impl TouchVersions {
     pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
         let version = lane.trigger(sequence)?;
         let venue = lane.rows.get(sequence as usize)?.pushed()?.0 as u16;
-        let all = self.written.get(&(venue, lane.instrument(sequence)));
+        let versions = self.written.get(&(venue, lane.instrument(sequence)));
         let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-        let written = all.zip(index).and_then(|(all, index)| all.get(index).copied());
+        let written = versions.zip(index).and_then(|(versions, index)| versions.get(index).copied());
         Some(Trigger { version, written })
     }
 

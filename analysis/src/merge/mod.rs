@@ -215,15 +215,15 @@ pub fn merge<L: LogStore + ?Sized>(
             accounts.check(&mut findings);
         }
         switches.check(&table, &mut findings);
-        let lies = |(strategy, found): (u16, &Violations)| {
+        let contradiction_of = |(strategy, found): (u16, &Violations)| {
             let is_new = plan.isolation == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
-        let liars: Vec<(u16, String)> = findings.accused().filter_map(lies).collect();
-        if liars.is_empty() {
+        let contradicting: Vec<(u16, String)> = findings.accused().filter_map(contradiction_of).collect();
+        if contradicting.is_empty() {
             break (counted, findings);
         }
-        for (strategy, why) in liars {
+        for (strategy, why) in contradicting {
             deaths.distrust(strategy);
             table.excuse(strategy);
             links.forget(strategy);

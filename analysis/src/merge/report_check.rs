@@ -25,8 +25,8 @@ impl FurtherReports {
         }
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let mut accuse = |witness, kind, what: &str| {
-                findings.add(witness, kind, || format!("{}: report {number} {what}", order_name(id)));
+            let mut accuse = |witness, kind, description: &str| {
+                findings.add(witness, kind, || format!("{}: report {number} {description}", order_name(id)));
             };
             let strategy = Some(id.strategy());
             if report.is_only_received() {
@@ -34,7 +34,7 @@ impl FurtherReports {
                 accuse(strategy, ViolationKind::MissingPoint, "has no t5");
                 continue;
             }
-            let mut broken = |kind, what| accuse(None, kind, what);
+            let mut broken = |kind, description| accuse(None, kind, description);
             let row = table.row(id);
             // Time of the previous report, and whether that was the last.
             let before = match number {
@@ -69,8 +69,8 @@ impl FurtherReports {
                 context.switches.has_cancelled(id, row, self.last_pushed(id, row), table.instrument(id))
             };
             if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
-                let what = "cancels an order of the dead, yet it was given to its strategy";
-                broken(ViolationKind::NotDead, what);
+                let description = "cancels an order of the dead, yet it was given to its strategy";
+                broken(ViolationKind::NotDead, description);
             }
             let is_owed =
                 |point: &&Point| !is_dead || !matches!(point, Point::OrchReturn | Point::StrategyRecv);
@@ -84,14 +84,14 @@ impl FurtherReports {
             }
             let missing = REPORT_PATH.iter().filter(is_due).find(|point| report.at(**point).is_none());
             // Stamps of the strategy rest on its word, stamps of the engine do not.
-            let whose = |is_engine_s| if is_engine_s { None } else { strategy };
+            let claimant = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
-                let witness = whose(*point != Point::StrategyRecv);
+                let witness = claimant(*point != Point::StrategyRecv);
                 accuse(witness, ViolationKind::MissingPoint, &format!("has no {}", point.name()));
             }
             let is_sorted = |ticks: &[Option<u64>]| ticks.iter().flatten().is_sorted();
             if !is_sorted(&report.ticks) {
-                let witness = whose(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
+                let witness = claimant(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
                 accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time");
             }
         }
@@ -107,7 +107,7 @@ impl FurtherReports {
             let [returned, received] = [Point::OrchReturn, Point::StrategyRecv].map(|point| report.at(point));
             let before = table.row(*id).and_then(|row| row.at(Point::OrchReturn));
             let is_stamped = Point::OrchReturn.is_stamped_with(record.plan.stamps);
-            let what = if is_complete && !is_dead && is_stamped && returned.is_none() {
+            let description = if is_complete && !is_dead && is_stamped && returned.is_none() {
                 (None, ViolationKind::MissingPoint, "has no t7")
             } else if is_complete && !is_dead && received.is_none() {
                 (Some(id.strategy()), ViolationKind::MissingPoint, "has no t8")
@@ -118,8 +118,9 @@ impl FurtherReports {
             } else {
                 continue;
             };
-            findings
-                .add(what.0, what.1, || format!("{}: the report that closed it {}", order_name(*id), what.2));
+            findings.add(description.0, description.1, || {
+                format!("{}: the report that closed it {}", order_name(*id), description.2)
+            });
         }
     }
 }

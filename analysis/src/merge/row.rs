@@ -242,8 +242,8 @@ impl ExchangeStamps {
 
     /// Returns the durations of the order's stages within the exchange, in the order of
     /// [`ExchangeStage::ALL`]. `None` if a stamp is missing or out of order.
-    pub fn parts(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
-        let way = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
-        way.is_sorted().then(|| [way[1] - way[0], way[2] - way[1], way[3] - way[2]])
+    pub fn stage_ticks(&self, row: &OrderRow) -> Option<[u64; ExchangeStage::ALL.len()]> {
+        let path = [row.at(Point::GatewayRecv)?, self.received()?, self.done()?, row.at(Point::GatewayDone)?];
+        path.is_sorted().then(|| [path[1] - path[0], path[2] - path[1], path[3] - path[2]])
     }
 }

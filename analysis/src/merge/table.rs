@@ -217,11 +217,11 @@ impl OrderTable {
             return Err(MissingRow::Limit);
         }
         let is_later = lane.epoch > 0;
-        let wanted = match is_later {
+        let target_rows = match is_later {
             false => (sequence + 1).next_multiple_of(CHUNK),
             true => (sequence + 1).next_power_of_two().max(LATER_CHUNK),
         };
-        let more = wanted.min(bounds.rows) - lane.rows.len() as u64;
+        let more = target_rows.min(bounds.rows) - lane.rows.len() as u64;
         if is_later && more > bounds.later_rows {
             return Err(MissingRow::Limit);
         }
@@ -335,11 +335,15 @@ mod tests {
     #[test]
     fn impossible_orders_have_no_row() {
         let mut table = table(100, 1_000, 3);
-        let mut why = |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
-        assert_eq!(why(2, 0, 0), Some(MissingRow::Strategy));
-        assert_eq!(why(1, 4, 0), Some(MissingRow::Epoch));
-        assert_eq!((why(1, 3, 100), why(1, 0, 100)), (Some(MissingRow::Limit), Some(MissingRow::Limit)));
-        assert_eq!((why(1, 3, 99), why(1, 0, 99)), (None, None));
+        let mut error_for =
+            |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
+        assert_eq!(error_for(2, 0, 0), Some(MissingRow::Strategy));
+        assert_eq!(error_for(1, 4, 0), Some(MissingRow::Epoch));
+        assert_eq!(
+            (error_for(1, 3, 100), error_for(1, 0, 100)),
+            (Some(MissingRow::Limit), Some(MissingRow::Limit))
+        );
+        assert_eq!((error_for(1, 3, 99), error_for(1, 0, 99)), (None, None));
         assert_eq!(table.lanes.len(), 3);
     }
 

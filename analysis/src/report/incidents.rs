@@ -58,18 +58,18 @@ pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
         "",
         3,
         &[
-            ("died", &|of: &&IncidentSummary| name(of)),
-            ("at (s)", &|of| format!("{:.3}", of.detected_ns as f64 / 1e9)),
-            ("cause", &|of| cause(of)),
-            ("repair", &|of| time(of.detect_to_repair_ns)),
-            ("restart", &|of| time(of.repair_to_restart_ns)),
-            ("cancelled", &|of| short(of.orders.cancelled)),
-            ("orphaned", &|of| short(of.orders.orphaned)),
-            ("lost", &|of| short(of.orders.lost)),
-            ("touched", &|of| short(of.survivors.orders)),
-            ("p50", &|of| time(of.survivors.p50_ns)),
-            ("p99.9", &|of| time(of.survivors.p999_ns)),
-            ("max", &|of| time(of.survivors.max_ns)),
+            ("died", &|row: &&IncidentSummary| name(row)),
+            ("at (s)", &|row| format!("{:.3}", row.detected_ns as f64 / 1e9)),
+            ("cause", &|row| cause(row)),
+            ("repair", &|row| time(row.detect_to_repair_ns)),
+            ("restart", &|row| time(row.repair_to_restart_ns)),
+            ("cancelled", &|row| short(row.orders.cancelled)),
+            ("orphaned", &|row| short(row.orders.orphaned)),
+            ("lost", &|row| short(row.orders.lost)),
+            ("touched", &|row| short(row.survivors.orders)),
+            ("p50", &|row| time(row.survivors.p50_ns)),
+            ("p99.9", &|row| time(row.survivors.p999_ns)),
+            ("max", &|row| time(row.survivors.max_ns)),
         ],
         &shown,
     );
@@ -85,10 +85,10 @@ pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
         incidents = incidents.note(note);
     }
     type Named = (&'static str, Distribution);
-    let percentiles = PERCENTILES.map(|(head, cell)| (head, move |of: &Named| cell(&of.1)));
-    let samples = |of: &Named| short(of.1.count);
+    let percentiles = PERCENTILES.map(|(head, cell)| (head, move |row: &Named| cell(&row.1)));
+    let samples = |row: &Named| short(row.1.count);
     let mut columns: Vec<Column<'_, Named>> =
-        vec![("all incidents", &|of| of.0.to_owned()), ("samples", &samples)];
+        vec![("all incidents", &|row| row.0.to_owned()), ("samples", &samples)];
     columns.extend(percentiles.iter().map(|(head, cell)| (*head, cell as _)));
     vec![incidents, Grid::from_rows("all_incidents", "", 1, &columns, &containment.distributions())]
 }

@@ -9,32 +9,32 @@ const MAX_CAUSES: usize = 8;
 
 /// Returns the table of engine roles that were restarted; `None` for a run without any.
 pub(super) fn grid(summary: &Summary) -> Option<Grid> {
-    let at = |comeback: &RoleRestartSummary| {
-        format!("{:.3}", comeback.fault_ns.unwrap_or(comeback.detected_ns) as f64 / 1e9)
+    let at = |restart: &RoleRestartSummary| {
+        format!("{:.3}", restart.fault_ns.unwrap_or(restart.detected_ns) as f64 / 1e9)
     };
-    let detected = |comeback: &RoleRestartSummary| {
-        time(comeback.fault_ns.map(|fault| comeback.detected_ns.saturating_sub(fault)))
+    let detected = |restart: &RoleRestartSummary| {
+        time(restart.fault_ns.map(|fault| restart.detected_ns.saturating_sub(fault)))
     };
     let mut grid = Grid::from_rows(
         "comebacks",
         "engine roles that died and came back from their journals",
         1,
         &[
-            ("died", &|comeback: &RoleRestartSummary| comeback.role.clone()),
+            ("died", &|restart: &RoleRestartSummary| restart.role.clone()),
             ("at (s)", &at),
             ("detected", &detected),
-            ("recovered", &|comeback| time(comeback.detect_to_recovery_ns)),
-            ("served", &|comeback| time(comeback.first_served_ns)),
-            ("records", &|comeback| count(comeback.records)),
-            ("again", &|comeback| count(comeback.replayed)),
-            ("there", &|comeback| count(comeback.in_flight)),
-            ("answered", &|comeback| count(comeback.answered)),
-            ("longest", &|comeback| time(comeback.longest_ns)),
+            ("recovered", &|restart| time(restart.detect_to_recovery_ns)),
+            ("served", &|restart| time(restart.first_served_ns)),
+            ("records", &|restart| count(restart.records)),
+            ("again", &|restart| count(restart.replayed)),
+            ("there", &|restart| count(restart.in_flight)),
+            ("answered", &|restart| count(restart.answered)),
+            ("longest", &|restart| time(restart.longest_ns)),
         ],
         &summary.role_restarts,
     );
-    let cause = |comeback: &RoleRestartSummary| {
-        format!("{} at {} s: {}", comeback.role, at(comeback), single_line(&comeback.cause))
+    let cause = |restart: &RoleRestartSummary| {
+        format!("{} at {} s: {}", restart.role, at(restart), single_line(&restart.cause))
     };
     grid.notes = summary.role_restarts.iter().take(MAX_CAUSES).map(cause).collect();
     (!grid.rows.is_empty()).then(|| {

@@ -45,7 +45,7 @@ pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
         return Vec::new();
     }
     let keys: [Column<'_, StrategySummary>; 2] =
-        [("strategy", &|own| own.strategy.to_string()), ("program", &|own| display_name(&own.kind))];
+        [("strategy", &|row| row.strategy.to_string()), ("program", &|row| display_name(&row.kind))];
     let grid = |name, title, columns: &[Column<'_, StrategySummary>]| {
         Grid::from_rows(name, title, 2, &[&keys, columns].concat(), all.iter().take(MAX_STRATEGIES))
     };
@@ -53,33 +53,33 @@ pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
         "strategies",
         "by strategy: rt_venue of its orders, and how late it sent those that were due (slip)",
         &[
-            ("sent", &|own| short(own.sent)),
-            ("p50", &|own| time(own.rt_venue.p50_ns)),
-            ("p99", &|own| time(own.rt_venue.p99_ns)),
-            ("p99.9", &|own| time(own.rt_venue.p999_ns)),
-            ("max", &|own| time(own.rt_venue.max_ns)),
-            ("slip p50", &|own| time(own.send_lag.p50_ns)),
-            ("slip p99", &|own| time(own.send_lag.p99_ns)),
+            ("sent", &|row| short(row.sent)),
+            ("p50", &|row| time(row.rt_venue.p50_ns)),
+            ("p99", &|row| time(row.rt_venue.p99_ns)),
+            ("p99.9", &|row| time(row.rt_venue.p999_ns)),
+            ("max", &|row| time(row.rt_venue.max_ns)),
+            ("slip p50", &|row| time(row.send_lag.p50_ns)),
+            ("slip p99", &|row| time(row.send_lag.p99_ns)),
         ],
     );
     let took = grid(
         "strategies_usage",
         "what each took, by the kernel: time and CPU until it was ready, CPU from then on, most memory, what of it is shared with the run",
         &[
-            ("start-up", &|own| time(own.usage.unwrap_or_default().startup_ns)),
-            ("its CPU", &|own| time(own.usage.unwrap_or_default().startup_cpu_ns)),
-            ("CPU", &|own| time(own.cpu_ns())),
-            ("memory", &|own| mebibytes(own.usage.unwrap_or_default().peak_bytes)),
-            ("shared", &|own| mebibytes(own.usage.unwrap_or_default().shared_bytes)),
-            ("gaps", &|own| short(own.gaps)),
-            ("longest", &|own| duration(own.longest_gap_ns)),
+            ("start-up", &|row| time(row.usage.unwrap_or_default().startup_ns)),
+            ("its CPU", &|row| time(row.usage.unwrap_or_default().startup_cpu_ns)),
+            ("CPU", &|row| time(row.cpu_ns())),
+            ("memory", &|row| mebibytes(row.usage.unwrap_or_default().peak_bytes)),
+            ("shared", &|row| mebibytes(row.usage.unwrap_or_default().shared_bytes)),
+            ("gaps", &|row| short(row.gaps)),
+            ("longest", &|row| duration(row.longest_gap_ns)),
         ],
     );
-    let known = |number: Option<u64>| number.map_or_else(|| "–".into(), short);
-    let touched = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.stall_affected));
-    let slowest = |own: &StrategySummary| known(own.tail.as_ref().map(|tail| tail.orders));
+    let count_or_dash = |number: Option<u64>| number.map_or_else(|| "–".into(), short);
+    let touched = |row: &StrategySummary| count_or_dash(row.tail.as_ref().map(|tail| tail.stall_affected));
+    let slowest = |row: &StrategySummary| count_or_dash(row.tail.as_ref().map(|tail| tail.orders));
     let share =
-        |cause| move |own: &StrategySummary| percent(own.tail.as_ref().and_then(|tail| tail.share(cause)));
+        |cause| move |row: &StrategySummary| percent(row.tail.as_ref().and_then(|tail| tail.share(cause)));
     let shares = Cause::DISPLAY_ORDER.map(|cause| (cause.name(), share(cause)));
     let mut columns: Vec<Column<'_, StrategySummary>> = vec![("touched", &touched), ("slowest", &slowest)];
     columns.extend(shares.iter().map(|(name, share)| (*name, share as _)));

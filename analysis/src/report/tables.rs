@@ -7,12 +7,12 @@ pub use crate::table::{ruled, table};
 use protocol::flow::StageInfo;
 
 pub(super) const PERCENTILES: [Column<'static, Distribution>; 6] = [
-    ("p50", &|of| time(of.p50_ns)),
-    ("p90", &|of| time(of.p90_ns)),
-    ("p99", &|of| time(of.p99_ns)),
-    ("p99.9", &|of| time(of.p999_ns)),
-    ("p99.99", &|of| time(of.p9999_ns)),
-    ("max", &|of| time(of.max_ns)),
+    ("p50", &|row| time(row.p50_ns)),
+    ("p90", &|row| time(row.p90_ns)),
+    ("p99", &|row| time(row.p99_ns)),
+    ("p99.9", &|row| time(row.p999_ns)),
+    ("p99.99", &|row| time(row.p9999_ns)),
+    ("max", &|row| time(row.max_ns)),
 ];
 
 /// Returns the table of every measure; names are the keys of the summary, and `stall-free` shows
@@ -28,13 +28,13 @@ pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
         _ => measure.name().to_owned(),
     };
     let percentiles =
-        PERCENTILES.map(|(head, cell)| (head, move |of: &Measure| cell(&summary.distribution(*of))));
+        PERCENTILES.map(|(head, cell)| (head, move |row: &Measure| cell(&summary.distribution(*row))));
     let mut columns: Vec<Column<'_, Measure>> = vec![("stage", &name)];
-    let samples = |of: &Measure| count(summary.distribution(*of).count);
-    let minimum = |of: &Measure| time(summary.distribution(*of).min_ns);
-    let what: Column<'_, Measure> = ("what it is", &meaning);
+    let samples = |row: &Measure| count(summary.distribution(*row).count);
+    let minimum = |row: &Measure| time(summary.distribution(*row).min_ns);
+    let explanation: Column<'_, Measure> = ("what it is", &meaning);
     let extremes: [Column<'_, Measure>; 2] = [("min", &minimum), ("orders", &samples)];
-    columns.extend([what].into_iter().filter(|_| is_full));
+    columns.extend([explanation].into_iter().filter(|_| is_full));
     columns.extend(percentiles.iter().map(|(head, cell)| (*head, cell as _)));
     columns.extend(extremes.into_iter().filter(|_| is_full));
     let all: Vec<Measure> = summary.measures().collect();
@@ -78,14 +78,14 @@ pub(super) fn threads(summary: &Summary, max: usize) -> Grid {
         1,
         &[
             ("thread", &name),
-            ("core", &|of: &&ThreadSummary| of.core.map_or_else(|| "–".into(), |core| core.to_string())),
-            ("stamps", &|of| short(of.records)),
-            ("vol", &|of| short(of.voluntary_switches)),
-            ("invol", &|of| short(of.involuntary_switches)),
-            ("faults", &|of| short(of.minor_faults.saturating_add(of.major_faults))),
-            ("cpu", &|of| duration(of.cpu_ns)),
-            ("max gap", &|of| duration(of.longest_gap_ns)),
-            ("busy", &|of| percent(of.utilization)),
+            ("core", &|row: &&ThreadSummary| row.core.map_or_else(|| "–".into(), |core| core.to_string())),
+            ("stamps", &|row| short(row.records)),
+            ("vol", &|row| short(row.voluntary_switches)),
+            ("invol", &|row| short(row.involuntary_switches)),
+            ("faults", &|row| short(row.minor_faults.saturating_add(row.major_faults))),
+            ("cpu", &|row| duration(row.cpu_ns)),
+            ("max gap", &|row| duration(row.longest_gap_ns)),
+            ("busy", &|row| percent(row.utilization)),
         ],
         &shown,
     );

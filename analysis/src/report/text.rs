@@ -154,10 +154,10 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
     ];
     fields.push(("rate", rates.into_iter().flatten().collect()));
     let flight = &summary.in_flight;
-    let known = |name: &str, number: Option<f64>| number.map(|number| format!("{name} {}", plain(number)));
+    let optional = |name: &str, number: Option<f64>| number.map(|number| format!("{name} {}", plain(number)));
     let flight = [
-        known("measured", flight.measured),
-        known("by Little's law", flight.littles_law),
+        optional("measured", flight.measured),
+        optional("by Little's law", flight.littles_law),
         open_orders_difference(flight),
         flight.max.map(|max| format!("at most {}", count(max))),
     ];
@@ -167,8 +167,8 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
         format!("start-up {}", duration(summary.startup_ns)),
     ];
     if summary.work.requested_ns > 0 {
-        let (asked, got) = (summary.work.requested_ns, summary.work.achieved_ns);
-        engine.push(format!("work {} asked, {got:.0} ns done", duration(asked)));
+        let (requested, achieved) = (summary.work.requested_ns, summary.work.achieved_ns);
+        engine.push(format!("work {} asked, {achieved:.0} ns done", duration(requested)));
     }
     fields.push(("engine", engine));
     let mut less_one = format_leave_one_out(&summary.leave_one_out);

@@ -154,7 +154,7 @@ mod tests {
     }
 
     /// Counts the differences detected between sides of this noise and ratio.
-    fn seen(noise: Noise, repeats: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
+    fn count_detected(noise: Noise, repeats: usize, ratio: f64, rounds: usize, seed: u64) -> usize {
         count(rounds, seed, 0.0, |draws| pairs(noise, repeats, ratio, draws))
     }
 
@@ -171,7 +171,7 @@ mod tests {
             let noises =
                 [("quiet", QUIET), ("disturbed", DISTURBED), ("tail", TAIL), ("two faces", TWO_FACES)];
             for (name, noise) in noises {
-                check(seen(noise, pairs, 1.0, rounds, pairs as u64), rounds, name, pairs);
+                check(count_detected(noise, pairs, 1.0, rounds, pairs as u64), rounds, name, pairs);
             }
         }
         for figures in [P50_NS, P999_NS] {
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn fifty_ns_difference_is_detected_despite_core_moves() {
-        let check = |what: &str, seen: &dyn Fn(f64) -> usize| {
-            let (found, wrong) = (seen(50.0), seen(0.0));
+        let check = |what: &str, count_at: &dyn Fn(f64) -> usize| {
+            let (found, wrong) = (count_at(50.0), count_at(0.0));
             assert!(found >= 180, "{what}: 50 ns are seen in {found} of 200");
             assert!(wrong <= 10, "{what}: {wrong} of 200 equal settings are called different");
         };
@@ -228,13 +228,18 @@ mod tests {
                 b.iter_mut().for_each(|run| run.value *= ratio);
                 (a, b)
             });
-            [seen(QUIET, pairs, ratio, 500, 22), of_recorded, seen(DISTURBED, pairs, ratio, 500, 23)]
+            [
+                count_detected(QUIET, pairs, ratio, 500, 22),
+                of_recorded,
+                count_detected(DISTURBED, pairs, ratio, 500, 23),
+            ]
         };
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/ci-gate.md");
         let page = std::fs::read_to_string(page).unwrap();
         for percent in [0, 5, 10, 20, 50] {
-            let cells = [5, 12]
-                .map(|pairs| found(pairs, percent).map(|seen| format!("{} %", (seen + 2) / 5)).join(" | "));
+            let cells = [5, 12].map(|pairs| {
+                found(pairs, percent).map(|detected| format!("{} %", (detected + 2) / 5)).join(" | ")
+            });
             let row = format!("| {percent} % | {} |", cells.join(" | "));
             assert!(page.contains(&row), "the page does not have: {row}");
         }
@@ -253,10 +258,10 @@ mod tests {
     #[test]
     fn real_difference_is_detected() {
         for (pairs, rounds) in [(5, 200), (10, 100), (20, 40)] {
-            let found = seen(QUIET, pairs, 1.1, rounds, 1);
+            let found = count_detected(QUIET, pairs, 1.1, rounds, 1);
             assert!(found * 100 >= rounds * 95, "{pairs} pairs: 10 % is seen in {found} of {rounds}");
         }
-        assert!(seen(DISTURBED, 20, 1.2, 40, 2) >= 36);
+        assert!(count_detected(DISTURBED, 20, 1.2, 40, 2) >= 36);
     }
 
     #[test]
@@ -284,15 +289,15 @@ mod tests {
             pairs in prop::collection::vec((1.0f64..1e9, 1.0f64..1e9), MIN_PAIRS..20),
         ) {
             let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            let there = difference(&a, &b).unwrap();
-            for Estimate { value, low, high } in [there.ratio, there.difference] {
+            let forward = difference(&a, &b).unwrap();
+            for Estimate { value, low, high } in [forward.ratio, forward.difference] {
                 let slack = 1e-9 * (1.0 + value.abs());
                 prop_assert!(low <= value + slack && value <= high + slack, "{} in {}..{}", value, low, high);
             }
-            let back = difference(&b, &a).unwrap();
-            prop_assert!((there.ratio.value * back.ratio.value - 1.0).abs() < 1e-9);
-            prop_assert_eq!(there.direction(), -back.direction());
-            prop_assert_eq!(there, difference(&a, &b).unwrap(), "the same again");
+            let reverse = difference(&b, &a).unwrap();
+            prop_assert!((forward.ratio.value * reverse.ratio.value - 1.0).abs() < 1e-9);
+            prop_assert_eq!(forward.direction(), -reverse.direction());
+            prop_assert_eq!(forward, difference(&a, &b).unwrap(), "the same again");
         }
     }
 }

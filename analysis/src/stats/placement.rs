@@ -22,23 +22,28 @@ pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     floors.sort_by(f64::total_cmp);
     let edges: Vec<f64> =
         floors.windows(2).filter(|pair| differs(pair[0], pair[1])).map(|pair| pair[1]).collect();
-    let of = |run: &&RunOutline| {
+    let placement_of = |run: &&RunOutline| {
         core_rtt(run).map_or(0, |rtt| edges.iter().take_while(|edge| rtt >= **edge).count())
     };
-    runs.iter().map(of).collect()
+    runs.iter().map(placement_of).collect()
 }
 
 /// Returns a number for each run's host and core placement: runs with equal ones are comparable.
 pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
-    let mut found = vec![0; runs.len()];
+    let mut host_placement_of_run = vec![0; runs.len()];
     let mut next = 0;
     for host in hosts(runs) {
-        let here: Vec<usize> = (0..runs.len()).filter(|index| runs[*index].machine == *host).collect();
-        let own = placements(&here.iter().map(|index| runs[*index]).collect::<Vec<_>>());
-        here.iter().zip(&own).for_each(|(index, own)| found[*index] = next + own);
-        next += own.iter().max().map_or(0, |highest| highest + 1);
+        let runs_on_host: Vec<usize> =
+            (0..runs.len()).filter(|index| runs[*index].machine == *host).collect();
+        let placements_on_host =
+            placements(&runs_on_host.iter().map(|index| runs[*index]).collect::<Vec<_>>());
+        runs_on_host
+            .iter()
+            .zip(&placements_on_host)
+            .for_each(|(index, placement)| host_placement_of_run[*index] = next + placement);
+        next += placements_on_host.iter().max().map_or(0, |highest| highest + 1);
     }
-    found
+    host_placement_of_run
 }
 
 /// Returns the hosts on which runs were made, each once, in order of appearance.

@@ -66,16 +66,16 @@ fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
     found
 }
 
-/// Returns the value at which the cumulative weight reaches `wanted`.
-fn quantile(differences: &[(f64, f64)], wanted: f64) -> f64 {
+/// Returns the value at which the cumulative weight reaches `quantile_rank`.
+fn quantile(differences: &[(f64, f64)], quantile_rank: f64) -> f64 {
     let mut sum = 0.0;
     for (index, (value, weight)) in differences.iter().enumerate() {
         sum += weight;
-        if (sum - wanted).abs() < 1e-9 {
+        if (sum - quantile_rank).abs() < 1e-9 {
             // Exactly between two values: their mean, so that the sides are exchangeable.
             return differences.get(index + 1).map_or(*value, |next| f64::midpoint(*value, next.0));
         }
-        if sum > wanted {
+        if sum > quantile_rank {
             return *value;
         }
     }
@@ -94,11 +94,11 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // + 1) / 12.
     let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
     let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
-    let cut = total / 2.0 - Z * variance.sqrt() - continuity;
-    (cut > 0.0).then(|| Estimate {
+    let rank_limit = total / 2.0 - Z * variance.sqrt() - continuity;
+    (rank_limit > 0.0).then(|| Estimate {
         value: middle(&differences),
-        low: quantile(&differences, cut),
-        high: quantile(&differences, total - cut),
+        low: quantile(&differences, rank_limit),
+        high: quantile(&differences, total - rank_limit),
     })
 }
 
@@ -127,16 +127,16 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     // The last rejected gap below the estimate and the first above it.
     let (mut below, mut inside) = (0, centre);
     while below + 1 < inside {
-        let half = usize::midpoint(below, inside);
-        if refused(gap(half)) { below = half } else { inside = half }
+        let middle_of_ties = usize::midpoint(below, inside);
+        if refused(gap(middle_of_ties)) { below = middle_of_ties } else { inside = middle_of_ties }
     }
     let (mut inside, mut above) = ((centre + 1).min(steps.len()), steps.len());
     if refused(gap(inside)) {
         above = inside;
     }
     while inside + 1 < above {
-        let half = usize::midpoint(inside, above);
-        if refused(gap(half)) { above = half } else { inside = half }
+        let middle_of_ties = usize::midpoint(inside, above);
+        if refused(gap(middle_of_ties)) { above = middle_of_ties } else { inside = middle_of_ties }
     }
     Some(Estimate { value, low: steps[below].min(value), high: steps[above - 1].max(value) })
 }

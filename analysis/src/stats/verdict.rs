@@ -71,11 +71,11 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
     }
     let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
     // The first run of A whose counterparts are all on other hosts, and one of those.
-    let mut apart: Vec<(&RunOutline, &RunOutline)> = Vec::new();
+    let mut split_across_hosts: Vec<(&RunOutline, &RunOutline)> = Vec::new();
     for left in a {
         let Some(waiting) = by_hash.get_mut(left.schedule_hash.as_str()) else { continue };
         let Some(right) = waiting.iter().rposition(|right| right.machine == left.machine) else {
-            apart.extend(waiting.last().map(|right| (left, *right)));
+            split_across_hosts.extend(waiting.last().map(|right| (left, *right)));
             continue;
         };
         let right = waiting.remove(right);
@@ -91,19 +91,23 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         }
     }
     let are_same = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
-    if matched > 0 && !apart.is_empty() {
-        let (all, out) = (matched + apart.len(), "pairs left out: A and B were made on two hosts");
-        found.caveats.push(format!("{} of {all} {out}", apart.len()));
+    if matched > 0 && !split_across_hosts.is_empty() {
+        let (all, out) =
+            (matched + split_across_hosts.len(), "pairs left out: A and B were made on two hosts");
+        found.caveats.push(format!("{} of {all} {out}", split_across_hosts.len()));
     }
-    let apart = apart.first().filter(|_| matched == 0).map(|(left, right)| (&left.machine, &right.machine));
-    if let Some((left, right)) = apart {
+    let split_across_hosts = split_across_hosts
+        .first()
+        .filter(|_| matched == 0)
+        .map(|(left, right)| (&left.machine, &right.machine));
+    if let Some((left, right)) = split_across_hosts {
         found.reasons.push(match (left.hostname == right.hostname, left.cpu_model == right.cpu_model) {
             (false, _) => format!("other machine: {} and {}", left.hostname, right.hostname),
             (_, false) => format!("other machine: {} and {}", left.cpu_model, right.cpu_model),
             _ => "other machine: the cores that may be used are not the same".into(),
         });
     }
-    if matched == 0 && apart.is_none() {
+    if matched == 0 && split_across_hosts.is_none() {
         found.reasons.push("other schedule: no run of A played the orders of a run of B".into());
     } else if found.a.is_empty() && in_between == 0 && matched > 0 {
         found.reasons.push(format!("invalid: none of {matched} pairs is complete and valid"));
@@ -136,9 +140,10 @@ impl RunPairing<'_> {
         let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
         // Occasional runs that fell behind are noise; in half of the runs it means that the machine
         // cannot carry the setting.
-        let behind = runs().filter(|run| !run.has_kept_up()).count();
-        let overloaded = (behind > 0 && behind * 2 >= runs().count())
-            .then(|| format!("not fit for latency claims: {behind} of {} runs fell behind", runs().count()));
+        let overloaded = runs().filter(|run| !run.has_kept_up()).count();
+        let overloaded = (overloaded > 0 && overloaded * 2 >= runs().count()).then(|| {
+            format!("not fit for latency claims: {overloaded} of {} runs fell behind", runs().count())
+        });
         let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
         let first = runs().find_map(|run| run.reasons.first());
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
@@ -155,9 +160,9 @@ impl RunPairing<'_> {
         let highest = self.placements.iter().max().copied().unwrap_or(0);
         let has_hosts = hosts(&self.a).len() > 1;
         let of = |placement: usize| {
-            let here = |index: &usize| self.placements[*index] == placement;
+            let in_group = |index: &usize| self.placements[*index] == placement;
             let side = |range: std::ops::Range<usize>| -> Vec<&RunOutline> {
-                range.filter(here).map(|index| all[index]).collect()
+                range.filter(in_group).map(|index| all[index]).collect()
             };
             let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
             let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| core_rtt(run)).collect();
@@ -188,10 +193,11 @@ impl RunPairing<'_> {
     fn by_host(&self, a: &[Sample], b: &[Sample], step: f64) -> Vec<HostDifference> {
         let all = hosts(&self.a);
         let of = |host: &&MachineKey| {
-            let here: Vec<usize> = (0..self.a.len()).filter(|pair| self.a[*pair].machine == **host).collect();
-            let side = |side: &[Sample]| here.iter().map(|pair| side[*pair]).collect::<Vec<_>>();
+            let pairs_on_host: Vec<usize> =
+                (0..self.a.len()).filter(|pair| self.a[*pair].machine == **host).collect();
+            let side = |side: &[Sample]| pairs_on_host.iter().map(|pair| side[*pair]).collect::<Vec<_>>();
             let difference = difference(&side(a), &side(b), step);
-            HostDifference { host: host.hostname.clone(), pairs: here.len(), difference }
+            HostDifference { host: host.hostname.clone(), pairs: pairs_on_host.len(), difference }
         };
         if all.len() > 1 { all.iter().map(of).collect() } else { Vec::new() }
     }

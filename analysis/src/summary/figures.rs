@@ -232,7 +232,7 @@ impl Figures {
     /// Adds the exchange stages of an order, and the times since the triggering touch was written,
     /// if it has them.
     fn record_exchange(&mut self, row: &OrderRow, at: &ExchangeStamps, trigger: Option<Trigger>) {
-        if let Some(parts) = at.parts(row) {
+        if let Some(parts) = at.stage_ticks(row) {
             debug_assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
             for (measure, ticks) in Measure::EXCHANGE.into_iter().zip(parts) {
                 self.record(measure, ticks);
@@ -366,11 +366,11 @@ mod tests {
             share in 0.0f64..1.0,
         ) {
             let max = columns.iter().flatten().copied().max().unwrap();
-            let wanted: Vec<(usize, u64)> =
+            let ranks_wanted: Vec<(usize, u64)> =
                 columns.iter().enumerate().map(|(at, column)| (at, nearest_rank(column.len() as u64, share))).collect();
-            let found = select_ranks(&wanted, max, |hear| {
+            let found = select_ranks(&ranks_wanted, max, |visit| {
                 for (at, column) in columns.iter().enumerate() {
-                    column.iter().for_each(|value| hear(at, *value));
+                    column.iter().for_each(|value| visit(at, *value));
                 }
             });
             for (mut column, found) in columns.into_iter().zip(found) {

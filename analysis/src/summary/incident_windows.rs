@@ -80,7 +80,7 @@ impl IncidentWindows {
     fn overlapping(&self, from: u64, until: u64) -> impl Iterator<Item = &IncidentWindow> {
         let begun = self.sorted.partition_point(|window| window.from <= until);
         let latest_first = self.sorted[..begun].iter().zip(&self.latest).rev();
-        let near = latest_first.take_while(move |(_, latest)| **latest >= from);
-        near.map(|(window, _)| window).filter(move |window| window.until >= from)
+        let candidates = latest_first.take_while(move |(_, latest)| **latest >= from);
+        candidates.map(|(window, _)| window).filter(move |window| window.until >= from)
     }
 }

@@ -295,14 +295,14 @@ const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
 /// Returns the nanoseconds per tick of a run's clock. Measured over the whole run or, if a damaged
 /// record has no valid value, from the plan's calibration.
 pub fn ns_per_tick(record: &RunRecord) -> f64 {
-    let whole = record.clock.ns_per_tick;
-    if whole.is_finite() && whole > 0.0 { whole } else { record.plan.ns_per_tick }
+    let measured = record.clock.ns_per_tick;
+    if measured.is_finite() && measured > 0.0 { measured } else { record.plan.ns_per_tick }
 }
 
 /// Summarizes a merged run and judges whether it is valid and its latencies may be quoted.
 pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Summary {
     let (plan, ns_per_tick) = (&record.plan, ns_per_tick(record));
-    let of = |measure| figures.distribution(measure);
+    let distribution_of = |measure| figures.distribution(measure);
     let orchestrator = plan.thread_of(Role::Orchestrator);
     let processes = threads::summarize(plan, merged, ns_per_tick);
     let engine = orchestrator.and_then(|thread| processes.get(thread));
@@ -336,15 +336,15 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         pacing: plan.trading().overall_pacing(),
         orders: merged.orders,
         rate: rate(record, merged, ns_per_tick),
-        stages: Stages(Stage::ALL.map(|stage| of(Measure::Stage(stage)))),
+        stages: Stages(Stage::ALL.map(|stage| distribution_of(Measure::Stage(stage)))),
         exchange: exchange(figures),
         market: market(plan, figures, merged),
-        round_trip: of(Measure::RoundTrip),
-        rt_venue: of(Measure::RtVenue),
+        round_trip: distribution_of(Measure::RoundTrip),
+        rt_venue: distribution_of(Measure::RtVenue),
         stall_free: stall_free(figures),
-        rt_venue_from_due: of(Measure::RtVenueFromDue),
-        send_lag: of(Measure::SendLag),
-        gateway_lateness: of(Measure::GatewayLateness),
+        rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
+        send_lag: distribution_of(Measure::SendLag),
+        gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),
         in_flight: in_flight::in_flight(record, merged),
         incidents,
@@ -391,10 +391,10 @@ fn stall_free(figures: &Figures) -> Option<StallFree> {
 }
 
 fn exchange(figures: &Figures) -> Option<ExchangeStages> {
-    let of = |stage| figures.distribution(Measure::Exchange(stage));
-    let [session_out, matching, session_back] = ExchangeStage::ALL.map(of);
-    let parts = ExchangeStages { session_out, matching, session_back };
-    (parts.matching.count > 0).then_some(parts)
+    let distribution_of = |stage| figures.distribution(Measure::Exchange(stage));
+    let [session_out, matching, session_back] = ExchangeStage::ALL.map(distribution_of);
+    let exchange_stages = ExchangeStages { session_out, matching, session_back };
+    (exchange_stages.matching.count > 0).then_some(exchange_stages)
 }
 
 fn market(plan: &Plan, figures: &Figures, merged: &MergedRun) -> Option<MarketStages> {
@@ -431,11 +431,11 @@ impl Summary {
         Measure::ALL
             .into_iter()
             .flat_map(move |measure| {
-                let parts = Measure::EXCHANGE
+                let exchange_stages = Measure::EXCHANGE
                     .into_iter()
                     .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
                 let free = (is_explained && measure == Measure::RtVenue).then_some(Measure::StallFree);
-                core::iter::once(measure).chain(parts).chain(free)
+                core::iter::once(measure).chain(exchange_stages).chain(free)
             })
             .chain(market)
     }
@@ -451,8 +451,11 @@ impl Summary {
             Measure::SendLag => Some(self.send_lag),
             Measure::GatewayLateness => Some(self.gateway_lateness),
             Measure::Exchange(part) => {
-                let parts = self.exchange.as_ref();
-                parts.map(|of| [of.session_out, of.matching, of.session_back][part as usize])
+                let exchange_stages = self.exchange.as_ref();
+                exchange_stages.map(|distribution_of| {
+                    [distribution_of.session_out, distribution_of.matching, distribution_of.session_back]
+                        [part as usize]
+                })
             }
             Measure::TickToTrade => market.map(|market| market.tick_to_trade),
             Measure::TickToExchange => market.map(|market| market.tick_to_exchange),

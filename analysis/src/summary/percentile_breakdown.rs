@@ -40,22 +40,22 @@ pub struct StageMean {
 /// stages or with too few orders.
 pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
-    let of = |(name, low, high): (&str, f64, f64)| {
+    let breakdown_at = |(name, low, high): (&str, f64, f64)| {
         let [from_ns, to_ns_] =
             [low, high].map(|share| figures.series(Measure::RtVenue).histogram().value_at_quantile(share));
         let mut sums = vec![0u128; stages.len()];
         let (mut orders, mut total) = (0u64, 0u128);
         for (_, row) in merged.measured() {
-            let whole = rt_venue(row);
-            if !(from_ns..=to_ns_).contains(&to_ns(whole, ns_per_tick)) {
+            let order_ticks = rt_venue(row);
+            if !(from_ns..=to_ns_).contains(&to_ns(order_ticks, ns_per_tick)) {
                 continue;
             }
-            let parts: Option<Vec<u64>> = stages.iter().map(|stage| row.stage(*stage)).collect();
-            for (sum, ticks) in sums.iter_mut().zip(parts?) {
+            let stage_ticks: Option<Vec<u64>> = stages.iter().map(|stage| row.stage(*stage)).collect();
+            for (sum, ticks) in sums.iter_mut().zip(stage_ticks?) {
                 *sum += u128::from(ticks);
             }
             orders += 1;
-            total += u128::from(whole);
+            total += u128::from(order_ticks);
         }
         let mean = |sum: u128| sum as f64 / orders as f64 * ns_per_tick;
         (orders >= MIN_ORDERS).then(|| PercentileBreakdown {
@@ -71,5 +71,5 @@ pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64)
                 .collect(),
         })
     };
-    GROUPS.into_iter().filter_map(of).collect()
+    GROUPS.into_iter().filter_map(breakdown_at).collect()
 }

@@ -77,10 +77,10 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     let died_by_itself = |id: OrderId| {
         record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
-    let one = |comeback: &RoleRestart| {
+    let one = |restart: &RoleRestart| {
         let RoleRestart {
             role, cause, fault_ns, detected_ns, recovered_ns, records, replayed: again, ..
-        } = comeback;
+        } = restart;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
         let mut summary = RoleRestartSummary {

@@ -120,7 +120,7 @@ pub(super) fn summarize(
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
-    let one = |(strategy, mut times): (u16, StrategyTimes)| {
+    let summarize_strategy = |(strategy, mut times): (u16, StrategyTimes)| {
         let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
@@ -135,7 +135,7 @@ pub(super) fn summarize(
             tail: None,
         }
     };
-    (0..).zip(times).map(one).collect()
+    (0..).zip(times).map(summarize_strategy).collect()
 }
 
 impl super::Summary {

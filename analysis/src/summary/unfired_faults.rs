@@ -16,10 +16,10 @@ pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick
     let start = record.clock.start_ticks;
     let last = merged.measured().map(|(_, row)| row.ended()).max().unwrap_or(start);
     let end_ns = super::figures::to_ns(last.saturating_sub(start), ns_per_tick);
-    let strikes = record.strikes.iter().copied().chain(repeat(None));
-    let unfired = |(fault, strikes): (&Fault, Option<u64>)| {
+    let injections = record.strikes.iter().copied().chain(repeat(None));
+    let unfired = |(fault, injections): (&Fault, Option<u64>)| {
         let Fault { kind, target, when, .. } = fault;
-        let why = match strikes {
+        let why = match injections {
             Some(0) => Some(no_signal_reason(fault, end_ns)),
             Some(_) => None,
             None => not_done_reason(fault, record, merged, end_ns),
@@ -30,7 +30,7 @@ pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick
         };
         Some(format!("the fault {kind}:{target} (at {when}) never fired: {why}"))
     };
-    record.plan.faults.iter().zip(strikes).filter_map(unfired).collect()
+    record.plan.faults.iter().zip(injections).filter_map(unfired).collect()
 }
 
 /// Returns why the launcher never sent the signal of a fault.

@@ -44,10 +44,10 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     }
     let all = count(merged.orders.scheduled);
     let max_open = count(trading.max_open.into());
-    let whose = if limited == 1 { "a strategy".into() } else { format!("{} strategies", count(limited)) };
+    let subject = if limited == 1 { "a strategy".into() } else { format!("{} strategies", count(limited)) };
     let limited = (limited > 0).then(|| {
         format!(
-            "{} of {all} orders were not sent: {whose} had {max_open} orders open, as many as --max-open allows, and what rests at a venue \
+            "{} of {all} orders were not sent: {subject} had {max_open} orders open, as many as --max-open allows, and what rests at a venue \
              stays open: raise --max-open",
             count(kept_back)
         )

@@ -97,10 +97,10 @@ fn incident(
     for (other, [t1, _, _, t4, t5, _, _, t8], row) in rows() {
         let is_faulty = faulty.contains(&other);
         if other == venue && t4 < until && t5 >= from {
-            let there = t5.saturating_sub(t4);
+            let time_at_venue = t5.saturating_sub(t4);
             orders += 1;
-            longest = longest.max(Some(there));
-            if there > usual {
+            longest = longest.max(Some(time_at_venue));
+            if time_at_venue > usual {
                 stuck += 1;
                 last_stuck = t5.max(last_stuck);
             }

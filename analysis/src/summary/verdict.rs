@@ -94,22 +94,24 @@ fn lost(summary: &Summary) -> Option<String> {
 
 /// Faults that were asked for and never injected, up to a maximum.
 fn unfired_faults(summary: &Summary) -> Vec<String> {
-    let said = |why: &String| format!("{why}: give it an earlier time or order, or let the run last longer");
-    first_named(summary.unfired_faults.iter().map(said).collect(), "faults never fired: see summary.json")
+    let describe =
+        |why: &String| format!("{why}: give it an earlier time or order, or let the run last longer");
+    first_named(summary.unfired_faults.iter().map(describe).collect(), "faults never fired: see summary.json")
 }
 
 fn deaths(summary: &Summary) -> Option<String> {
     let containment = summary.containment.as_ref()?;
     let (deaths, strategies) = (containment.incidents, containment.strategies);
     let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
-    let died = counted(strategies, "strategy");
-    Some(format!("{died} died{often} during the run: figures are of the survivors and the gaps"))
+    let dead_strategies = counted(strategies, "strategy");
+    Some(format!("{dead_strategies} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
 /// Strategies that stayed down after failed restarts, by name up to a maximum.
 fn stayed_down(summary: &Summary) -> Vec<String> {
-    let said = |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.describe(incident.strategy));
-    let all = summary.incidents.iter().filter_map(said).collect();
+    let describe =
+        |incident: &IncidentSummary| Some(incident.stayed_down.as_ref()?.describe(incident.strategy));
+    let all = summary.incidents.iter().filter_map(describe).collect();
     first_named(all, "strategies stayed down: see the incidents")
 }
 
@@ -132,7 +134,7 @@ fn role_restarts(summary: &Summary) -> Option<String> {
 
 /// Venues that were down because their gateway died: each outage, up to a maximum.
 fn outages(summary: &Summary) -> Vec<String> {
-    let said = |outage: &Outage| {
+    let describe = |outage: &Outage| {
         let at = duration(outage.detected_ns);
         let unknown = count(outage.unknown);
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
@@ -141,7 +143,7 @@ fn outages(summary: &Summary) -> Vec<String> {
             outage.describe()
         )
     };
-    first_named(summary.outages.iter().map(said).collect(), "outages: see summary.json")
+    first_named(summary.outages.iter().map(describe).collect(), "outages: see summary.json")
 }
 
 fn samples(summary: &Summary) -> Option<String> {

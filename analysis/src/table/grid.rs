@@ -204,11 +204,11 @@ pub(crate) fn wrap_indented(text: &str, indent: &str) -> String {
 pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in single_line(text).split_whitespace() {
-        let taken = if lines.len() > 1 { indent } else { 0 };
+        let hanging_indent = if lines.len() > 1 { indent } else { 0 };
         let Some(line) = lines.last_mut() else { continue };
         if line.is_empty() {
             *line = word.to_owned();
-        } else if taken + line.chars().count() + 1 + word.chars().count() > width {
+        } else if hanging_indent + line.chars().count() + 1 + word.chars().count() > width {
             lines.push(word.to_owned());
         } else {
             *line += &format!(" {word}");

@@ -67,19 +67,19 @@ impl ThreadHistory {
     /// finished the order of that stamp.
     fn totals_at(&self, last: &ServiceTotals, at: u64, longest: u64) -> [u64; 3] {
         let mut sums = last.sums;
-        let mut kept = |from: u64, to: u64, touched: bool| {
-            let there =
+        let mut add_running_time = |from: u64, to: u64, touched: bool| {
+            let running =
                 to.saturating_sub(from).saturating_sub(self.pauses.ticks_within(from, to).iter().sum());
-            let served = there.min(longest);
+            let served = running.min(longest);
             sums[usize::from(!touched)] += served;
-            sums[2] += there - served;
+            sums[2] += running - served;
         };
         match self.pauses.first_sleep(last.at, at) {
             Some(slept) => {
-                kept(last.at, slept, last.is_affected);
-                kept(slept, at, false);
+                add_running_time(last.at, slept, last.is_affected);
+                add_running_time(slept, at, false);
             }
-            None => kept(last.at, at, last.is_affected),
+            None => add_running_time(last.at, at, last.is_affected),
         }
         sums
     }
@@ -138,11 +138,11 @@ pub fn attribute(
             // them.
             span.from = span.from.max(span.to.saturating_sub(rules.horizon));
         }
-        let parts = split_span(&span, &threads, usual, rules.max_service);
+        let causes = split_span(&span, &threads, usual, rules.max_service);
         let (order, thread) = (span.order as usize, usize::from(span.receiver));
         let receiver = threads[thread].pauses.ticks_within(span.from, span.to);
         let sender = threads[usize::from(span.sender)].pauses.pause_from(span.from, span.to);
-        if parts[Cause::Backlog as usize] > 0
+        if causes[Cause::Backlog as usize] > 0
             || receiver[PauseCause::PageFault as usize] + receiver[PauseCause::OffCpu as usize] > 0
             || sender.is_some()
         {
@@ -150,18 +150,18 @@ pub fn attribute(
         }
         let is_affected = affected.get(order);
         threads[thread].stamp(span.to, is_affected, rules);
-        on_span(&span, &parts, is_affected);
+        on_span(&span, &causes, is_affected);
     }
     affected
 }
 
 fn split_span(span: &StageSpan, threads: &[ThreadHistory], usual: u64, longest: u64) -> TicksByCause {
     let [sender, receiver] = [span.sender, span.receiver].map(|thread| &threads[usize::from(thread)]);
-    let mut parts = TicksByCause::default();
+    let mut causes = TicksByCause::default();
     let mut from = span.from;
     let mut away = |ticks: [u64; PauseCause::ALL.len()]| {
         for (why, ticks) in PauseCause::ALL.into_iter().zip(ticks) {
-            parts[why.cause() as usize] += ticks;
+            causes[why.cause() as usize] += ticks;
         }
         ticks.iter().sum::<u64>()
     };
@@ -178,10 +178,10 @@ fn split_span(span: &StageSpan, threads: &[ThreadHistory], usual: u64, longest: 
     away(receiver.pauses.ticks_within(from, last));
     let own = span.to.saturating_sub(last).saturating_sub(away(receiver.pauses.ticks_within(last, span.to)));
     for (cause, ticks) in [Cause::Backlog, Cause::Queueing, Cause::Unexplained].into_iter().zip(served) {
-        parts[cause as usize] += ticks;
+        causes[cause as usize] += ticks;
     }
     let over = own.saturating_sub(usual);
-    parts[Cause::Usual as usize] += own - over;
-    parts[if over <= longest { Cause::Memory } else { Cause::Unexplained } as usize] += over;
-    parts
+    causes[Cause::Usual as usize] += own - over;
+    causes[if over <= longest { Cause::Memory } else { Cause::Unexplained } as usize] += over;
+    causes
 }

@@ -85,7 +85,7 @@ impl MachineNoise {
             for sleep in &log.sleeps {
                 noise.sleeps_ns = noise.sleeps_ns.saturating_add(to_ns(sleep.ticks, ns_per_tick));
             }
-            let mut parts: BTreeMap<u64, NoiseSlice> = BTreeMap::new();
+            let mut slices_with_gaps: BTreeMap<u64, NoiseSlice> = BTreeMap::new();
             for gap in &log.gaps {
                 let ns = to_ns(gap.ticks, ns_per_tick);
                 noise.gaps_ns = noise.gaps_ns.saturating_add(ns);
@@ -100,14 +100,15 @@ impl MachineNoise {
                 if begun < start || slice >= slices {
                     continue;
                 }
-                let part = parts.entry(slice).or_insert(NoiseSlice { slice, ..NoiseSlice::default() });
-                part.gaps += 1;
-                part.longest_ns = part.longest_ns.max(ns);
+                let slice_with_gaps =
+                    slices_with_gaps.entry(slice).or_insert(NoiseSlice { slice, ..NoiseSlice::default() });
+                slice_with_gaps.gaps += 1;
+                slice_with_gaps.longest_ns = slice_with_gaps.longest_ns.max(ns);
                 if preempted {
-                    part.preempted_ns = part.preempted_ns.max(ns);
+                    slice_with_gaps.preempted_ns = slice_with_gaps.preempted_ns.max(ns);
                 }
             }
-            noise.slices = parts.into_values().collect();
+            noise.slices = slices_with_gaps.into_values().collect();
             noise
         };
         Self { slice_ns, slices, threads: merged.threads.iter().map(thread).collect() }
@@ -119,12 +120,12 @@ pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     let mut notes = Vec::new();
     for (index, what) in ["gaps", "sleeps"].into_iter().enumerate() {
         let threads = merged.threads.iter().zip(&record.plan.threads);
-        let mut losers: Vec<(&ThreadLog, u64, DroppedGaps)> = threads
+        let mut droppers: Vec<(&ThreadLog, u64, DroppedGaps)> = threads
             .map(|(log, plan)| (log, plan.sleep_records, log.status.dropped_gaps(plan.sleep_records)[index]))
             .filter(|(.., dropped)| dropped.count > 0)
             .collect();
-        losers.sort_by_key(|(.., dropped)| std::cmp::Reverse(dropped.ticks));
-        notes.extend(losers.iter().take(MAX_NAMED_THREADS).map(|(log, sleep_records, dropped)| {
+        droppers.sort_by_key(|(.., dropped)| std::cmp::Reverse(dropped.ticks));
+        notes.extend(droppers.iter().take(MAX_NAMED_THREADS).map(|(log, sleep_records, dropped)| {
             let kept = match what {
                 "gaps" => (log.gaps.as_slice(), MAX_GAPS),
                 _ => (log.sleeps.as_slice(), *sleep_records),
@@ -136,7 +137,7 @@ pub(super) fn dropped_notes(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
                 dropped_note(kept, *dropped, start_ticks, ns_per_tick(record))
             )
         }));
-        if let Some(more) = losers.len().checked_sub(MAX_NAMED_THREADS).filter(|more| *more > 0) {
+        if let Some(more) = droppers.len().checked_sub(MAX_NAMED_THREADS).filter(|more| *more > 0) {
             notes.push(format!("{more} more threads have lost short {what}: see summary.json"));
         }
     }

@@ -242,16 +242,16 @@ mod tests {
         let sleeps = [gap(190, 250, 0), gap(600, 700, 0)];
         let found = pauses(&gaps, &sleeps, &[50, 100, 120, 125, 310, 600], 10);
         let of = |from, to, why| Pause { from, to, cause: why };
-        let (gone, fault, slept) = (PauseCause::OffCpu, PauseCause::PageFault, PauseCause::Sleep);
-        let wanted = [
-            of(100, 120, gone),
-            of(125, 200, gone),
+        let (off_cpu, fault, slept) = (PauseCause::OffCpu, PauseCause::PageFault, PauseCause::Sleep);
+        let expected = [
+            of(100, 120, off_cpu),
+            of(125, 200, off_cpu),
             of(200, 250, slept),
             of(300, 310, fault),
             of(310, 400, fault),
             of(600, 700, slept),
         ];
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
         let calendar = PauseIndex::new(found);
         assert_eq!(calendar.ticks_within(0, 1000), [100, 95, 150]);
         assert_eq!(calendar.ticks_within(110, 130), [0, 15, 0]);

@@ -200,34 +200,34 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
     }
     let ranks: HashMap<u32, usize> = slow.iter().map(|trace| trace.order).zip(0..).collect();
     let mut sums = [[TicksByCause::default(); Stage::ALL.len()]; TAIL_FRACTIONS.len()];
-    let mut cut = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
+    let mut causes_of_worst = vec![[TicksByCause::default(); Stage::ALL.len()]; worst];
     let mut tails = StrategyTails::new(traces, &record.plan);
-    let touched = attribute(traces.spans(), count, absent, &rules, |span, parts, _| {
+    let touched = attribute(traces.spans(), count, absent, &rules, |span, causes, _| {
         let Some(stage) = span.stage.map(usize::from) else { return };
-        tails.record(span.order, traces, parts);
+        tails.record(span.order, traces, causes);
         if is_slow.get(span.order as usize) {
-            add_ticks(&mut sums[0][stage], parts);
+            add_ticks(&mut sums[0][stage], causes);
         }
         let Some(rank) = ranks.get(&span.order) else { return };
         for (sum, (one_of, _)) in sums.iter_mut().zip(TAIL_FRACTIONS).skip(1) {
             if (*rank as u64) < shared(one_of) {
-                add_ticks(&mut sum[stage], parts);
+                add_ticks(&mut sum[stage], causes);
             }
         }
-        if let Some(cut) = cut.get_mut(*rank) {
-            cut[stage] = *parts;
+        if let Some(causes_by_stage) = causes_of_worst.get_mut(*rank) {
+            causes_by_stage[stage] = *causes;
         }
     });
-    let ns = |parts: &TicksByCause| NanosByCause(parts.map(|ticks| to_ns(ticks, ns_per_tick)));
+    let ns = |causes: &TicksByCause| NanosByCause(causes.map(|ticks| to_ns(ticks, ns_per_tick)));
     let free = traces.count - touched.count();
     let of = |count: u64, column: usize| {
         TailPercentiles::SHARES.map(|(share, _)| (column, nearest_rank(count, share)))
     };
-    let values = select_ranks(&[of(traces.count, 0), of(free, 1)].concat(), traces.longest, |hear| {
+    let values = select_ranks(&[of(traces.count, 0), of(free, 1)].concat(), traces.longest, |visit| {
         for trace in traces.iter(None) {
-            hear(0, trace.rt_venue);
+            visit(0, trace.rt_venue);
             if !touched.get(trace.order as usize) {
-                hear(1, trace.rt_venue);
+                visit(1, trace.rt_venue);
             }
         }
     });
@@ -236,17 +236,19 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
     let share = |((one_of, of), stages): ((u64, &'static str), &[TicksByCause; Stage::ALL.len()])| {
         let orders = shared(one_of);
         let mut sum = TicksByCause::default();
-        stages.iter().for_each(|parts| add_ticks(&mut sum, parts));
+        stages.iter().for_each(|causes| add_ticks(&mut sum, causes));
         let stages =
             engine_stages().map(|(index, stage)| (stage.name().to_owned(), ns(&stages[index]))).collect();
         TailShare { fraction: of.into(), orders, causes_ns: ns(&sum), stages }
     };
-    let one = |(cut, trace): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
+    let describe_order = |(causes_by_stage, trace): (&[TicksByCause; Stage::ALL.len()], &OrderTrace<'_>)| {
         let thread = |index: usize| {
             record.plan.threads.get(usize::from(trace.threads[index + 1])).map_or("", |thread| &thread.name)
         };
         let stages: Vec<_> = engine_stages()
-            .map(|(index, stage)| (stage.name().to_owned(), thread(index).to_owned(), ns(&cut[index])))
+            .map(|(index, stage)| {
+                (stage.name().to_owned(), thread(index).to_owned(), ns(&causes_by_stage[index]))
+            })
             .collect();
         ExplainedOrder {
             order: trace.id.to_string(),
@@ -263,7 +265,7 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
         all: TailPercentiles::from_values(all_values, traces.count, ns_per_tick),
         stall_free: TailPercentiles::from_values(free_values, free, ns_per_tick),
         slowest: shares.map(share).collect(),
-        worst: cut.iter().zip(&slow).map(one).collect(),
+        worst: causes_of_worst.iter().zip(&slow).map(describe_order).collect(),
         strategies: tails.finish(traces, &touched, ns),
         noise: MachineNoise::default(),
         kernel: record.kernel.clone(),
@@ -282,13 +284,13 @@ fn medians(traces: &OrderTraces<'_>) -> Vec<u64> {
     if traces.count == 0 {
         return vec![0; Stage::ALL.len()];
     }
-    let wanted: Vec<(usize, u64)> =
+    let ranks: Vec<(usize, u64)> =
         (0..Stage::ALL.len()).map(|stage| (stage, nearest_rank(traces.count, 0.5))).collect();
-    select_ranks(&wanted, traces.longest, |hear| {
+    select_ranks(&ranks, traces.longest, |visit| {
         for trace in traces.iter(None) {
             for (index, stage) in Stage::ALL.into_iter().enumerate() {
                 // A trace has every stamp.
-                hear(index, trace.row.stage(stage).unwrap_or(0));
+                visit(index, trace.row.stage(stage).unwrap_or(0));
             }
         }
     })
@@ -296,14 +298,14 @@ fn medians(traces: &OrderTraces<'_>) -> Vec<u64> {
 
 /// Returns the pauses of each thread.
 fn thread_pauses(traces: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
-    let mut cutters: Vec<GapSplitter> =
+    let mut splitters: Vec<GapSplitter> =
         logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
     if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
         for span in traces.spans() {
-            if let Some(cutter) = cutters.get_mut(usize::from(span.receiver)) {
-                cutter.stamp(span.to);
+            if let Some(splitter) = splitters.get_mut(usize::from(span.receiver)) {
+                splitter.stamp(span.to);
             }
         }
     }
-    cutters.into_iter().map(GapSplitter::finish).collect()
+    splitters.into_iter().map(GapSplitter::finish).collect()
 }

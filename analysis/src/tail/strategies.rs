@@ -36,11 +36,11 @@ impl StrategyTails {
 
     /// Adds a stage of an order to the totals of its strategy.
     #[inline]
-    pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, parts: &TicksByCause) {
+    pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, causes: &TicksByCause) {
         if self.is_slow.get(order as usize)
             && let Some(sum) = self.ticks.get_mut(usize::from(traces.strategy_of(order)))
         {
-            add_ticks(sum, parts);
+            add_ticks(sum, causes);
         }
     }
 
@@ -51,8 +51,8 @@ impl StrategyTails {
         touched: &BitSet,
         ns: impl Fn(&TicksByCause) -> NanosByCause,
     ) -> Vec<StrategyTail> {
-        let of = |(strategy, parts): (u16, &TicksByCause)| {
-            let mut own = StrategyTail { strategy, causes_ns: ns(parts), ..StrategyTail::default() };
+        let summarize_tail = |(strategy, causes): (u16, &TicksByCause)| {
+            let mut own = StrategyTail { strategy, causes_ns: ns(causes), ..StrategyTail::default() };
             for trace in traces.iter(Some(strategy)) {
                 own.explained += 1;
                 own.stall_affected += u64::from(touched.get(trace.order as usize));
@@ -60,6 +60,6 @@ impl StrategyTails {
             }
             own
         };
-        (0..).zip(&self.ticks).map(of).filter(|own| own.orders > 0).collect()
+        (0..).zip(&self.ticks).map(summarize_tail).filter(|own| own.orders > 0).collect()
     }
 }

@@ -93,8 +93,8 @@ impl SimulatedRun {
         let mut pauses = [self.stalls.as_slice(), &self.sleeps].concat();
         pauses.sort_unstable();
         // A paused thread does nothing: what would end in a stall ends after it.
-        let through = |from: u64, takes: u64| {
-            pauses.iter().fold(from + takes, |end, (begin, back)| {
+        let through = |from: u64, work: u64| {
+            pauses.iter().fold(from + work, |end, (begin, back)| {
                 if from < *back && *begin < end { end + (back - from.max(*begin)) } else { end }
             })
         };
@@ -102,13 +102,13 @@ impl SimulatedRun {
         let (mut free, mut sleeps) = (0, self.sleeps.clone());
         let sent = self.sent();
         for (order, ((due, sent), service)) in (0..).zip(self.due.iter().zip(&sent).zip(&self.service)) {
-            let comes = sent + HOP;
-            let taken = match self.wakes.filter(|_| comes > free + POLL_TICKS) {
-                Some(takes) => {
-                    sleeps.push((free + POLL_TICKS, comes + takes));
-                    comes + takes
+            let arrival = sent + HOP;
+            let taken = match self.wakes.filter(|_| arrival > free + POLL_TICKS) {
+                Some(work) => {
+                    sleeps.push((free + POLL_TICKS, arrival + work));
+                    arrival + work
                 }
-                None => comes.max(free),
+                None => arrival.max(free),
             };
             let taken = after_all(&pauses, through(taken, 0));
             free = through(taken, *service);
@@ -151,13 +151,13 @@ impl SimulatedRun {
         let horizon = passages.iter().map(|passage| passage.to - passage.from).max().unwrap_or(0);
         let rules = AttributionParams { usual, max_service: LONGEST, horizon };
         let mut all = vec![(TicksByCause::default(), false); self.due.len()];
-        attribute(passages, all.len(), absent.into(), &rules, |passage, parts, touched| {
-            assert_eq!(total(parts), passage.to - passage.from, "{passage:?}: {parts:?}");
+        attribute(passages, all.len(), absent.into(), &rules, |passage, causes, touched| {
+            assert_eq!(total(causes), passage.to - passage.from, "{passage:?}: {causes:?}");
             let (sum, is_touched) = &mut all[passage.order as usize];
             if passage.stage.is_some() {
-                add_ticks(sum, parts);
+                add_ticks(sum, causes);
             }
-            let has_pause = parts[Cause::Machine as usize] > 0;
+            let has_pause = causes[Cause::Machine as usize] > 0;
             *is_touched = if forgets_backlog { *is_touched || has_pause } else { touched };
         });
         all
@@ -180,22 +180,22 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-fn total(parts: &TicksByCause) -> u64 {
-    parts.iter().sum()
+fn total(causes: &TicksByCause) -> u64 {
+    causes.iter().sum()
 }
 
 /// Returns the times of all orders, or of the untouched ones, in ascending order.
 fn times(explained: &[(TicksByCause, bool)], only_untouched: bool) -> Vec<u64> {
     let chosen = explained.iter().filter(|(_, touched)| !(only_untouched && *touched));
-    sorted(chosen.map(|(parts, _)| total(parts)).collect())
+    sorted(chosen.map(|(causes, _)| total(causes)).collect())
 }
 
 /// Checks that these quantiles are those of the run without stalls.
 #[track_caller]
 fn assert_match(found: &[u64], quiet: &[u64], shares: &[f64]) {
     for share in shares {
-        let wanted = interval(quiet, *share);
-        assert!(wanted.contains(&at(found, *share)), "{share}: {} not in {wanted:?}", at(found, *share));
+        let expected = interval(quiet, *share);
+        assert!(expected.contains(&at(found, *share)), "{share}: {} not in {expected:?}", at(found, *share));
     }
 }
 
@@ -209,8 +209,8 @@ fn stalled() -> (SimulatedRun, Vec<u64>) {
 
 #[test]
 fn stall_free_percentiles_match_run_without_stalls() {
-    let (made, quiet) = stalled();
-    let explained = made.explain(false);
+    let (disturbed, quiet) = stalled();
+    let explained = disturbed.explain(false);
     let [all, free] = [false, true].map(|only_untouched| times(&explained, only_untouched));
     assert!(at(&all, 0.99) > 100 * at(&quiet, 0.99), "the stalls are seen");
     assert_match(&free, &quiet, &[0.5, 0.9, 0.99, 0.999]);
@@ -218,25 +218,25 @@ fn stall_free_percentiles_match_run_without_stalls() {
     // A stall of 4 ms at half load takes as long again to drain: 16 of 100 ms, and the busy period
     // that follows.
     assert!((0.1..0.25).contains(&taken_out), "{taken_out}");
-    let wanted = interval(&quiet, 0.999);
+    let expected = interval(&quiet, 0.999);
     // Broken rules: backlog is left in, or slow orders are taken out and with them real queueing.
-    assert!(at(&times(&made.explain(true), true), 0.999) > *wanted.end());
+    assert!(at(&times(&disturbed.explain(true), true), 0.999) > *expected.end());
     let limit = at(&quiet, 0.99);
     let flattering: Vec<u64> = all.into_iter().filter(|time| *time <= limit).collect();
-    assert!(at(&flattering, 0.999) < *wanted.start());
+    assert!(at(&flattering, 0.999) < *expected.start());
 }
 
 /// A sender that pauses eight times and then sends everything due in one burst, faster than the
 /// receiver.
 #[test]
 fn burst_after_paused_sender_is_attributed_to_machine() {
-    let (made, quiet) = stalled();
-    let made = SimulatedRun { late: made.stalls, stalls: Vec::new(), ..made };
-    let free = times(&made.explain(false), true);
+    let (disturbed, quiet) = stalled();
+    let disturbed = SimulatedRun { late: disturbed.stalls, stalls: Vec::new(), ..disturbed };
+    let free = times(&disturbed.explain(false), true);
     assert_match(&free, &quiet, &[0.5, 0.9, 0.99, 0.999]);
     assert!(free.len() as f64 > 0.75 * quiet.len() as f64, "only what the burst touched: {}", free.len());
     // A rule that ignores the due times attributes the burst to the load.
-    let forgetful = times(&SimulatedRun { ignores_due: true, ..made }.explain(false), true);
+    let forgetful = times(&SimulatedRun { ignores_due: true, ..disturbed }.explain(false), true);
     assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
 }
 
@@ -244,13 +244,13 @@ fn burst_after_paused_sender_is_attributed_to_machine() {
 fn each_injected_cause_is_attributed() {
     // The first finds the receiver idle, the second waits for the first, the third is sent into a
     // stall, the fourth waits for the third.
-    let made = SimulatedRun {
+    let disturbed = SimulatedRun {
         due: vec![1_000, 1_100, 20_000, 20_010],
         service: vec![400; 4],
         stalls: vec![(19_000, 26_000)],
         ..SimulatedRun::default()
     };
-    let found = made.explain(false);
+    let found = disturbed.explain(false);
     let of = |order: usize, cause| found[order].0[cause as usize];
     let touched: Vec<bool> = found.iter().map(|(_, touched)| *touched).collect();
     assert_eq!(touched, [false, false, true, true]);
@@ -258,8 +258,8 @@ fn each_injected_cause_is_attributed() {
     assert_eq!(of(1, Cause::Queueing), 360, "until the first was served");
     assert_eq!((of(2, Cause::Machine), of(2, Cause::Backlog)), (6_000, 0));
     assert_eq!((of(3, Cause::Machine), of(3, Cause::Backlog)), (5_990, 400));
-    for (order, (parts, _)) in found.iter().enumerate() {
-        assert_eq!(of(order, Cause::Unexplained), 0, "{parts:?}");
+    for (order, (causes, _)) in found.iter().enumerate() {
+        assert_eq!(of(order, Cause::Unexplained), 0, "{causes:?}");
     }
 }
 
@@ -275,8 +275,8 @@ fn explain_push(taken: u64, sender: Pause, receiver: Vec<Pause>) -> (TicksByCaus
         ..AttributionParams::default()
     };
     let mut found = None;
-    attribute(passages, 1, vec![vec![sender], receiver], &rules, |_, parts, touched| {
-        found = Some((*parts, touched));
+    attribute(passages, 1, vec![vec![sender], receiver], &rules, |_, causes, touched| {
+        found = Some((*causes, touched));
     });
     found.unwrap()
 }
@@ -284,24 +284,24 @@ fn explain_push(taken: u64, sender: Pause, receiver: Vec<Pause>) -> (TicksByCaus
 /// A pause of the sender before its push has priority over everything that the receiver does.
 #[test]
 fn sender_pause_before_push_precedes_receiver() {
-    let of = |parts: TicksByCause, cause| parts[cause as usize];
+    let of = |causes: TicksByCause, cause| causes[cause as usize];
     let paused = |from, to, cause| explain_push(9_000, Pause { from, to, cause }, Vec::new());
-    let (parts, touched) = paused(100, 8_900, PauseCause::OffCpu);
-    assert_eq!((of(parts, Cause::Machine), of(parts, Cause::Memory), touched), (8_800, 40, true));
+    let (causes, touched) = paused(100, 8_900, PauseCause::OffCpu);
+    assert_eq!((of(causes, Cause::Machine), of(causes, Cause::Memory), touched), (8_800, 40, true));
     assert_eq!(of(paused(100, 8_900, PauseCause::PageFault).0, Cause::Memory), 8_840);
     // It resumed after the order had been taken, so it had pushed before; or it paused after a
     // later stamp.
     for (from, to) in [(100, 9_500), (101, 8_900)] {
-        let (parts, touched) = paused(from, to, PauseCause::OffCpu);
-        assert_eq!((of(parts, Cause::Unexplained), touched), (8_840, false));
+        let (causes, touched) = paused(from, to, PauseCause::OffCpu);
+        assert_eq!((of(causes, Cause::Unexplained), touched), (8_840, false));
     }
     // A sender that sleeps after its push delays no order.
     for (cause, machine, wake_up, is_touched) in
         [(PauseCause::OffCpu, 7_900, 1_000, true), (PauseCause::Sleep, 0, 8_900, false)]
     {
         let slept = Pause { from: 50, to: 9_000, cause: PauseCause::Sleep };
-        let (parts, touched) = explain_push(9_100, Pause { from: 100, to: 8_000, cause }, vec![slept]);
-        let found = [Cause::Machine, Cause::WakeUp, Cause::Usual].map(|cause| of(parts, cause));
+        let (causes, touched) = explain_push(9_100, Pause { from: 100, to: 8_000, cause }, vec![slept]);
+        let found = [Cause::Machine, Cause::WakeUp, Cause::Usual].map(|cause| of(causes, cause));
         assert_eq!((found, touched), ([machine, wake_up, 60], is_touched), "{cause:?}");
     }
 }
@@ -312,7 +312,7 @@ fn wrong_about_sleeps(sleep_logging: SleepLogging) -> Option<String> {
     // The first is sent into a sleep, the second waits for the first and began in that sleep; the
     // third is sent into a sleep that a stall follows, the fourth waits for the third, and its wait
     // began in the stall.
-    let made = SimulatedRun {
+    let disturbed = SimulatedRun {
         due: vec![2_000, 2_100, 40_000, 48_000],
         service: vec![400; 4],
         sleeps: vec![(1_500, 7_500), (30_000, 46_000)],
@@ -320,17 +320,17 @@ fn wrong_about_sleeps(sleep_logging: SleepLogging) -> Option<String> {
         sleep_logging,
         ..SimulatedRun::default()
     };
-    let found = made.explain(false);
+    let found = disturbed.explain(false);
     let causes = [Cause::WakeUp, Cause::Machine, Cause::Queueing, Cause::Backlog, Cause::Unexplained];
-    let wanted = [
+    let expected = [
         ([5_500, 0, 0, 0, 0], false),
         ([5_400, 0, 400, 0, 0], false),
         ([6_000, 6_000, 0, 0, 0], true),
         ([0, 4_000, 0, 400, 0], true),
     ];
-    let of = |(parts, touched): &(TicksByCause, bool)| (causes.map(|cause| parts[cause as usize]), *touched);
+    let of = |(ticks, touched): &(TicksByCause, bool)| (causes.map(|cause| ticks[cause as usize]), *touched);
     let found: Vec<_> = found.iter().map(of).collect();
-    (found != wanted).then(|| format!("{found:?}"))
+    (found != expected).then(|| format!("{found:?}"))
 }
 
 #[test]
@@ -345,14 +345,15 @@ fn voluntary_sleep_is_not_attributed_to_machine() {
 /// stalls and keeps sleeps.
 #[test]
 fn stall_free_figures_keep_sleeps() {
-    let (made, _) = stalled();
-    let made = SimulatedRun { wakes: Some(5_000), ..made };
-    let slept = SimulatedRun { stalls: Vec::new(), ..made.clone() }.explain(false);
+    let (disturbed, _) = stalled();
+    let disturbed = SimulatedRun { wakes: Some(5_000), ..disturbed };
+    let slept = SimulatedRun { stalls: Vec::new(), ..disturbed.clone() }.explain(false);
     assert!(slept.iter().all(|(_, touched)| !touched), "a sleep touches nobody");
-    let woken = slept.iter().filter(|(parts, _)| parts[Cause::WakeUp as usize] > 0).count();
+    let woken = slept.iter().filter(|(causes, _)| causes[Cause::WakeUp as usize] > 0).count();
     assert!((0.15..0.9).contains(&(woken as f64 / slept.len() as f64)), "{woken}");
     let quiet = times(&slept, false);
-    let free = |sleep_logging| times(&SimulatedRun { sleep_logging, ..made.clone() }.explain(false), true);
+    let free =
+        |sleep_logging| times(&SimulatedRun { sleep_logging, ..disturbed.clone() }.explain(false), true);
     assert_match(&free(SleepLogging::Slept), &quiet, &[0.5, 0.9, 0.99]);
     // A rule that attributes sleeps to the machine also excludes their cost.
     assert!(at(&free(SleepLogging::Gaps), 0.9) < *interval(&quiet, 0.9).start());
@@ -376,12 +377,12 @@ proptest! {
             };
             stalls.into_iter().map(one).collect::<Vec<_>>()
         });
-        let made = SimulatedRun { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..SimulatedRun::default() };
+        let disturbed = SimulatedRun { service: service[..due.len()].to_vec(), due: sorted(due), stalls, late, sleeps, ..SimulatedRun::default() };
         // `explain` asserts it for each span.
-        let found = made.explain(false);
-        if made.stalls.is_empty() && made.late.is_empty() {
-            for (parts, touched) in found {
-                let by_machine = parts[Cause::Machine as usize] + parts[Cause::Backlog as usize];
+        let found = disturbed.explain(false);
+        if disturbed.stalls.is_empty() && disturbed.late.is_empty() {
+            for (causes, touched) in found {
+                let by_machine = causes[Cause::Machine as usize] + causes[Cause::Backlog as usize];
                 prop_assert!(!touched && by_machine == 0);
             }
         }
@@ -402,9 +403,9 @@ proptest! {
         let absent = vec![pauses(some, others, &[], 1), pauses(&[], some, &[], 1), pauses(some, &gaps, &[100, 500], 5)];
         let rules = AttributionParams { usual: vec![10, 20], max_service: 50, horizon: 2_000, ..AttributionParams::default() };
         let mut wrong = Vec::new();
-        attribute(passages.clone(), passages.len(), absent, &rules, |passage, parts, _| {
-            if passage.stage.is_some() && total(parts) != passage.to - passage.from {
-                wrong.push((*passage, *parts));
+        attribute(passages.clone(), passages.len(), absent, &rules, |passage, causes, _| {
+            if passage.stage.is_some() && total(causes) != passage.to - passage.from {
+                wrong.push((*passage, *causes));
             }
         });
         prop_assert!(wrong.is_empty(), "{wrong:?}");

@@ -104,7 +104,7 @@ pub(super) struct OrderTraces<'a> {
     pub longest: u64,
     slots: TimeSlots,
     /// Ranges of slots that are sorted at a time: all slots, consecutively.
-    parts: Vec<Range<u64>>,
+    equal_parts: Vec<Range<u64>>,
 }
 
 /// A division of time into slots.
@@ -127,17 +127,17 @@ impl TimeSlots {
     }
 
     /// Groups consecutive slots while they have at most `max` stamps together.
-    fn parts(counts: &[u64], max: u64) -> Vec<Range<u64>> {
-        let (mut parts, mut from, mut sum) = (Vec::new(), 0, 0);
+    fn equal_parts(counts: &[u64], max: u64) -> Vec<Range<u64>> {
+        let (mut equal_parts, mut from, mut sum) = (Vec::new(), 0, 0);
         for (slot, count) in (0..).zip(counts) {
             if sum > 0 && sum + count > max {
-                parts.push(from..slot);
+                equal_parts.push(from..slot);
                 (from, sum) = (slot, 0);
             }
             sum += count;
         }
-        parts.push(from..counts.len() as u64);
-        parts
+        equal_parts.push(from..counts.len() as u64);
+        equal_parts
     }
 }
 
@@ -156,7 +156,8 @@ impl<'a> OrderTraces<'a> {
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
-        let mut traces = Self { threads, blocks: Vec::new(), count: 0, longest: 0, slots, parts: Vec::new() };
+        let mut traces =
+            Self { threads, blocks: Vec::new(), count: 0, longest: 0, slots, equal_parts: Vec::new() };
         let (mut order, mut index, mut longest) = (0, 0, 0);
         for (first, rows) in merged.blocks() {
             let mut block = TraceBlock { first, rows, order, measured_index: index, time: (u64::MAX, 0) };
@@ -187,7 +188,7 @@ impl<'a> OrderTraces<'a> {
         for at in self.iter(None).flat_map(|trace| trace.row.stamps()) {
             counts[self.slots.slot_of(at) as usize] += 1;
         }
-        self.parts = TimeSlots::parts(&counts, MAX_SORT_BATCH);
+        self.equal_parts = TimeSlots::equal_parts(&counts, MAX_SORT_BATCH);
     }
 
     /// Iterates over the traces of a block.
@@ -211,9 +212,9 @@ impl<'a> OrderTraces<'a> {
     }
 
     /// Iterates over the traces of all orders, or over those of a strategy.
-    pub fn iter(&self, whose: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
+    pub fn iter(&self, strategy: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
         let own =
-            move |block: &&TraceBlock<'_>| whose.is_none_or(|strategy| block.first.strategy() == strategy);
+            move |block: &&TraceBlock<'_>| strategy.is_none_or(|strategy| block.first.strategy() == strategy);
         self.blocks.iter().filter(own).flat_map(|block| self.block_traces(block))
     }
 
@@ -226,27 +227,28 @@ impl<'a> OrderTraces<'a> {
     /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0
     /// or for more than exist. Exact; of traces with equal times, which may be all of them, few are
     /// kept.
-    pub fn last_of_slowest(&self, whose: Option<u16>, count: u64) -> Option<SlownessRank> {
+    pub fn last_of_slowest(&self, strategy: Option<u16>, count: u64) -> Option<SlownessRank> {
         const MAX_KEPT: usize = 4096;
-        let all = if whose.is_none() { self.count } else { self.iter(whose).count() as u64 };
+        let all = if strategy.is_none() { self.count } else { self.iter(strategy).count() as u64 };
         let rank = all.checked_sub(count).filter(|_| count > 0)?;
-        let each =
-            |hear: &mut dyn FnMut(usize, u64)| self.iter(whose).for_each(|trace| hear(0, trace.rt_venue));
-        let took = *select_ranks(&[(0, rank)], self.longest, each).first()?;
-        let slower = self.iter(whose).filter(|trace| trace.rt_venue > took).count() as u64;
+        let for_each_value = |visit: &mut dyn FnMut(usize, u64)| {
+            self.iter(strategy).for_each(|trace| visit(0, trace.rt_venue))
+        };
+        let took = *select_ranks(&[(0, rank)], self.longest, for_each_value).first()?;
+        let slower = self.iter(strategy).filter(|trace| trace.rt_venue > took).count() as u64;
         let index = count.checked_sub(slower)?.checked_sub(1)?;
-        let equal = |hear: &mut dyn FnMut([u64; 2])| {
-            let equal = self.iter(whose).filter(|trace| trace.rt_venue == took);
-            equal.for_each(|trace| hear([trace.row.began(), trace.id.word()]));
+        let equal = |visit: &mut dyn FnMut([u64; 2])| {
+            let equal = self.iter(strategy).filter(|trace| trace.rt_venue == took);
+            equal.for_each(|trace| visit([trace.row.began(), trace.id.word()]));
         };
         let [began, id] = select_nth_pair(index, MAX_KEPT, equal)?;
         Some((Reverse(took), began, id))
     }
 
     /// Sets the bits of the `count` slowest orders, of all or of a strategy.
-    pub fn mark_slowest(&self, whose: Option<u16>, count: u64, marks: &mut BitSet) {
-        if let Some(last) = self.last_of_slowest(whose, count) {
-            let slow = self.iter(whose).filter(|trace| trace.rank() <= last);
+    pub fn mark_slowest(&self, strategy: Option<u16>, count: u64, marks: &mut BitSet) {
+        if let Some(last) = self.last_of_slowest(strategy, count) {
+            let slow = self.iter(strategy).filter(|trace| trace.rank() <= last);
             slow.for_each(|trace| marks.set(trace.order as usize));
         }
     }
@@ -261,7 +263,7 @@ impl<'a> OrderTraces<'a> {
     /// part of the time.
     pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
         let slot = |at: u64| self.slots.slot_of(at);
-        self.parts.iter().flat_map(move |part| {
+        self.equal_parts.iter().flat_map(move |part| {
             let has = |block: &&TraceBlock<'_>| {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
@@ -293,11 +295,11 @@ mod tests {
         fn time_parts_cover_all_slots_within_limit(
             counts in prop::collection::vec(prop_oneof![3 => 0u64..5, 1 => 0u64..200], 1..100), max in 1u64..100,
         ) {
-            let parts = TimeSlots::parts(&counts, max);
-            prop_assert_eq!(parts.first().unwrap().start, 0);
-            prop_assert_eq!(parts.last().unwrap().end, counts.len() as u64);
-            prop_assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
-            for part in parts {
+            let equal_parts = TimeSlots::equal_parts(&counts, max);
+            prop_assert_eq!(equal_parts.first().unwrap().start, 0);
+            prop_assert_eq!(equal_parts.last().unwrap().end, counts.len() as u64);
+            prop_assert!(equal_parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+            for part in equal_parts {
                 let own = &counts[part.start as usize..part.end as usize];
                 let filled = own.iter().filter(|count| **count > 0).count();
                 prop_assert!(own.iter().sum::<u64>() <= max || filled == 1, "{:?}", own);

@@ -164,8 +164,12 @@ fn slowest(row: &OrderRow) -> (u64, u64, Measure) {
     let t = row.stamps();
     if !row.has_all_stamps() {
         // Without inner stamps the stage is unknown: outbound or inbound.
-        let (out, home) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
-        return if out >= home { (t[0], out, Measure::RtVenue) } else { (t[4], home, Measure::RtVenue) };
+        let (outbound, inbound) = (t[3].saturating_sub(t[0]), t[7].saturating_sub(t[4]));
+        return if outbound >= inbound {
+            (t[0], outbound, Measure::RtVenue)
+        } else {
+            (t[4], inbound, Measure::RtVenue)
+        };
     }
     let mut worst = (row.began(), 0, Measure::Stage(Stage::ALL[0]));
     for stage in Stage::ALL.into_iter().filter(|stage| stage.info().location != StageLocation::Venue) {

@@ -3,19 +3,19 @@ use protocol::market::TopOfBook;
 use protocol::wire::{OrderId, OrderRequest, OrderStatus};
 
 #[test]
-fn an_order_of_zeros_is_a_plain_one() {
+fn zeroed_order_has_default_terms() {
     assert_eq!(Order::default().parse(), Ok(OrderRequest::to_venue(0)));
 }
 
 #[test]
-fn the_codes_are_those_of_the_messages() {
+fn codes_match_wire_messages() {
     let new = |order: Order| order.parse().unwrap();
-    for (code, wanted) in [(BH_NEW, Operation::New), (BH_MASS_CANCEL, Operation::MassCancel)] {
-        assert_eq!(new(Order { operation: code, ..Order::default() }).operation, wanted);
+    for (code, expected) in [(BH_NEW, Operation::New), (BH_MASS_CANCEL, Operation::MassCancel)] {
+        assert_eq!(new(Order { operation: code, ..Order::default() }).operation, expected);
     }
-    for (code, wanted) in [(BH_CANCEL, Operation::Cancel), (BH_REPLACE, Operation::Replace)] {
+    for (code, expected) in [(BH_CANCEL, Operation::Cancel), (BH_REPLACE, Operation::Replace)] {
         let order = new(Order { operation: code, target: 7, ..Order::default() });
-        assert_eq!((order.operation, order.target), (wanted, 7));
+        assert_eq!((order.operation, order.target), (expected, 7));
     }
     assert_eq!(new(Order { side: BH_SELL, ..Order::default() }).side, Side::Sell);
     let terms = |order: Order| new(order).terms;
@@ -54,23 +54,23 @@ fn the_codes_are_those_of_the_messages() {
 }
 
 #[test]
-fn the_first_field_that_is_wrong_is_named() {
-    let plain = Order::default();
+fn first_invalid_field_is_named() {
+    let default_order = Order::default();
     for (order, field) in [
-        (Order { operation: 4, ..plain }, "operation"),
-        (Order { side: 2, ..plain }, "side"),
-        (Order { order_type: 4, ..plain }, "order_type"),
-        (Order { time_in_force: 4, ..plain }, "time_in_force"),
-        (Order { post_only: 2, ..plain }, "post_only"),
-        (Order { self_trade: 5, ..plain }, "self_trade"),
-        (Order { condition: 5, ..plain }, "condition"),
-        (Order { condition_value: 1, ..plain }, "condition_value"),
-        (Order { target: 1, ..plain }, "target"),
-        (Order { operation: BH_CANCEL, post_only: 1, ..plain }, "order_type"),
-        (Order { reserved: [0, 0, 1, 0, 0], ..plain }, "reserved"),
+        (Order { operation: 4, ..default_order }, "operation"),
+        (Order { side: 2, ..default_order }, "side"),
+        (Order { order_type: 4, ..default_order }, "order_type"),
+        (Order { time_in_force: 4, ..default_order }, "time_in_force"),
+        (Order { post_only: 2, ..default_order }, "post_only"),
+        (Order { self_trade: 5, ..default_order }, "self_trade"),
+        (Order { condition: 5, ..default_order }, "condition"),
+        (Order { condition_value: 1, ..default_order }, "condition_value"),
+        (Order { target: 1, ..default_order }, "target"),
+        (Order { operation: BH_CANCEL, post_only: 1, ..default_order }, "order_type"),
+        (Order { reserved: [0, 0, 1, 0, 0], ..default_order }, "reserved"),
     ] {
-        let said = order.parse().unwrap_err().to_str().unwrap();
-        assert!(said.starts_with(field), "{field}: {said}");
+        let message = order.parse().unwrap_err().to_str().unwrap();
+        assert!(message.starts_with(field), "{field}: {message}");
     }
 }
 
@@ -104,7 +104,7 @@ fn reports_and_ticks_keep_their_values() {
             number: 11,
             is_last: true,
         };
-        let wanted = Report {
+        let expected = Report {
             sequence: 41,
             price: -7,
             filled: 8,
@@ -119,12 +119,12 @@ fn reports_and_ticks_keep_their_values() {
             is_last: 1,
             reserved: [0; 7],
         };
-        assert_eq!(Report::from(&report), wanted);
+        assert_eq!(Report::from(&report), expected);
     }
     let quote = |price, quantity| Some(Quote { price, quantity });
     let touch = TopOfBook { bid: quote(1, 2), offer: None, last: quote(3, 4), trades: 5, auction: true };
     let tick = MarketTick { venue: 6, instrument: 7, version: 8, written: 0, missed: 9, top: touch };
-    let wanted = Tick {
+    let expected = Tick {
         version: 8,
         written_ns: 10,
         missed: 9,
@@ -138,5 +138,5 @@ fn reports_and_ticks_keep_their_values() {
         auction: 1,
         ..Tick::default()
     };
-    assert_eq!(Tick::from_tick(&tick, 10), wanted);
+    assert_eq!(Tick::from_tick(&tick, 10), expected);
 }

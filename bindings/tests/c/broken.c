@@ -1,4 +1,4 @@
-/* Programs that do what no strategy should, one for each first argument: all of it must end in a named error or a contained death. */
+/* Misbehaving programs, selected by the first argument: each must end in a named error or a contained crash. */
 #define _GNU_SOURCE
 #include "bulkhead.h"
 
@@ -21,7 +21,7 @@
 
 static bh_context run;
 
-/* Polls until so many orders of this program are answered, or the run is over. */
+/* Polls until `orders` orders of this program are answered, or the run is over. */
 static void trade(uint64_t orders) {
     bh_report reports[16];
     uint64_t sent = 0, answered = 0;
@@ -34,7 +34,7 @@ static void trade(uint64_t orders) {
     }
 }
 
-/* Orders that the library refuses: nothing of them may reach the run. */
+/* Orders that the library refuses: none may reach the run. */
 static int refused(void) {
     bh_order orders[] = {{.operation = 9},         {.side = 2},          {.order_type = 99}, {.time_in_force = 4},
                          {.post_only = 7},         {.self_trade = 5},    {.condition = 77},  {.condition_value = 1},
@@ -46,7 +46,7 @@ static int refused(void) {
     return bh_send(NULL, NULL) == BH_NULL && bh_poll(NULL, 3, 0) == BH_NULL && bh_attach(BH_VERSION) == BH_ATTACHED;
 }
 
-/* Well-formed orders for venues that there are not, as many as the plan has: each is rejected, until the engine takes no more. */
+/* Well-formed orders for nonexistent venues, as many as the plan has: each is rejected, until the engine quarantines the strategy. */
 static void nowhere(void) {
     bh_report reports[16];
     bh_order order = {.price = 41300, .quantity = 1000000, .venue = 999};
@@ -72,10 +72,10 @@ static int scribble(void) {
     }
 }
 
-/* What the library's filters of system calls become: 0 themselves, 1 nothing, 2 filters that allow everything. */
+/* Replacement of the library's seccomp filters: 0 none, 1 no filter, 2 filters that allow everything. */
 static int filters = 0;
 
-/* Instead of the C library's: all that the library does by number comes by here. */
+/* Overrides syscall() of the C library, through which the library installs its filters. */
 long syscall(long number, ...) {
     va_list list;
     va_start(list, number);
@@ -99,7 +99,7 @@ long syscall(long number, ...) {
     return -1;
 }
 
-/* Everything of that that is allowed is said, and counted. */
+/* Prints and counts each forbidden action that was allowed. */
 static int allowed(const char *what, long result) {
     if (result >= 0) fprintf(stderr, "allowed: %s\n", what);
     return result >= 0;
@@ -111,12 +111,12 @@ static int fork_and_leave(void) {
     return child;
 }
 
-/* What a program may not do in the sandbox, whether it has attached or not. How much of it is allowed. */
+/* Tries what a program must not do in the sandbox, before and after attaching. Returns the number of allowed actions. */
 static int escape(void) {
     char path[64];
     int count = 0;
     for (int file = 3; file < 64; file++) {
-        /* Memory that was handed over to be read. */
+        /* Memory that was handed over read-only. */
         if ((fcntl(file, F_GETFL) & O_ACCMODE) != O_RDONLY) continue;
         snprintf(path, sizeof path, "/proc/self/fd/%d", file);
         count += allowed("open again to write", open(path, O_RDWR));
@@ -140,7 +140,7 @@ static int escape(void) {
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "never")) pause();
-    /* The launcher's death is to do nothing to it. */
+    /* Ignores the death of the launcher. */
     if (!strcmp(what, "stays")) {
         prctl(PR_SET_PDEATHSIG, 0);
         for (;;) pause();
@@ -160,7 +160,7 @@ int main(int count, char **arguments) {
         return 1;
     }
     bh_get_context(&run);
-    /* One that was started again is well, but for this one. */
+    /* A restarted incarnation works, except for `again`. */
     if (run.epoch > 0 && !strcmp(what, "again")) {
         bh_heartbeat();
         return 7;

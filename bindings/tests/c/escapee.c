@@ -1,5 +1,5 @@
-/* A program that tries to get out of its container, and never attaches. Says what it was allowed; exit 40: nothing, 41: something. Outside of one it does
- * nothing (exit 3): some of it would succeed.
+/* A program that tries to escape from its container, and never attaches. Prints each allowed action; exit 40: none, 41: some. Outside of a container it
+ * does nothing (exit 3), since some actions would succeed.
  *
  *   escapee escape ABSTRACT-SOCKET PID      all of it; a socket and a process of the host's
  *   escapee with-key COMMAND…               executes that with a key in its session's keyring, which is to be found in no container
@@ -33,7 +33,7 @@ static void allowed(const char *what, long result) {
     count++;
 }
 
-/* Settings of the machine, groups of processes, and the first process: opened as for writing, and nothing is written. */
+/* Kernel settings, cgroups and process 1: files are opened for writing, but nothing is written. */
 static void files(void) {
     static const char *const to_write[] = {
         "/proc/sys/kernel/core_pattern",
@@ -55,7 +55,7 @@ static void files(void) {
     for (size_t i = 0; i < sizeof to_read / sizeof *to_read; i++) allowed(to_read[i], open(to_read[i], O_RDONLY));
 }
 
-/* What it was handed: nothing of it may be opened again to be written, and the file for what it says gives nobody this user's rights. */
+/* Inherited descriptors: none may be reopened for writing, and the file for stderr must not become setuid. */
 static void handed(void) {
     char path[64];
     for (int file = 3; file < 64; file++) {

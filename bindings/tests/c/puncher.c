@@ -1,5 +1,5 @@
-/* A program that takes memory of the run from under everybody who has it mapped, in a container: holes, cuts, and growth until /dev/shm is full. Says what
- * it was allowed; exit 40: nothing, 41: something. Outside of a container it does nothing (exit 3).
+/* A contained program that tries to remove shared memory which others have mapped: by holes, truncation, and growth until /dev/shm is full. Prints each
+ * allowed action; exit 40: none, 41: some. Outside of a container it does nothing (exit 3).
  *
  *   puncher early      before it attaches, with the descriptors that it was handed; it never attaches
  *   puncher late       after it has attached and traded, with what it has mapped and what it finds in /dev/shm
@@ -44,7 +44,7 @@ static void allowed(const char *what, const char *to, long result) {
     count++;
 }
 
-/* Holes in a mapping, which take the pages from every process that has the file mapped. */
+/* Punches holes through a mapping, which removes the pages for every process that has the file mapped. */
 static void punch_mapping(void *start, size_t bytes, const char *name) {
     allowed("madvise", name, madvise(start, bytes, MADV_REMOVE));
     struct iovec range = {start, bytes};
@@ -53,7 +53,7 @@ static void punch_mapping(void *start, size_t bytes, const char *name) {
     close(own);
 }
 
-/* Holes in a file, by each way that there is. */
+/* Punches holes into a file, by every available call. */
 static void punch(int file, const char *name) {
     struct stat facts;
     if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return;
@@ -66,7 +66,7 @@ static void punch(int file, const char *name) {
     if (memory != MAP_FAILED) punch_mapping(memory, (size_t)facts.st_size, name);
 }
 
-/* Another length: longer by each way that there is, until there is no room, and shorter. */
+/* Changes the length: grows by every available call until the file system is full, and truncates. */
 static void resize(int file, const char *name) {
     struct stat facts;
     if (fstat(file, &facts) != 0 || !S_ISREG(facts.st_mode)) return;
@@ -79,7 +79,7 @@ static void resize(int file, const char *name) {
     allowed("truncate", name, ftruncate(file, 0));
 }
 
-/* First all holes, then all growth: that is what leaves no room to fill the holes. */
+/* All holes first, then all growth, so that no memory is left to fill the holes. */
 static void attack(void) {
     static void (*const acts[])(int, const char *) = {punch, resize};
     for (size_t act = 0; act < sizeof acts / sizeof *acts; act++) {
@@ -99,7 +99,7 @@ static void attack(void) {
         }
         closedir(folder);
     }
-    /* What the library has mapped and closed. */
+    /* Segments that the library has mapped and whose descriptors it has closed. */
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512];
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {

@@ -1,5 +1,5 @@
-/* A strategy that trades as it should, and meanwhile reaches for what other processes of its run wait for: locks of files, and wake-ups. Says what it
- * got, each once: `got: …`. Everything that it gets harms others, or could.
+/* A strategy that trades correctly and attacks what other processes of its run wait for: file locks and wake-ups. Prints each success once as
+ * `got: …`. Every success could harm others.
  *
  *   thief locks OUT     waits for the lock of each journal of the runs in that folder, as every process may that can open the file
  *   thief files OUT     the same, takes each lease that it can get on a file of these runs, and watches their folders
@@ -41,7 +41,7 @@ static void got(const char *what, const char *where) {
     fprintf(stderr, "got: %s %s\n", what, where);
 }
 
-/* Waits for the lock of a file: the kernel hands it over when nobody else has it. */
+/* Waits for the lock of a file, which the kernel grants once no other process holds it. */
 static void *take_lock(void *path) {
     int file = open(path, O_RDONLY);
     if (file >= 0 && flock(file, LOCK_EX) == 0) got("lock", path);
@@ -54,7 +54,7 @@ static void start(void *(*body)(void *), void *argument) {
     if (pthread_create(&thread, NULL, body, argument) != 0) got("no thread", "");
 }
 
-/* Calls `each` with the path of everything in a folder; those of its folders first, as deep as that. */
+/* Calls `each` with every path below a folder, subfolders first, down to the given depth. */
 static void walk(const char *folder, int depth, void (*each)(const char *path, int is_folder)) {
     DIR *entries = opendir(folder);
     if (entries == NULL) return;
@@ -99,7 +99,7 @@ static void watch_folder(const char *path, int is_folder) {
     if (is_folder && strstr(path, "/journal-") != NULL && inotify_add_watch(watch, path, IN_OPEN) >= 0) got("watch", path);
 }
 
-/* A lease on a file that nobody has open: whoever opens it waits, or is refused. */
+/* Takes a lease on a file that no process has open: a process that opens it then blocks or fails. */
 static void lease(const char *path, int is_folder) {
     if (is_folder) return;
     int file = open(path, O_RDONLY | O_NONBLOCK);
@@ -147,7 +147,7 @@ static long move_by(uint32_t *word, int operation) {
     return syscall(SYS_futex, word, operation, 0, INT32_MAX, &own, *(volatile uint32_t *)word);
 }
 
-/* Moves the waiters of a word to one of its own. An operation on private futexes may succeed, if it finds nobody. */
+/* Moves the waiters of a word to a word of this program. An operation on private futexes may succeed without waiters. */
 static void move_waiters(uint32_t *word, char *where) {
     if (move_by(word, FUTEX_REQUEUE) >= 0) got("requeue", where);
     if (move_by(word, FUTEX_CMP_REQUEUE) >= 0) got("compare and requeue", where);
@@ -181,7 +181,7 @@ static void *wake_all(void *unused) {
     return unused;
 }
 
-/* Its orders, one in some two milliseconds, until the run is over. */
+/* Sends an order about every two milliseconds, until the run is over. */
 static void trade(uint64_t orders) {
     bh_report reports[16];
     bh_order order = {.price = 41300, .quantity = 1000000, .time_in_force = BH_IMMEDIATE_OR_CANCEL};

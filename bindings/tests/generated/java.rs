@@ -33,7 +33,8 @@ fn camel(name: &str) -> String {
     text
 }
 
-/// The type that Java has for it, the layout, and what widens it without a sign.
+/// Returns the Java type, the layout constant, and the expression that widens the value as
+/// unsigned.
 fn kinds(field: &Field) -> (&'static str, &'static str, &'static str, &'static str) {
     match field.bits {
         64 => ("long", "JAVA_LONG", "", ""),

@@ -14,7 +14,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Each file, and what it should hold.
+/// Returns each generated file with its expected content.
 fn files(interface: &Interface) -> [(PathBuf, String); 3] {
     [
         (folder().join("../docs/src/layout.md"), page::render(interface)),
@@ -25,13 +25,16 @@ fn files(interface: &Interface) -> [(PathBuf, String); 3] {
 
 #[test]
 fn generated_files_are_current() {
-    for (path, wanted) in files(&Interface::read()) {
+    for (path, expected) in files(&Interface::read()) {
         if std::env::var("BULKHEAD_GOLDEN").is_ok_and(|value| value == "1") {
-            std::fs::write(&path, &wanted).expect("the file can be written");
+            std::fs::write(&path, &expected).expect("the file can be written");
         }
-        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
         let path = path.display();
-        assert!(there == wanted, "{path} is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test generated");
+        assert!(
+            checked_in == expected,
+            "{path} is old: BULKHEAD_GOLDEN=1 cargo test -p bindings --test generated"
+        );
     }
 }
 
@@ -41,13 +44,13 @@ fn parsed_layout_matches_compiler() {
     let interface = Interface::read();
     let sizes: Vec<(&str, usize)> =
         interface.structures.iter().map(|found| (found.name.as_str(), found.size())).collect();
-    let wanted = [
+    let expected = [
         ("Order", size_of::<layout::Order>()),
         ("Report", size_of::<layout::Report>()),
         ("Tick", size_of::<layout::Tick>()),
         ("Context", size_of::<layout::Context>()),
     ];
-    assert_eq!(sizes, wanted);
+    assert_eq!(sizes, expected);
     // Some fields of each width: their offsets according to the compiler.
     let offset = |structure: &str, field: &str| {
         let found = interface.structures.iter().find(|found| found.name == structure).expect("it is there");

@@ -1,4 +1,4 @@
-//! The page of the docs: everything that a program of somebody else's touches.
+//! The page of the docs on everything that an external program accesses.
 
 use super::source::{Constant, Interface, Structure};
 use protocol::plan::{Idle, Plan, Trading};

@@ -1,4 +1,4 @@
-//! Clocks whose difference is known, because it is made up: it must lie within the bounds, always.
+//! Simulated clocks with a known offset, which must always lie within the computed bounds.
 
 use super::offset::Interval;
 use super::*;
@@ -6,17 +6,17 @@ use proptest::prelude::*;
 
 /// Two clocks and a network. Times in nanoseconds of this host's clock.
 #[derive(Clone, Copy, Debug)]
-struct World {
+struct ClockPair {
     /// Lead of the other clock at `START`, in nanoseconds.
-    apart: i64,
+    offset_at_start: i64,
     drift_ppm: f64,
     /// Amplitude of the rate's oscillation, and its cycles per run.
     wander_ppm: f64,
     waves: f64,
-    /// The least that a frame takes, out and home.
-    least: (u64, u64),
+    /// Minimum transit time of a frame, outbound and inbound.
+    min_transit: (u64, u64),
     /// Maximum additional delay of one frame in ten; the others get a hundredth.
-    more: u64,
+    max_extra: u64,
     span: u64,
     frames: u64,
     seed: u64,
@@ -25,20 +25,20 @@ struct World {
 const START: u64 = 1_000_000_000_000;
 const ASSUMED: ClockAssumptions = ClockAssumptions { drift_ppm: 100.0, wander_ppm: 2.0 };
 
-impl World {
-    fn apart(&self, at: f64) -> f64 {
+impl ClockPair {
+    fn offset_at(&self, at: f64) -> f64 {
         let since = at - START as f64;
         let turn = core::f64::consts::TAU * self.waves / self.span as f64;
         // Its derivative is the wander.
         let wandered = self.wander_ppm * 1e-6 / turn * (turn * since).sin();
-        self.apart as f64 + self.drift_ppm * 1e-6 * since + wandered
+        self.offset_at_start as f64 + self.drift_ppm * 1e-6 * since + wandered
     }
 
-    fn there(&self, at: u64) -> u64 {
-        (at as f64 + self.apart(at as f64)).floor() as u64
+    fn to_peer_clock(&self, at: u64) -> u64 {
+        (at as f64 + self.offset_at(at as f64)).floor() as u64
     }
 
-    fn dice(&self) -> impl FnMut() -> u64 + use<> {
+    fn random(&self) -> impl FnMut() -> u64 + use<> {
         let mut state = self.seed | 1;
         move || {
             state ^= state << 13;
@@ -49,20 +49,20 @@ impl World {
     }
 
     fn exchanges(&self) -> Vec<RoundTrip> {
-        let (mut dice, world) = (self.dice(), *self);
-        let mut takes = move |least: u64| {
-            let more = if dice() % 10 == 0 { world.more } else { world.more / 100 };
-            least + dice() % (more + 1)
+        let (mut random, clocks) = (self.random(), *self);
+        let mut transit = move |min_transit: u64| {
+            let max_extra = if random() % 10 == 0 { clocks.max_extra } else { clocks.max_extra / 100 };
+            min_transit + random() % (max_extra + 1)
         };
         let every = self.span / self.frames;
-        let one = |frame: u64| {
+        let exchange = |frame: u64| {
             let sent = START + frame * every;
-            let arrived = sent + takes(self.least.0);
-            let left = arrived + takes(1_000);
-            let back = left + takes(self.least.1);
-            RoundTrip { sent, arrived: self.there(arrived), left: self.there(left), back }
+            let arrived = sent + transit(self.min_transit.0);
+            let left = arrived + transit(1_000);
+            let back = left + transit(self.min_transit.1);
+            RoundTrip { sent, arrived: self.to_peer_clock(arrived), left: self.to_peer_clock(left), back }
         };
-        (0..self.frames).map(one).collect()
+        (0..self.frames).map(exchange).collect()
     }
 
     fn samples(&self) -> Samples {
@@ -80,28 +80,30 @@ impl World {
     }
 
     /// Returns `true` if the bounds contain the truth at all times.
-    fn is_held_by(&self, bounds: impl Fn(u64) -> Interval<i128>) -> bool {
+    fn is_bounded_by(&self, bounds: impl Fn(u64) -> Interval<i128>) -> bool {
         self.times().all(|at| {
-            let (truth, Interval { low, high }) = (self.apart(at as f64), bounds(at));
+            let (truth, Interval { low, high }) = (self.offset_at(at as f64), bounds(at));
             low as f64 <= truth && truth <= high as f64
         })
     }
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn clock_pairs() -> impl Strategy<Value = ClockPair> {
     let clocks = (-1_000_000_000_i64..1_000_000_000, -97.0..97.0, 0.0..2.0, 0.1..5.0);
     let network = (0_u64..200_000, 0_u64..200_000, 0_u64..5_000_000);
     (clocks, network, 1_000_000_u64..100_000_000_000, 2_u64..3_000, any::<u64>()).prop_map(
-        |((apart, drift_ppm, wander_ppm, waves), (out, home, more), span, frames, seed)| World {
-            apart,
-            drift_ppm,
-            wander_ppm,
-            waves,
-            least: (out, home),
-            more,
-            span,
-            frames,
-            seed,
+        |((offset, drift_ppm, wander_ppm, waves), (outbound, inbound, max_extra), span, frames, seed)| {
+            ClockPair {
+                offset_at_start: offset,
+                drift_ppm,
+                wander_ppm,
+                waves,
+                min_transit: (outbound, inbound),
+                max_extra,
+                span,
+                frames,
+                seed,
+            }
         },
     )
 }
@@ -109,30 +111,30 @@ fn worlds() -> impl Strategy<Value = World> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::cases()))]
     #[test]
-    fn the_true_offset_is_always_within_the_bounds(world in worlds()) {
-        let offset = world.samples().solve(&ASSUMED);
+    fn true_offset_is_within_bounds(clocks in clock_pairs()) {
+        let offset = clocks.samples().solve(&ASSUMED);
         prop_assert!(offset.is_ok(), "{offset:?}");
-        prop_assert!(world.is_held_by(|at| offset.as_ref().unwrap().at(at)));
+        prop_assert!(clocks.is_bounded_by(|at| offset.as_ref().unwrap().at(at)));
         let Interval { low, high } = offset.unwrap().drift_ppm();
-        prop_assert!(low <= world.drift_ppm && world.drift_ppm <= high, "{low} {high}");
+        prop_assert!(low <= clocks.drift_ppm && clocks.drift_ppm <= high, "{low} {high}");
     }
 
     #[test]
-    fn true_stages_are_within_errors_and_add_up(world in worlds()) {
-        let offset = world.samples().solve(&ASSUMED).unwrap();
+    fn true_stages_are_within_errors_and_add_up(clocks in clock_pairs()) {
+        let offset = clocks.samples().solve(&ASSUMED).unwrap();
         let (mut all, mut truths) = (Vec::new(), Vec::new());
-        for readings in world.exchanges() {
-            let legs = offset.stages(&readings).unwrap();
-            prop_assert_eq!(i128::from(legs.out.ns) + i128::from(legs.there) + i128::from(legs.home.ns), i128::from(legs.whole));
-            // When it arrived, by this host's clock: solved for in a few steps.
-            let mut arrived = readings.arrived as f64 - world.apart as f64;
+        for readings in clocks.exchanges() {
+            let stages = offset.stages(&readings).unwrap();
+            prop_assert_eq!(i128::from(stages.out.ns) + i128::from(stages.there) + i128::from(stages.home.ns), i128::from(stages.whole));
+            // Arrival time by this host's clock, solved by iteration.
+            let mut arrived = readings.arrived as f64 - clocks.offset_at_start as f64;
             for _ in 0..20 {
-                arrived = readings.arrived as f64 - world.apart(arrived);
+                arrived = readings.arrived as f64 - clocks.offset_at(arrived);
             }
             let truth = arrived - readings.sent as f64;
-            let (low, high) = legs.out.bounds();
-            prop_assert!(low as f64 <= truth + 1.0 && truth <= high as f64 + 1.0, "{truth} {legs:?}");
-            all.push(legs.out);
+            let (low, high) = stages.out.bounds();
+            prop_assert!(low as f64 <= truth + 1.0 && truth <= high as f64 + 1.0, "{truth} {stages:?}");
+            all.push(stages.out);
             truths.push(truth);
         }
         truths.sort_by(f64::total_cmp);
@@ -146,8 +148,8 @@ proptest! {
     #[test]
     fn arbitrary_readings_are_handled_safely(readings in proptest::collection::vec(any::<(bool, u64, u64)>(), 0..50), at: u64) {
         let mut samples = Samples::new();
-        for (goes, one, other) in readings {
-            if goes { samples.record_outbound(one, other) } else { samples.record_inbound(one, other) }
+        for (is_outbound, sent, received) in readings {
+            if is_outbound { samples.record_outbound(sent, received) } else { samples.record_inbound(sent, received) }
         }
         if let Ok(offset) = samples.solve(&ASSUMED) {
             let Interval { low, high } = offset.at(at);
@@ -157,16 +159,17 @@ proptest! {
     }
 }
 
-/// A world as they are: a third of a millisecond, two crystals, ten seconds.
-fn plain(seed: u64) -> World {
+/// Realistic clocks and network: round trips of a third of a millisecond, two crystals, ten
+/// seconds.
+fn realistic_pair(seed: u64) -> ClockPair {
     let drift_ppm = (seed % 160) as f64 - 80.0;
-    World {
-        apart: 123_456_789,
+    ClockPair {
+        offset_at_start: 123_456_789,
         drift_ppm,
         wander_ppm: 1.9,
         waves: 1.0,
-        least: (50_000 + seed % 7 * 20_000, 50_000),
-        more: 300_000,
+        min_transit: (50_000 + seed % 7 * 20_000, 50_000),
+        max_extra: 300_000,
         span: 10_000_000_000,
         frames: 1_000,
         seed: seed + 1,
@@ -174,52 +177,54 @@ fn plain(seed: u64) -> World {
 }
 
 #[test]
-fn broken_estimators_are_found() {
-    type Estimator = fn(&World, &Offset, u64) -> Interval<i128>;
+fn broken_estimators_are_detected() {
+    type Estimator = fn(&ClockPair, &Offset, u64) -> Interval<i128>;
     let broken: [(&str, Estimator); 5] = [
         ("clocks do not drift", |_, offset, at| {
             Offset { rate: Interval { low: 0.0, high: 0.0 }, ..offset.clone() }.at(at)
         }),
-        ("the rate is that between the first exchange and the last", |world, offset, at| {
-            let exchanges = world.exchanges();
+        ("the rate follows from the first and last exchange alone", |clocks, offset, at| {
+            let exchanges = clocks.exchanges();
             let (first, last) = (exchanges[0], exchanges[exchanges.len() - 1]);
             let ahead =
                 |of: RoundTrip| of.arrived.midpoint(of.left) as f64 - of.sent.midpoint(of.back) as f64;
             let rate = (ahead(last) - ahead(first)) / (last.sent - first.sent) as f64;
             Offset { rate: Interval { low: rate, high: rate }, ..offset.clone() }.at(at)
         }),
-        ("both ways take the same, nearly", |_, offset, at| {
+        ("both directions take nearly equal time", |_, offset, at| {
             let Interval { low, high } = offset.at(at);
             Interval { low: low + (high - low) / 3, high: high - (high - low) / 3 }
         }),
-        ("before and after is as in the middle", |world, offset, _| offset.at(START + world.span / 2)),
-        ("the mean of all exchanges", |world, offset, at| {
+        ("the offset is constant", |clocks, offset, _| offset.at(START + clocks.span / 2)),
+        ("the mean of all exchanges", |clocks, offset, at| {
             let ahead = |of: &RoundTrip| {
                 i128::from(of.arrived) - i128::from(of.sent) + i128::from(of.left) - i128::from(of.back)
             };
-            let exchanges = world.exchanges();
+            let exchanges = clocks.exchanges();
             let mean = exchanges.iter().map(ahead).sum::<i128>() / (2 * exchanges.len() as i128);
             let Interval { low, high } = offset.at(at);
             Interval { low: mean - (high - low) / 2, high: mean + (high - low) / 2 }
         }),
     ];
-    let solved: Vec<_> =
-        (0..60).map(|seed| (plain(seed), plain(seed).samples().solve(&ASSUMED).unwrap())).collect();
+    let solved: Vec<_> = (0..60)
+        .map(|seed| (realistic_pair(seed), realistic_pair(seed).samples().solve(&ASSUMED).unwrap()))
+        .collect();
     for (name, estimator) in broken {
-        let is_found =
-            |(world, offset): &(World, Offset)| !world.is_held_by(|at| estimator(world, offset, at));
+        let is_found = |(clocks, offset): &(ClockPair, Offset)| {
+            !clocks.is_bounded_by(|at| estimator(clocks, offset, at))
+        };
         assert!(solved.iter().any(is_found), "{name}");
     }
-    assert!(solved.iter().all(|(world, offset)| world.is_held_by(|at| offset.at(at))));
+    assert!(solved.iter().all(|(clocks, offset)| clocks.is_bounded_by(|at| offset.at(at))));
 }
 
 #[test]
 fn bounds_are_close_to_quickest_round_trip() {
     for seed in 0..20 {
-        let world = plain(seed);
-        let offset = world.samples().solve(&ASSUMED).unwrap();
-        let Interval { low, high } = offset.at(START + world.span / 2);
-        let quickest = i128::from(world.least.0 + world.least.1);
+        let clocks = realistic_pair(seed);
+        let offset = clocks.samples().solve(&ASSUMED).unwrap();
+        let Interval { low, high } = offset.at(START + clocks.span / 2);
+        let quickest = i128::from(clocks.min_transit.0 + clocks.min_transit.1);
         assert!(high - low < quickest + quickest / 4, "{} of {quickest}", high - low);
         let Interval { low, high } = offset.drift_ppm();
         assert!(high - low < 60.0, "{low} {high}");
@@ -227,11 +232,11 @@ fn bounds_are_close_to_quickest_round_trip() {
 }
 
 #[test]
-fn a_clock_that_is_set_is_a_contradiction() {
-    let world = plain(3);
+fn clock_step_is_a_contradiction() {
+    let clocks = realistic_pair(3);
     let mut samples = Samples::new();
-    for (place, readings) in world.exchanges().iter().enumerate() {
-        let set = if place < 500 { 0 } else { 2_000_000 };
+    for (number, readings) in clocks.exchanges().iter().enumerate() {
+        let set = if number < 500 { 0 } else { 2_000_000 };
         samples.record_inbound(readings.left + set, readings.back);
         samples.record_outbound(readings.sent, readings.arrived + set);
     }
@@ -239,7 +244,7 @@ fn a_clock_that_is_set_is_a_contradiction() {
 }
 
 #[test]
-fn frames_of_one_direction_say_nothing() {
+fn one_way_frames_give_no_bounds() {
     let mut samples = Samples::new();
     assert_eq!(samples.solve(&ASSUMED).err(), Some(OffsetError::OneWay));
     samples.record_outbound(START, START);

@@ -415,14 +415,14 @@ impl Link {
             epoch: self.epoch,
             received_end: self.has_received_end,
         };
-        let (talk, pause) = match kind {
+        let (fields, pause) = match kind {
             FrameKind::Hello => {
                 (ControlFields { ask: self.ask, ..ControlFields::default() }, self.timing.hello_ns)
             }
             FrameKind::Welcome => (answer, self.timing.hello_ns),
             _ => (answer, self.timing.heartbeat_ns),
         };
-        let was_sent = offer(&self.frame(kind, self.outbox.transmitted(), talk.to_words(), now).encode());
+        let was_sent = offer(&self.frame(kind, self.outbox.transmitted(), fields.to_words(), now).encode());
         if was_sent {
             self.due_ns = now.saturating_add(pause);
             self.echo = None;

@@ -83,9 +83,10 @@ impl SendWindow {
             .zip(self.waiting.drain(..))
             .map(|(sequence, (message, _))| UnconfirmedMessage { sequence, message })
             .collect();
-        let on_the_way = usize::try_from(self.transmitted - self.taken).unwrap_or(usize::MAX).min(all.len());
-        let never = all.split_off(on_the_way);
+        let transmitted_count =
+            usize::try_from(self.transmitted - self.taken).unwrap_or(usize::MAX).min(all.len());
+        let not_transmitted = all.split_off(transmitted_count);
         (self.taken, self.transmitted) = (0, 0);
-        (all, never)
+        (all, not_transmitted)
     }
 }

@@ -26,15 +26,15 @@ impl Link {
             self.counts.stale += 1;
             return;
         }
-        let talk = frame.control();
-        if frame.session <= self.session || (self.ask != 0 && talk.of != self.ask) {
+        let fields = frame.control();
+        if frame.session <= self.session || (self.ask != 0 && fields.of != self.ask) {
             self.counts.misconduct += 1;
             return;
         }
-        self.settle_unconfirmed(talk.taken);
-        self.epoch = talk.epoch;
+        self.settle_unconfirmed(fields.taken);
+        self.epoch = fields.epoch;
         self.open(frame, frame.session, now);
-        self.answer = (talk.ask, self.history.answer(talk.ask, self.broken));
+        self.answer = (fields.ask, self.history.answer(fields.ask, self.broken));
         self.up();
     }
 
@@ -64,12 +64,12 @@ impl Link {
             return;
         }
         if self.state == LinkState::Opening {
-            let talk = frame.control();
-            if frame.kind != FrameKind::Heartbeat || (self.ask != 0 && talk.of != self.ask) {
+            let fields = frame.control();
+            if frame.kind != FrameKind::Heartbeat || (self.ask != 0 && fields.of != self.ask) {
                 self.counts.stale += 1;
                 return;
             }
-            self.settle_unconfirmed(talk.taken);
+            self.settle_unconfirmed(fields.taken);
             self.up();
         }
         self.heard_ns = now;
@@ -154,15 +154,15 @@ impl Link {
         }
         let session = self.session;
         self.events.push_back(Event::Down { session, why });
-        let (on_the_way, never) = self.outbox.drain();
+        let (in_flight, not_transmitted) = self.outbox.drain();
         if self.broken == Some(Broken::ForgetsWhatItSent) {
             return;
         }
-        self.report_outcomes(session, &never, |_| DeliveryOutcome::Lost);
+        self.report_outcomes(session, &not_transmitted, |_| DeliveryOutcome::Lost);
         if self.broken == Some(Broken::GuessesFates) {
-            self.report_outcomes(session, &on_the_way, |_| DeliveryOutcome::Lost);
-        } else if !on_the_way.is_empty() {
-            (self.ask, self.unsettled) = (session, on_the_way);
+            self.report_outcomes(session, &in_flight, |_| DeliveryOutcome::Lost);
+        } else if !in_flight.is_empty() {
+            (self.ask, self.unsettled) = (session, in_flight);
         }
     }
 
@@ -185,12 +185,12 @@ impl Link {
         &mut self,
         session: u64,
         messages: &[UnconfirmedMessage],
-        fate: impl Fn(u64) -> DeliveryOutcome,
+        outcome: impl Fn(u64) -> DeliveryOutcome,
     ) {
-        let outcome_of = |one: &UnconfirmedMessage| Event::Outcome {
+        let outcome_of = |unconfirmed: &UnconfirmedMessage| Event::Outcome {
             session,
-            message: one.message,
-            outcome: fate(one.sequence),
+            message: unconfirmed.message,
+            outcome: outcome(unconfirmed.sequence),
         };
         self.events.extend(messages.iter().map(outcome_of));
     }

@@ -15,11 +15,11 @@ pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     if flags.dry_run {
         cleaned.removed.iter().try_for_each(|name| writeln!(out, "{name}"))?;
     }
-    let (what, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
+    let (verb, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
     writeln!(
         out,
-        "{} {what}, {} of active runs kept{others}",
+        "{} {verb}, {} of active runs kept{others}",
         counted(cleaned.removed.len() as u64, "segment"),
         cleaned.kept
     )?;

@@ -44,8 +44,8 @@ fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     named.or_else(index).and_then(|index| u16::try_from(index).ok()).ok_or_else(|| {
         let names: Vec<&str> =
             instruments.iter().take(10).map(|instrument| instrument.name.as_str()).collect();
-        let there = if names.is_empty() { "instrument 0".into() } else { names.join(", ") };
-        UsageError(format!("--instrument {name}: the run has {there}"))
+        let instrument_names = if names.is_empty() { "instrument 0".into() } else { names.join(", ") };
+        UsageError(format!("--instrument {name}: the run has {instrument_names}"))
     })
 }
 
@@ -53,9 +53,9 @@ pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let scope = flags.target.scope(&run.plan)?.unwrap_or_default();
     let command = if is_on { Command::Kill(scope) } else { Command::Revive(scope) };
-    let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
+    let (command_record, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
     let mut out = output::stdout();
-    let seen = duration(run.ns(given.ticks, answer.seen_ticks));
+    let seen = duration(run.ns(command_record.ticks, answer.seen_ticks));
     let code = match (answer.status, is_on) {
         (CommandStatus::Done, false) => {
             writeln!(out, "revived {scope} of run {}: seen {seen} after the command", run.plan.run)?;

@@ -21,8 +21,8 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
         return show(&run);
     }
     let LimitsFlags { strategy, ref instrument, .. } = *flags;
-    let whom = KillTarget { strategy, venue: None, instrument: instrument.clone(), all: false };
-    let scope = whom.scope(&run.plan)?.unwrap_or_default();
+    let target = KillTarget { strategy, venue: None, instrument: instrument.clone(), all: false };
+    let scope = target.scope(&run.plan)?.unwrap_or_default();
     // All are valid, or none is sent.
     let settings: Vec<LimitSetting> =
         flags.set.iter().map(|text| limit_of(text, scope).map_err(UsageError)).collect::<Result<_, _>>()?;
@@ -30,10 +30,10 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     for setting in settings {
         let LimitSetting { scope, control, value } = setting;
         let command = Command::SetLimit { scope, control: control.code(), value };
-        let (given, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
+        let (command_record, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
         match answer.status {
             CommandStatus::Done | CommandStatus::Seen => {
-                let seen = duration(run.ns(given.ticks, answer.seen_ticks));
+                let seen = duration(run.ns(command_record.ticks, answer.seen_ticks));
                 writeln!(out, "{}: in force {seen} after the command", limit_text(&setting))?;
             }
             why => {

@@ -74,7 +74,7 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        complain(&format!("error: {}{}", chain(&error), way_out(&error)));
+        complain(&format!("error: {}{}", chain(&error), remedy_for_file_limit(&error)));
         // A read interrupted by Ctrl-C is not a usage error.
         let is_usage = error.is::<UsageError>() || names_no_folder(&error);
         if is_usage && !signals::is_end_requested() {
@@ -100,16 +100,16 @@ fn chain(error: &anyhow::Error) -> String {
     // A usage error may show the line of a configuration file on further lines, already escaped.
     let has_lines = error.is::<UsageError>();
     let line = |cause: String| if has_lines { cause } else { single_line(&cause) };
-    error.chain().fold(String::new(), |said, cause| match line(cause.to_string()) {
-        cause if said.is_empty() => cause,
-        cause if said.contains(&cause) => said,
-        cause => format!("{said}: {cause}"),
+    error.chain().fold(String::new(), |message, cause| match line(cause.to_string()) {
+        cause if message.is_empty() => cause,
+        cause if message.contains(&cause) => message,
+        cause => format!("{message}: {cause}"),
     })
 }
 
 /// Returns the remedy for a file that exceeds this process's file-size limit, which the error
 /// itself does not name.
-fn way_out(error: &anyhow::Error) -> String {
+fn remedy_for_file_limit(error: &anyhow::Error) -> String {
     let is_limit = error.chain().any(|cause| cause.to_string().contains(&too_large().to_string()));
     match memory::file_limit().filter(|_| is_limit) {
         Some(bytes) => format!(

@@ -54,9 +54,9 @@ fn added(what: &str) -> impl Iterator<Item = (&'static str, Option<VenueInfo>)> 
 
 /// Registers the name of a user's component, of a venue with its properties.
 pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Result<(), NameError> {
-    let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let what = P::WHAT;
-    if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
+    if !(1..=32).contains(&name.len()) || !name.bytes().all(is_allowed) {
         return Err(NameError(format!(
             "{name:?} is not a valid name for a {what}: 1 to 32 characters of a-z, 0-9 and -"
         )));
@@ -160,12 +160,12 @@ mod tests {
     fn a_name_is_added_once_and_suggested() {
         let read = |text| KindList::<StrategyKind>::parse(text).map(|kinds| kinds.0);
         register::<StrategyKind>("own-names-test", None).unwrap();
-        let taken = register::<StrategyKind>("own-names-test", None).unwrap_err().to_string();
-        assert!(taken.contains("another strategy of the name own-names-test"), "{taken}");
+        let error = register::<StrategyKind>("own-names-test", None).unwrap_err().to_string();
+        assert!(error.contains("another strategy of the name own-names-test"), "{error}");
         assert!(register::<StrategyKind>("player", None).is_err(), "bulkhead's own");
         register::<VenueKind>("own-names-test", None).unwrap();
-        let both = read("own-names-test, player, exec:./mine --fast ").unwrap();
-        assert_eq!(both, ["own-names-test", "player", "exec:./mine --fast"]);
+        let kinds = read("own-names-test, player, exec:./mine --fast ").unwrap();
+        assert_eq!(kinds, ["own-names-test", "player", "exec:./mine --fast"]);
         for (text, words) in [
             ("", "there are"),
             (",player", "there are"),

@@ -59,8 +59,8 @@ impl FromStr for FaultSpec {
         let (rest, lasts) = split(text, " for ");
         let (fault, every) = split(rest, " every");
         let every = every.map(|every| every.trim_start().trim_start_matches('='));
-        let (who, when) = split(fault, "@");
-        let (kind, target) = who.split_once(':').unwrap_or((who, "any"));
+        let (target_text, when) = split(fault, "@");
+        let (kind, target) = target_text.split_once(':').unwrap_or((target_text, "any"));
         Ok(Self {
             kind: FaultKind::parse(kind)
                 .map_err(|message| wrong(format!("the kind {message}; {GRAMMAR}")))?,

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_write_a_value_is_read() {
+    fn each_yaml_notation_of_a_value_is_read() {
         for (text, values) in [
             ("a: b c  # d", Some(vec!["b c"])),
             ("  a :\tb#c", Some(vec!["b#c"])),
@@ -282,14 +282,15 @@ mod tests {
     /// recurses would overflow its stack at the others.
     #[test]
     fn aliases_and_depth_are_refused_early() {
-        let mut laughs = "a0: &a0 ha\n".to_owned();
+        let mut nested_aliases = "a0: &a0 ha\n".to_owned();
         for level in 1..=30 {
             let before = format!("*a{}, ", level - 1).repeat(10);
-            laughs += &format!("a{level}: &a{level} [{before}]\n");
+            nested_aliases += &format!("a{level}: &a{level} [{before}]\n");
         }
-        let most = MAX_BYTES as usize;
-        let deep = ["[", "{", "- ", "? ", "a: [", "&a [", "!!a "].map(|part| part.repeat(most / part.len()));
-        for text in deep.iter().chain([&laughs, &format!("a: {}", deep[0])]) {
+        let max_len = MAX_BYTES as usize;
+        let deep =
+            ["[", "{", "- ", "? ", "a: [", "&a [", "!!a "].map(|part| part.repeat(max_len / part.len()));
+        for text in deep.iter().chain([&nested_aliases, &format!("a: {}", deep[0])]) {
             let (_, at) = entries(text).err().unwrap();
             assert!(at.line() <= 2, "{at:?}");
         }

@@ -23,12 +23,12 @@ impl UserFile {
     }
 
     /// Reads a complete file as text, up to a maximum size.
-    pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         let mut text = String::new();
         // Bounded, whatever the file is: /dev/zero has no end.
-        Self::open(path)?.take(most + 1).read_to_string(&mut text)?;
-        if text.len() as u64 > most {
-            return Err(io::Error::other(format!("more than {most} bytes is too much for such a file")));
+        Self::open(path)?.take(max_bytes + 1).read_to_string(&mut text)?;
+        if text.len() as u64 > max_bytes {
+            return Err(io::Error::other(format!("more than {max_bytes} bytes is too much for such a file")));
         }
         Ok(text)
     }

@@ -34,15 +34,15 @@ fn parse(text: &str) -> Result<Vec<Instrument>, (usize, String)> {
     let (line, head) =
         lines.next().ok_or((1, format!("no instruments: expected the head {}", COLUMNS.join(","))))?;
     let columns: Vec<&str> = head.split(',').map(str::trim).collect();
-    for (place, column) in columns.iter().enumerate() {
+    for (index, column) in columns.iter().enumerate() {
         if !COLUMNS.contains(column) {
             let hint = match nearest(column, COLUMNS.into_iter()) {
-                Some(near) => format!("did you mean {near}?"),
+                Some(suggestion) => format!("did you mean {suggestion}?"),
                 None => format!("there are {}", COLUMNS.join(", ")),
             };
             return Err((line, format!("unknown column {:?}: {hint}", clip(column))));
         }
-        if columns[..place].contains(column) {
+        if columns[..index].contains(column) {
             return Err((line, format!("column {column} stands here twice")));
         }
     }

@@ -141,16 +141,16 @@ impl Preset {
 /// errors.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Flags have dashes where the keys of a file have underscores.
-    let plain = |name: &str| name.to_lowercase().replace('_', "-");
-    let text = plain(text);
+    let normalized = |name: &str| name.to_lowercase().replace('_', "-");
+    let text = normalized(text);
     // In short names two swapped letters leave little similarity; a beginning is an abbreviation.
-    let likeness = |name: &str| match plain(name) {
+    let similarity_rank = |name: &str| match normalized(name) {
         name if strsim::osa_distance(&text, &name) <= 1 => 1.0,
         name if text.len() > 2 && name.starts_with(&text) => 0.99,
         name => strsim::jaro_winkler(&text, &name),
     };
     names
-        .map(|name| (likeness(name), name))
+        .map(|name| (similarity_rank(name), name))
         .filter(|(similarity, _)| *similarity > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)

@@ -48,8 +48,8 @@ pub const BRIDGE: &str = "bulkhead-bridge";
 
 /// Finds the bridge program in this program's folder or in PATH.
 pub fn bridge() -> Result<PathBuf, UsageError> {
-    let beside = std::env::current_exe().ok().map(|me| me.with_file_name(BRIDGE));
-    let found = beside.filter(|path| path.is_file()).or_else(|| file_of(BRIDGE));
+    let next_to_launcher = std::env::current_exe().ok().map(|me| me.with_file_name(BRIDGE));
+    let found = next_to_launcher.filter(|path| path.is_file()).or_else(|| file_of(BRIDGE));
     found.ok_or_else(|| {
         UsageError(format!(
             "there is no {BRIDGE} beside the launcher or in PATH, which carries orders between hosts.\n\
@@ -61,8 +61,8 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
 impl Settings {
     /// Returns settings with an additional strategy for each address of a bridge. They come after
     /// those that were requested; without any requested, these are all.
-    pub fn with_remotes(self, meetings: &[String]) -> Result<Self, UsageError> {
-        if meetings.is_empty() {
+    pub fn with_remotes(self, remotes: &[String]) -> Result<Self, UsageError> {
+        if remotes.is_empty() {
             return Ok(self);
         }
         let bridge = bridge()?.display().to_string();
@@ -72,19 +72,19 @@ impl Settings {
             )));
         }
         let is_asked = self.strategy.is_some() || self.strategies.is_some();
-        let mine = self.strategy.unwrap_or_default();
+        let local_kinds = self.strategy.unwrap_or_default();
         let count = match self.strategies {
             Some(count) => usize::try_from(count.0).unwrap_or(usize::MAX).min(protocol::wire::MAX_STRATEGIES),
-            None if is_asked => mine.0.len(),
+            None if is_asked => local_kinds.0.len(),
             None => 0,
         };
-        let mut kinds: Vec<String> = mine.0.iter().cycle().take(count).cloned().collect();
-        for meeting in meetings {
+        let mut kinds: Vec<String> = local_kinds.0.iter().cycle().take(count).cloned().collect();
+        for remote in remotes {
             let is_break = |letter: char| letter == ',' || letter.is_whitespace();
-            if !meeting.contains('@') || meeting.contains(is_break) {
-                return Err(UsageError(format!("--remote {meeting}: say NAME@HOST:PORT")));
+            if !remote.contains('@') || remote.contains(is_break) {
+                return Err(UsageError(format!("--remote {remote}: say NAME@HOST:PORT")));
             }
-            kinds.push(format!("{}{bridge} serve {meeting}", Trading::PROGRAM));
+            kinds.push(format!("{}{bridge} serve {remote}", Trading::PROGRAM));
         }
         let strategies = Some(Count(kinds.len() as u64));
         Ok(Self { strategy: Some(KindList::new(kinds)), strategies, ..self })
@@ -96,11 +96,11 @@ mod tests {
     use super::*;
     use crate::config::value::SettingValue;
 
-    fn kinds(strategy: Option<&str>, strategies: Option<u64>, meetings: &[&str]) -> Result<String, String> {
+    fn kinds(strategy: Option<&str>, strategies: Option<u64>, remotes: &[&str]) -> Result<String, String> {
         let strategy = strategy.map(|text| KindList::parse(text).unwrap());
         let settings = Settings { strategy, strategies: strategies.map(Count), ..Settings::default() };
-        let meetings: Vec<String> = meetings.iter().map(|meeting| (*meeting).into()).collect();
-        let settings = settings.with_remotes(&meetings).map_err(|error| error.0)?;
+        let remotes: Vec<String> = remotes.iter().map(|remote| (*remote).into()).collect();
+        let settings = settings.with_remotes(&remotes).map_err(|error| error.0)?;
         assert_eq!(
             settings.strategies.map(|count| count.0 as usize),
             settings.strategy.as_ref().map(|kinds| kinds.0.len())
@@ -111,7 +111,7 @@ mod tests {
     /// The tests' folder has no such program, unless it is in PATH: then the resulting kinds are
     /// checked.
     #[test]
-    fn each_remote_is_a_strategy_behind_the_others() {
+    fn each_remote_is_appended_as_a_strategy() {
         let Ok(bridge) = bridge() else {
             let error = kinds(None, None, &["a@b:1"]).unwrap_err();
             assert!(error.contains(BRIDGE) && error.contains("cargo build --release"), "{error}");

@@ -121,8 +121,8 @@ named_values!(
 
 /// Returns the error message for an unknown name, with the valid names and the nearest.
 pub(super) fn unknown(text: &str, names: &[&str]) -> String {
-    let near = super::nearest(text, names.iter().copied());
-    let hint = near.map_or("there".into(), |near| format!("did you mean {near}? There"));
+    let suggestion = super::nearest(text, names.iter().copied());
+    let hint = suggestion.map_or("there".into(), |suggestion| format!("did you mean {suggestion}? There"));
     format!("{text:?} is unknown: {hint} are {}", names.join(", "))
 }
 

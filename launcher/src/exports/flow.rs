@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn due_time_tells_which_entries_were_skipped() {
+    fn due_time_identifies_skipped_entries() {
         let finder = || EntryFinder {
             time: Timebase { start_ticks: 1_000, ns_per_tick: 0.5 },
             due_times_ns: vec![0, 10, 10, 20, 30],

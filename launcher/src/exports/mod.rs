@@ -78,8 +78,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         let schedule = flags.flow.is_some().then(|| flow::schedule_of(&folder, &record)).transpose()?;
         let merged = merge::merge(folder.as_path(), &record, |_, _| {})?;
         if let Some(path) = &flags.perfetto {
-            let most = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
-            written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, most, &mut out)?))?;
+            let max_orders = usize::try_from(flags.orders.0).unwrap_or(usize::MAX);
+            written(&folder, path, |mut out| Ok(perfetto::write(&record, &merged, max_orders, &mut out)?))?;
         }
         if let Some((path, schedule)) = flags.flow.as_ref().zip(schedule) {
             written(&folder, path, |out| flow::write(&record, &schedule, &merged, out))?;

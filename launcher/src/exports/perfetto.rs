@@ -79,8 +79,8 @@ impl TraceEvent {
     }
 }
 
-/// Writes a run's trace for Perfetto: the first `most` orders, and all gaps, sleeps and incidents.
-pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl Write) -> io::Result<()> {
+/// Writes a run's trace for Perfetto: the first `max` orders, and all gaps, sleeps and incidents.
+pub fn write(record: &RunRecord, merged: &MergedRun, max: usize, out: &mut impl Write) -> io::Result<()> {
     for descriptor in descriptors(&record.plan, merged) {
         packet(
             ProtoMessage::default()
@@ -91,7 +91,7 @@ pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl
     }
     let time = TraceClock { start: record.clock.start_ticks, ns_per_tick: record.clock.ns_per_tick };
     let mut events = Vec::new();
-    for (id, row) in &first(merged, most) {
+    for (id, row) in &first(merged, max) {
         order(&record.plan, &time, *id, row, &mut events);
     }
     gaps_and_sleeps(&time, merged, &mut events);
@@ -117,22 +117,22 @@ pub fn write(record: &RunRecord, merged: &MergedRun, most: usize, out: &mut impl
 
 /// Returns the first `max` orders by start time. At most twice as many are kept during the
 /// selection.
-fn first(merged: &MergedRun, most: usize) -> Vec<(OrderId, &OrderRow)> {
+fn first(merged: &MergedRun, max: usize) -> Vec<(OrderId, &OrderRow)> {
     let mut first = Vec::new();
     for order in merged.orders().filter(|(_, row)| row.began() != 0) {
         first.push(order);
-        if first.len() >= most.saturating_mul(2).max(1 << 16) {
-            keep(&mut first, most);
+        if first.len() >= max.saturating_mul(2).max(1 << 16) {
+            retain_earliest(&mut first, max);
         }
     }
-    keep(&mut first, most);
+    retain_earliest(&mut first, max);
     first
 }
 
-fn keep(orders: &mut Vec<(OrderId, &OrderRow)>, most: usize) {
+fn retain_earliest(orders: &mut Vec<(OrderId, &OrderRow)>, max: usize) {
     // A stable sort: orders of the same tick keep their order.
     orders.sort_by_key(|(_, row)| row.began());
-    orders.truncate(most);
+    orders.truncate(max);
 }
 
 fn packet(packet: ProtoMessage, out: &mut impl Write) -> io::Result<()> {
@@ -256,11 +256,11 @@ fn incidents(record: &RunRecord, events: &mut Vec<TraceEvent>) {
 /// Sorts events by time. A slice that overlaps the one before it on its track becomes a moment.
 fn without_overlaps(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
     // Begin and end follow each other as they were made.
-    let mut made = events.into_iter().peekable();
+    let mut events = events.into_iter().peekable();
     let (mut moments, mut slices) = (Vec::new(), Vec::new());
-    while let Some(event) = made.next() {
+    while let Some(event) = events.next() {
         match event.kind {
-            BEGIN => match made.next_if(|next| next.kind == END && next.track == event.track) {
+            BEGIN => match events.next_if(|next| next.kind == END && next.track == event.track) {
                 Some(end) => slices.push((event, end)),
                 None => moments.push(TraceEvent { kind: MOMENT, ..event }),
             },
@@ -269,14 +269,14 @@ fn without_overlaps(events: Vec<TraceEvent>) -> Vec<TraceEvent> {
         }
     }
     slices.sort_by_key(|(begin, _)| begin.ns);
-    let mut free: HashMap<u64, u64> = HashMap::new();
+    let mut next_free_ns: HashMap<u64, u64> = HashMap::new();
     let mut all: Vec<(u64, TraceEvent)> = Vec::new();
     for (begin, end) in slices {
-        let until = free.entry(begin.track).or_insert(0);
-        if begin.ns < *until {
+        let track_free_ns = next_free_ns.entry(begin.track).or_insert(0);
+        if begin.ns < *track_free_ns {
             moments.push(TraceEvent { kind: MOMENT, ..begin });
         } else {
-            *until = end.ns;
+            *track_free_ns = end.ns;
             // An end comes before what begins in the same nanosecond, but after its own beginning.
             let order = if end.ns > begin.ns { 0 } else { 2 };
             all.push((1, begin));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_of_a_track_lie_apart() {
+    fn slices_of_a_track_never_overlap() {
         let slice = |from, to| [event(from, BEGIN), event(to, END)];
         // The second begins within the first; the third begins where the first ends; the fourth
         // takes no time.

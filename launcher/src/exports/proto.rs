@@ -62,7 +62,7 @@ mod tests {
 
     /// The examples from the format's documentation.
     #[test]
-    fn bytes_are_those_of_the_documentation() {
+    fn encoding_matches_the_protobuf_documentation() {
         assert_eq!(ProtoMessage::default().number(1, 150).bytes(), [0x08, 0x96, 0x01]);
         let testing = [0x12, 0x07, 0x74, 0x65, 0x73, 0x74, 0x69, 0x6e, 0x67];
         assert_eq!(ProtoMessage::default().text(2, "testing").bytes(), testing);

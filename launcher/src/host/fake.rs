@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn possible_cores_that_are_not_online_are_left_out() {
+    fn offline_cores_are_left_out() {
         let tree = two_core_vm();
         tree.put("proc/self/status", "Cpus_allowed_list:\t0-127\n");
         assert_eq!(tree.machine().cores_allowed, [0, 1]);

@@ -56,11 +56,11 @@ impl KernelCounts {
             let delay = self.delays.get(core).zip(earlier.delays.get(core));
             let pair = self.interrupts.get(core).zip(earlier.interrupts.get(core));
             let by_name = pair.map(|(now, then)| {
-                let since = |(name, count): (&String, &u64)| {
+                let increase = |(name, count): (&String, &u64)| {
                     (name.clone(), count.saturating_sub(then.get(name).copied().unwrap_or(0)))
                 };
                 let mut all: Vec<(String, u64)> =
-                    now.iter().map(since).filter(|(_, count)| *count > 0).collect();
+                    now.iter().map(increase).filter(|(_, count)| *count > 0).collect();
                 all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
                 all
             });
@@ -106,7 +106,7 @@ impl KernelCounts {
         ]
         .into_iter()
         .filter(|(is_absent, _)| *is_absent)
-        .map(|(_, what)| what.to_owned())
+        .map(|(_, description)| description.to_owned())
         .collect()
     }
 }
@@ -119,7 +119,7 @@ fn core_of(word: &str) -> Option<u32> {
 fn times(text: &str) -> BTreeMap<u32, [u64; 3]> {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let at = |place: usize| words.get(place)?.parse().ok();
+        let at = |column: usize| words.get(column)?.parse().ok();
         Some((core_of(words.first()?)?, [at(8)?, at(6)?, at(7)?]))
     };
     text.lines().filter_map(line).collect()
@@ -149,13 +149,13 @@ fn interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
         if counts.len() < cores.len() {
             continue;
         }
-        let what: Vec<&str> = words[cores.len()..].to_vec();
+        let description: Vec<&str> = words[cores.len()..].to_vec();
         // A device is known by its last word, what the kernel itself does by all of them.
         let is_device = key.trim().bytes().all(|byte| byte.is_ascii_digit());
         let name = if is_device {
-            what.last().map_or_else(String::new, |word| (*word).to_owned())
+            description.last().map_or_else(String::new, |word| (*word).to_owned())
         } else {
-            what.join(" ")
+            description.join(" ")
         };
         let name = if name.is_empty() { key.trim().to_owned() } else { name };
         for (core, count) in cores.iter().zip(counts) {
@@ -212,7 +212,11 @@ mod tests {
         );
         assert_eq!((second.steal_ns, second.run_delay_ns, second.interrupts), (Some(0), None, Some(0)));
         assert_eq!(account.throttled, Some(CpuThrottling { times: 2, ns: 2_000_000 }));
-        assert!(account.absent.iter().any(|what| what.contains("osnoise")), "{:?}", account.absent);
+        assert!(
+            account.absent.iter().any(|description| description.contains("osnoise")),
+            "{:?}",
+            account.absent
+        );
     }
 
     #[test]

@@ -25,13 +25,13 @@ pub fn describe_holder(file: &File) -> String {
 }
 
 fn holder_in(listed: &str, (major, minor, inode): (u64, u64, u64)) -> Option<u32> {
-    let place = format!("{major:02x}:{minor:02x}:{inode}");
+    let device_and_inode = format!("{major:02x}:{minor:02x}:{inode}");
     // `1: FLOCK ADVISORY WRITE 708 00:1b:22 0 EOF`; a waiter is listed below, after an arrow.
-    let of = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        [_, "FLOCK", _, _, pid, at, ..] if at == place => pid.parse().ok().filter(|pid| *pid > 0),
+    let pid_of_holder = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [_, "FLOCK", _, _, pid, at, ..] if at == device_and_inode => pid.parse().ok().filter(|pid| *pid > 0),
         _ => None,
     };
-    listed.lines().find_map(of)
+    listed.lines().find_map(pid_of_holder)
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_is_found_among_other_locks() {
+    fn lock_holder_is_found_among_other_locks() {
         let listed = "1: POSIX  ADVISORY  WRITE 5 00:1b:22 0 EOF\n2: FLOCK  ADVISORY  WRITE 6 00:1b:23 0 EOF\n\
                       3: FLOCK  ADVISORY  WRITE 708 00:1b:22 0 EOF\n3: -> FLOCK  ADVISORY  WRITE 9 00:1b:22 0 EOF\n";
         assert_eq!(holder_in(listed, (0, 0x1b, 22)), Some(708));

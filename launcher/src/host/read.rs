@@ -19,11 +19,11 @@ pub struct FsSpace {
 
 impl FsSpace {
     pub fn at(path: &Path) -> FsSpace {
-        nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |room| {
+        nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |space| {
             // The field's types differ between platforms.
             #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
-            let bytes = |blocks| (blocks as u64).saturating_mul(room.fragment_size() as u64);
-            FsSpace { total_bytes: bytes(room.blocks()), free_bytes: bytes(room.blocks_available()) }
+            let bytes = |blocks| (blocks as u64).saturating_mul(space.fragment_size() as u64);
+            FsSpace { total_bytes: bytes(space.blocks()), free_bytes: bytes(space.blocks_available()) }
         })
     }
 }
@@ -131,7 +131,7 @@ fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
 
 /// Returns the groups of allowed cores by `members`, with at least `min` cores each; each core in
 /// one group.
-fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
+fn groups(allowed: &[u32], min_size: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
     let mut seen = BTreeSet::new();
     let mut groups = Vec::new();
     for &core in allowed {
@@ -141,7 +141,7 @@ fn groups(allowed: &[u32], least: usize, members: impl Fn(u32) -> Option<Vec<u32
         let Some(group) = members(core) else { continue };
         let group: Vec<u32> =
             group.into_iter().filter(|other| allowed.contains(other) && seen.insert(*other)).collect();
-        if group.len() >= least {
+        if group.len() >= min_size {
             groups.push(group);
         }
     }

@@ -98,14 +98,14 @@ mod tests {
             "Max realtime priority     20                   30                   \n",
         );
         let found = RealTime::read_at(tree.root());
-        let wanted = RealTime {
+        let expected = RealTime {
             runtime_us: Some(950_000),
             period_us: Some(1_000_000),
             group_us: Some(0),
             limit: 20,
             is_capable: true,
         };
-        assert_eq!(found, wanted);
+        assert_eq!(found, expected);
         assert_eq!(found.taken().unwrap(), "for up to 50 ms each second");
         assert!(found.obstacle(1).unwrap().0.contains("no real-time budget"));
         let free = RealTime { group_us: None, ..found };
@@ -117,12 +117,13 @@ mod tests {
 
     #[test]
     fn unthrottled_and_malformed_rt_limits_are_ignored() {
-        let of = |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
-        assert_eq!(of(Some(-1), Some(1_000_000)), None);
-        assert_eq!(of(Some(1_000_000), Some(1_000_000)), None);
-        assert_eq!(of(None, Some(1_000_000)), None);
-        assert_eq!(of(Some(i64::MAX), Some(0)), None);
-        assert_eq!(of(Some(0), Some(5)), Some((5, 5)));
+        let throttled_us =
+            |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
+        assert_eq!(throttled_us(Some(-1), Some(1_000_000)), None);
+        assert_eq!(throttled_us(Some(1_000_000), Some(1_000_000)), None);
+        assert_eq!(throttled_us(None, Some(1_000_000)), None);
+        assert_eq!(throttled_us(Some(i64::MAX), Some(0)), None);
+        assert_eq!(throttled_us(Some(0), Some(5)), Some((5, 5)));
         for odd in ["", "x", "::", "1:cpu", "1:cpu:/../a", "9:cpuset:/"] {
             let tree = fake::two_core_vm();
             tree.put("proc/self/cgroup", odd);

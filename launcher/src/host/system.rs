@@ -114,16 +114,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_system_has_nothing_in_the_way() {
+    fn plain_system_has_no_limits_or_quota() {
         let system = System::read_at(fake::two_core_vm().root());
-        let wanted = System {
+        let expected = System {
             huge_pages: Some("madvise".into()),
             load: Some(0.12),
             limits: Limits { files: Some(4096), processes: None, locked_bytes: Some(8 << 20) },
             shm_mount: Some(Mount { kind: "tmpfs".into(), flags: vec!["rw".into(), "nosuid".into()] }),
             ..System::default()
         };
-        assert_eq!(system, wanted);
+        assert_eq!(system, expected);
     }
 
     #[test]
@@ -156,8 +156,8 @@ mod tests {
                 tree.put(path, odd);
             }
             let load = odd.split_whitespace().next().and_then(|word| word.parse().ok());
-            let wanted = System { load, ..System::default() };
-            assert_eq!(System::read_at(tree.root()), wanted, "{odd}");
+            let expected = System { load, ..System::default() };
+            assert_eq!(System::read_at(tree.root()), expected, "{odd}");
         }
     }
 }

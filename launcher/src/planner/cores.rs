@@ -11,24 +11,24 @@ use std::cmp::Reverse;
 /// Maximum number of cores left to the launcher and the operating system.
 const RESERVED: usize = 2;
 
-/// Picks `wanted` cores of the usable ones, or all of them if there are fewer.
+/// Picks `count` cores of the usable ones, or all of them if there are fewer.
 ///
 /// The order is meant for threads with the strategies first and the engine last: cores that share a
 /// physical core with another picked one come first, so the engine at the end gets a whole one if
 /// any thread does. On two cores that is core 0 for the strategy and core 1 for the engine, away
 /// from where most interrupts arrive.
-pub(super) fn pick(wanted: usize, usable: &[u32], machine: &Machine) -> Vec<u32> {
-    let wanted = wanted.min(usable.len());
+pub(super) fn pick(count: usize, usable: &[u32], machine: &Machine) -> Vec<u32> {
+    let count = count.min(usable.len());
     let isolated: Vec<u32> = usable.iter().copied().filter(|core| machine.isolated.contains(core)).collect();
-    let isolated = if isolated.len() >= wanted { isolated } else { Vec::new() };
+    let isolated = if isolated.len() >= count { isolated } else { Vec::new() };
     // A role on a sibling of another costs more than a launcher without its own core. Of equal
     // choices the last one wins, which leaves the most cores.
-    let unshared = |ranked: &Ranked| ranked.iter().filter(|(rank, _)| *rank == 0).count().min(wanted);
-    let candidates = (0..=RESERVED.min(usable.len() - wanted))
+    let count_unshared = |ranked: &Ranked| ranked.iter().filter(|(rank, _)| *rank == 0).count().min(count);
+    let candidates = (0..=RESERVED.min(usable.len() - count))
         .map(|reserve| ranked(&isolated, usable, reserve, machine))
-        .max_by_key(unshared)
+        .max_by_key(count_unshared)
         .unwrap_or_default();
-    let mut picked = pick_near(wanted, &candidates, machine);
+    let mut picked = pick_near(count, &candidates, machine);
     let all = picked.clone();
     let paired = |core: u32| siblings(core, machine).any(|other| all.contains(&other));
     picked.sort_by_key(|core| (!paired(*core), group_of(*core, machine), *core));
@@ -64,14 +64,15 @@ fn siblings(core: u32, machine: &Machine) -> impl Iterator<Item = u32> {
     group.into_iter().flatten().copied().filter(move |other| *other != core)
 }
 
-/// Picks `wanted` whole cores of one cache group or node that has enough, otherwise of as few
+/// Picks `count` whole cores of one cache group or node that has enough, otherwise of as few
 /// groups as possible; second hardware threads only when all whole cores are used.
-fn pick_near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
-    let whole: Vec<u32> = candidates.iter().filter(|(rank, _)| *rank == 0).map(|(_, core)| *core).collect();
+fn pick_near(count: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> {
+    let unshared: Vec<u32> =
+        candidates.iter().filter(|(rank, _)| *rank == 0).map(|(_, core)| *core).collect();
     for group in machine.llc_groups.iter().chain(&machine.numa_nodes) {
-        let inside: Vec<u32> = whole.iter().copied().filter(|core| group.contains(core)).collect();
-        if inside.len() >= wanted {
-            return inside.into_iter().take(wanted).collect();
+        let inside: Vec<u32> = unshared.iter().copied().filter(|core| group.contains(core)).collect();
+        if inside.len() >= count {
+            return inside.into_iter().take(count).collect();
         }
     }
     let size = |group| candidates.iter().filter(|(_, core)| group_of(*core, machine) == group).count();
@@ -83,7 +84,7 @@ fn pick_near(wanted: usize, candidates: &Ranked, machine: &Machine) -> Vec<u32> 
         })
         .collect();
     sorted.sort_unstable();
-    sorted.into_iter().take(wanted).map(|(.., core)| core).collect()
+    sorted.into_iter().take(count).map(|(.., core)| core).collect()
 }
 
 fn group_of(core: u32, machine: &Machine) -> Option<usize> {
@@ -100,7 +101,7 @@ mod tests {
     fn cores_are_picked_by_priority() {
         let (server, plain) = (fake::server().machine(), |cores| fake::plain(cores).machine());
         let isolated = Machine { isolated: vec![5, 6, 7], ..plain(8) };
-        for (wanted, machine, cores) in [
+        for (count, machine, cores) in [
             // The first ones are reserved if enough remain.
             (2, &plain(2), &[0, 1][..]),
             (2, &plain(3), &[1, 2]),
@@ -118,7 +119,7 @@ mod tests {
             (3, &isolated, &[5, 6, 7]),
             (4, &isolated, &[2, 3, 4, 5]),
         ] {
-            assert_eq!(pick(wanted, &machine.cores_allowed, machine), cores, "{wanted}");
+            assert_eq!(pick(count, &machine.cores_allowed, machine), cores, "{count}");
         }
         let pair = pick(9, &server.cores_allowed, &server);
         assert_eq!(pair[..3], [0, 8, 1], "one pair, and it is not the engine's at the end");
@@ -135,7 +136,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_core_is_picked_once(
-            wanted in 1usize..40, cores in 1u32..40, smt: bool, split in 1u32..40,
+            count in 1usize..40, cores in 1u32..40, smt: bool, split in 1u32..40,
             isolated in proptest::collection::btree_set(0u32..40, 0..10),
         ) {
             let all: Vec<u32> = (0..cores).collect();
@@ -147,11 +148,11 @@ mod tests {
                 isolated: isolated.into_iter().collect(),
                 ..Machine::default()
             };
-            let mut picked = pick(wanted, &all, &machine);
-            prop_assert_eq!(picked.len(), wanted.min(all.len()));
+            let mut picked = pick(count, &all, &machine);
+            prop_assert_eq!(picked.len(), count.min(all.len()));
             picked.sort_unstable();
             picked.dedup();
-            prop_assert_eq!(picked.len(), wanted.min(all.len()));
+            prop_assert_eq!(picked.len(), count.min(all.len()));
             prop_assert!(picked.iter().all(|core| all.contains(core)));
         }
     }

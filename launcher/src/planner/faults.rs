@@ -85,11 +85,11 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     if let FaultTarget::Strategy(index) = fault.target
         && index >= strategies
     {
-        let there = match strategies {
+        let existing = match strategies {
             1 => "there is only strategy-0".into(),
             more => format!("there are strategy-0 to strategy-{}", more - 1),
         };
-        return Err(format!("{there}.\nName one of them, or run more --strategies"));
+        return Err(format!("{existing}.\nName one of them, or run more --strategies"));
     }
     if !is_of_strategy(fault.target) && !signal {
         return Err("only kill and stop are for engine and launcher, and for exchanges and gateways.\n\
@@ -111,10 +111,10 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
                 .into());
         }
         if !technique.steps().contains(&step) {
-            let there: Vec<&str> = technique.steps().iter().map(|step| step.name()).collect();
+            let existing: Vec<&str> = technique.steps().iter().map(|step| step.name()).collect();
             return Err(format!(
                 "a push of {technique} has no step {step}, it has {}.\nUse one of these, or another --technique",
-                there.join(", ")
+                existing.join(", ")
             ));
         }
         if fault.kind == FaultKind::HoldClaim && step == Step::Published {

@@ -55,25 +55,26 @@ impl OrderCounts {
     }
 
     fn even(orders: u64, strategies: u16, venues: u16, max_delay_ns: u64) -> OrderCounts {
-        let deal = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
+        let divide_evenly = |orders: u64, parts: u16, first: u64| -> Vec<u64> {
             let parts = u64::from(parts.max(1));
             let extra = |part: u64| u64::from((part + parts - first) % parts < orders % parts);
             (0..parts).map(|part| orders / parts + extra(part)).collect()
         };
-        let per_strategy = deal(orders, strategies, 0);
-        let mut dealt = 0;
+        let per_strategy = divide_evenly(orders, strategies, 0);
+        let mut divided = 0;
         let mut per_strategy_and_venue = Vec::new();
         for &orders in &per_strategy {
-            per_strategy_and_venue.extend(deal(orders, venues, dealt % u64::from(venues.max(1))));
-            dealt += orders;
+            per_strategy_and_venue.extend(divide_evenly(orders, venues, divided % u64::from(venues.max(1))));
+            divided += orders;
         }
         OrderCounts { per_strategy, per_strategy_and_venue, venues, max_delay_ns, opening_orders: 0 }
     }
 
     fn per_venue(&self) -> Vec<u64> {
         let venues = usize::from(self.venues);
-        let of = |venue: usize| self.per_strategy_and_venue.iter().skip(venue).step_by(venues.max(1)).sum();
-        (0..venues).map(of).collect()
+        let orders_of_venue =
+            |venue: usize| self.per_strategy_and_venue.iter().skip(venue).step_by(venues.max(1)).sum();
+        (0..venues).map(orders_of_venue).collect()
     }
 }
 
@@ -225,26 +226,26 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     };
     let picked = cores::pick(threads.len(), &resolved.cores, machine);
     let cores = assign(threads.len(), hottest, &picked);
-    let alone =
+    let has_own_core =
         |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
     for (thread, core) in threads.iter_mut().zip(&cores) {
         thread.core = *core;
         thread.idle = match resolved.settings.idle() {
             Choice::Fixed(idle) => idle,
             // A thread that spins on a shared core only delays the thread it waits for.
-            Choice::Auto if alone(core) => Idle::Spin,
+            Choice::Auto if has_own_core(core) => Idle::Spin,
             Choice::Auto => Idle::Yield,
         };
     }
     let sleepers = threads.iter().filter(|thread| thread.idle != Idle::Spin).count() as u64;
-    let most = (SLEEP_RECORDS / sleepers.max(1)).clamp(FEWEST_SLEEPS, MAX_SLEEPS);
+    let max_sleeps = (SLEEP_RECORDS / sleepers.max(1)).clamp(FEWEST_SLEEPS, MAX_SLEEPS);
     // Each role wakes up for each order twice, when it comes and when it is answered, and for each
     // further report.
     let wakes = |role: &Role| orders(role).saturating_mul(2 + further);
     for thread in threads.iter_mut() {
         if thread.idle != Idle::Spin {
             let wakes = thread.roles.iter().map(wakes).fold(0, u64::saturating_add);
-            thread.sleep_records = capacity_for(wakes).clamp(FEWEST_SLEEPS, most);
+            thread.sleep_records = capacity_for(wakes).clamp(FEWEST_SLEEPS, max_sleeps);
         }
         let records = thread.roles.iter().map(records);
         thread.log_records = records.fold(SPARE_RECORDS + thread.sleep_records, u64::saturating_add);
@@ -346,8 +347,9 @@ mod tests {
         let logs = |words: &str| {
             let (_, plan, _) = planned(words, &machine).unwrap();
             assert_eq!(plan.validate(), Ok(()));
-            let of = |thread: &protocol::plan::ThreadPlan| (thread.log_records, thread.sleep_records);
-            plan.threads.iter().map(of).collect::<Vec<_>>()
+            let record_counts =
+                |thread: &protocol::plan::ThreadPlan| (thread.log_records, thread.sleep_records);
+            plan.threads.iter().map(record_counts).collect::<Vec<_>>()
         };
         for (words, room) in [("strategies=2 orders=10", 1 << 10), ("strategies=2 orders=20000", 22_072)] {
             let (spins, sleeps) = (logs(words), logs(&format!("{words} idle=park")));
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_for_other_venues_is_refused() {
+    fn schedule_for_other_venues_is_refused() {
         let machine = fake::two_core_vm().machine();
         let resolved = resolve(&settings("venues=2"), &machine).unwrap();
         let plan = |counts: OrderCounts, run: &str| {

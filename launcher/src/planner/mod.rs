@@ -26,9 +26,9 @@ pub(crate) use show::{table, trimmed};
 
 use crate::host::Machine;
 
-/// Picks `wanted` cores for a benchmark's threads, the engine's last; fewer if there are fewer.
-pub(crate) fn pick_cores(wanted: usize, machine: &Machine) -> Vec<u32> {
-    cores::pick(wanted, &machine.cores_allowed, machine)
+/// Picks `count` cores for a benchmark's threads, the engine's last; fewer if there are fewer.
+pub(crate) fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
+    cores::pick(count, &machine.cores_allowed, machine)
 }
 
 /// Returns how many physical cores this process may use.
@@ -76,8 +76,8 @@ pub(crate) mod tests {
 
     /// Checks that settings are refused with these words.
     #[track_caller]
-    pub(crate) fn refuses(words: &str, wanted: &str, machine: &Machine) {
+    pub(crate) fn refuses(words: &str, expected: &str, machine: &Machine) {
         let message = planned(words, machine).unwrap_err().to_string();
-        assert!(message.lines().count() <= 2 && message.contains(wanted), "{words}: {message}");
+        assert!(message.lines().count() <= 2 && message.contains(expected), "{words}: {message}");
     }
 }

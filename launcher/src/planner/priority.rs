@@ -45,9 +45,9 @@ pub fn plan_priority(plan: &Plan) -> Option<Priority> {
 
 /// Returns the cores that real-time threads of the plan never release to ordinary threads.
 pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
-    let keeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
+    let never_sleeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
     let threads = plan.threads.iter().filter(|_| plan.priority.is_some());
-    threads.filter(keeps).filter_map(|thread| thread.core).collect()
+    threads.filter(never_sleeps).filter_map(|thread| thread.core).collect()
 }
 
 /// Describes the effect of real-time priority on the run, if it has one.
@@ -94,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn which_cores_are_kept_is_said() {
-        for (words, kept, said) in [
+    fn cores_withheld_from_ordinary_threads_are_named() {
+        for (words, kept, expected) in [
             ("", &[][..], ""),
             ("priority=fifo:7", &[0, 1], "fifo:7: no ordinary thread runs on cores 0,1"),
             ("priority=fifo:7 cores=1", &[1], "share a core give way to each other"),
@@ -103,8 +103,8 @@ mod tests {
         ] {
             let (_, plan, _) = planned(words, &fake::two_core_vm().machine()).unwrap();
             let note = note(&plan).unwrap_or_default();
-            assert!(kept_cores(&plan).iter().eq(kept) && note.contains(said), "{words}: {note}");
-            assert_eq!(note.is_empty(), said.is_empty(), "{words}: {note}");
+            assert!(kept_cores(&plan).iter().eq(kept) && note.contains(expected), "{words}: {note}");
+            assert_eq!(note.is_empty(), expected.is_empty(), "{words}: {note}");
         }
     }
 }

@@ -24,11 +24,11 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     let cores = usable_cores(&settings, machine)?;
     // A role on the second hardware thread of another's core is not alone: only whole cores count
     // here.
-    let whole = super::cores::count_physical(&cores, machine) as u64;
+    let physical_cores = super::cores::count_physical(&cores, machine) as u64;
 
     let count = |setting: Option<Count>, default| setting.map_or(default, |Count(count)| count);
     let roles = count(settings.strategies, 8) + settings.venues().0 + 1;
-    let (strategies, orders, window) = match roles + SPARE_CORES <= whole {
+    let (strategies, orders, window) = match roles + SPARE_CORES <= physical_cores {
         true => (8, 4_000_000, Nanos(10_000_000_000)),
         false => (1, 100_000, Nanos(5_000_000_000)),
     };
@@ -42,7 +42,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         settings.arrivals.get_or_insert(settings.arrivals());
     }
     settings.max_open.get_or_insert(Count(default_open(&settings)));
-    settings.threading = Some(Choice::Fixed(threading(&settings, whole, cores.len() as u64)?));
+    settings.threading = Some(Choice::Fixed(threading(&settings, physical_cores, cores.len() as u64)?));
     settings.fill();
     let resolved = Resolved::new(settings, cores);
     compatibility::check(&resolved)?;
@@ -62,8 +62,8 @@ fn default_open(settings: &Settings) -> u64 {
         }
         _ => 0.0,
     };
-    let least = (8 * 65_536 / strategies).clamp(4_096, 65_536);
-    (open as u64).clamp(least, MAX_OPEN)
+    let min_orders = (8 * 65_536 / strategies).clamp(4_096, 65_536);
+    (open as u64).clamp(min_orders, MAX_OPEN)
 }
 
 /// The allowed cores, or those of them that the user named.
@@ -82,11 +82,11 @@ fn usable_cores(settings: &Settings, machine: &Machine) -> Result<Vec<u32>, Usag
     )))
 }
 
-fn threading(settings: &Settings, whole: u64, available: u64) -> Result<Threading, UsageError> {
+fn threading(settings: &Settings, physical_cores: u64, available: u64) -> Result<Threading, UsageError> {
     let (Count(strategies), Count(venues)) = (settings.strategies(), settings.venues());
     let roles = strategies + venues + 1;
     match settings.threading() {
-        Choice::Auto if roles + SPARE_CORES <= whole => Ok(Threading::Dedicated),
+        Choice::Auto if roles + SPARE_CORES <= physical_cores => Ok(Threading::Dedicated),
         Choice::Auto | Choice::Fixed(Threading::Shared) => Ok(Threading::Shared),
         Choice::Fixed(Threading::Dedicated) if roles <= available => Ok(Threading::Dedicated),
         Choice::Fixed(Threading::Dedicated) => Err(UsageError(format!(

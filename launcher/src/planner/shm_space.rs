@@ -24,9 +24,9 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
     if total == 0 || needed <= free {
         return Ok(());
     }
-    let what =
+    let problem =
         format!("/dev/shm: this run needs {} MiB and {} MiB are free", needed.div_ceil(MIB), free / MIB);
-    let lever = match smaller_rings(plan, free) {
+    let remedy = match smaller_rings(plan, free) {
         Some(capacity) => {
             format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
         }
@@ -35,11 +35,11 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
     let size = total.saturating_sub(free).saturating_add(needed);
     if machine.memory_bytes != 0 && size > machine.memory_bytes {
         let memory = machine.memory_bytes / MIB;
-        return Err(UsageError(format!("{what}.\nThe machine has {memory} MiB of memory: use {lever}")));
+        return Err(UsageError(format!("{problem}.\nThe machine has {memory} MiB of memory: use {remedy}")));
     }
     let size = size.div_ceil(MIB);
     Err(UsageError(format!(
-        "{what}. Use {lever}, or make room:\n\
+        "{problem}. Use {remedy}, or make room:\n\
          mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn only_memory_that_is_handed_over_takes_descriptors() {
+    fn only_unnamed_segments_need_descriptors() {
         for (words, range) in [
             ("strategies=70 isolation=sandbox", 1025..u64::MAX),
             ("strategies=70 isolation=container", 513..u64::MAX),

@@ -190,7 +190,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     }
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
-    notes.extend(stays_away(plan));
+    notes.extend(note_on_engine(plan));
     if resolved.settings.repeats().0 > 1 {
         notes.push(format!("{} runs, one after the other.", resolved.settings.repeats()));
     }
@@ -198,7 +198,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
 }
 
 /// Returns why the engine is not restarted where exchanges are: the run ends with it.
-fn stays_away(plan: &Plan) -> Option<String> {
+fn note_on_engine(plan: &Plan) -> Option<String> {
     if !plan.exchanges_are_restartable() || plan.engine_is_restartable() {
         return None;
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_small_default() {
+    fn default_plan_of_two_core_machine_matches_snapshot() {
         assert_snapshot!(shown("", &fake::two_core_vm().machine()), @"
         machine  Fake CPU 2.6GHz, cores 0,1 of 2, clock source tsc, Linux 6.18.44,
                  virtual (unknown)
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowded_machine_says_why() {
+    fn crowded_machine_plan_explains_shared_cores() {
         assert_snapshot!(shown("preset=seed", &fake::container().machine()), @"
         machine  Fake CPU 2.6GHz, cores 2,3 of 4, clock source hpet, Linux 6.18.44
         run      spsc-mux, isolation process, 9 processes: 8 strategies, 4 venues,
@@ -295,12 +295,12 @@ mod tests {
     #[test]
     fn placement_and_its_consequences_are_shown() {
         let comes_back = "venue=book exchange=process journal=process on_death=restart";
-        let stays_away = "The engine is not, and the run ends with it: ";
+        let excluded = "The engine is not, and the run ends with it: ";
         for (words, shows, text) in [
             ("venue=book", false, "delay"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
-            (comes_back, false, stays_away),
-            (&format!("{comes_back} process=gateways"), true, stays_away),
+            (comes_back, false, excluded),
+            (&format!("{comes_back} process=gateways"), true, excluded),
             (&format!("{comes_back} process=gateways"), true, "leave --process out"),
             (&format!("{comes_back} process=each-gateway"), true, "leave --process out"),
             (&format!("{comes_back} technique=array-queue"), true, "use --technique spsc-mux"),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_what_becomes_of_them_are_shown() {
+    fn faults_and_their_effects_are_shown() {
         let faults = "fault='kill:any@1s every 100ms; hang:strategy-1@push:written:40'";
         let text = shown(&format!("strategies=2 on_death=restart {faults}"), &fake::two_core_vm().machine());
         let facts: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("fault")).take(3).collect();

@@ -89,13 +89,13 @@ pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
         let name = folder.display();
         let stays =
             owned::delete(*kind, folder, flags.dry_run).with_context(|| format!("cannot delete {name}"))?;
-        let (done, stay) =
+        let (done, kept) =
             if flags.dry_run { ("would be deleted", "would stay") } else { ("deleted", "stays") };
         match stays.as_slice() {
             [] => writeln!(out, "{name} {done}")?,
             stays => {
                 writeln!(out, "{name} {done}, but for what bulkhead did not write:")?;
-                stays.iter().try_for_each(|path| writeln!(out, "  {} {stay}", single_line(path)))?;
+                stays.iter().try_for_each(|path| writeln!(out, "  {} {kept}", single_line(path)))?;
                 code = ExitCode::FAILURE;
             }
         }
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_fits_narrow_terminals_and_loses_nothing() {
+    fn list_fits_narrow_terminals_without_losing_content() {
         let entry = ResultEntry {
             folder: "runs/20261126-110436601-6806446-18583".into(),
             setting: "crossbeam-array-queue process, 256×64, 4.00 M orders".into(),

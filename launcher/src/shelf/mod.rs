@@ -44,24 +44,24 @@ pub struct ResultEntry {
 
 /// Lists the runs and experiments in a folder, sorted by name; other files are skipped.
 pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
-    let living = active_runs().context("cannot look into /dev/shm")?;
+    let active = active_runs().context("cannot look into /dev/shm")?;
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    Ok(folders.iter().filter_map(|folder| entry(folder, &living)).collect())
+    Ok(folders.iter().filter_map(|folder| entry(folder, &active)).collect())
 }
 
-fn is_among(living: &[RunId], run: &str) -> bool {
-    RunId::parse(run).is_some_and(|run| living.contains(&run))
+fn is_among(active: &[RunId], run: &str) -> bool {
+    RunId::parse(run).is_some_and(|run| active.contains(&run))
 }
 
-fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
+fn entry(folder: &Path, active: &[RunId]) -> Option<ResultEntry> {
     let name = folder.display().to_string();
     if folder.join(RunRecord::FILE).exists() {
         let entry = ResultEntry { folder: name, ..ResultEntry::default() };
         return Some(match RunRecord::read(folder) {
             Ok(record) => {
-                let is_living = is_among(living, &record.plan.run);
+                let is_living = is_among(active, &record.plan.run);
                 let summary = Summary::read(folder).ok().filter(|_| !is_living);
                 ResultEntry {
                     run: record.plan.run.clone(),
@@ -77,7 +77,7 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
             Err(error) => ResultEntry { verdict: error.to_string(), ..entry },
         });
     }
-    let what = if let Ok(record) = SweepRecord::read(folder) {
+    let description = if let Ok(record) = SweepRecord::read(folder) {
         let [settings, repeats] =
             [(record.points.len() as u64, "setting"), (record.repeats.into(), "repeat")]
                 .map(|(count, noun)| counted(count, noun));
@@ -97,7 +97,7 @@ fn entry(folder: &Path, living: &[RunId]) -> Option<ResultEntry> {
     let fitness = experiment::fitness(folder);
     Some(ResultEntry {
         folder: name,
-        setting: what,
+        setting: description,
         verdict: "many runs".into(),
         fitness: fitness.as_ref().map(Fitness::verdict),
         fit_for_latency: fitness.as_ref().map(|fitness| fitness.is_fit),
@@ -141,8 +141,8 @@ impl ResultEntry {
             (Some(false), None) => return "not fit".into(),
             (Some(false), Some(reason)) => reason,
         };
-        let what = reason.rsplit_once(": ").map_or(reason.as_str(), |(what, _)| what);
-        let mut words: String = what.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let description = reason.rsplit_once(": ").map_or(reason.as_str(), |(description, _)| description);
+        let mut words: String = description.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if let Some((end, _)) = words.char_indices().nth(REASON_LEN) {
             words.truncate(end);
             words.push('…');
@@ -191,20 +191,20 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
 
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let kinds = [
-        (FolderKind::Run, seen::<RunRecord>(folder)),
-        (FolderKind::Experiment, seen::<SweepRecord>(folder)),
-        (FolderKind::Experiment, seen::<SweepPlan>(folder)),
-        (FolderKind::Experiment, seen::<Lab>(folder)),
-        (FolderKind::Experiment, seen::<Boards>(folder)),
-        (FolderKind::Survey, seen::<Survey>(folder)),
+        (FolderKind::Run, declared_type::<RunRecord>(folder)),
+        (FolderKind::Experiment, declared_type::<SweepRecord>(folder)),
+        (FolderKind::Experiment, declared_type::<SweepPlan>(folder)),
+        (FolderKind::Experiment, declared_type::<Lab>(folder)),
+        (FolderKind::Experiment, declared_type::<Boards>(folder)),
+        (FolderKind::Survey, declared_type::<Survey>(folder)),
     ];
-    let found = kinds.into_iter().find_map(|(kind, seen)| Some(seen?.map(|()| kind)));
+    let found = kinds.into_iter().find_map(|(kind, declared_type)| Some(declared_type?.map(|()| kind)));
     found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
 
 /// Checks whether a folder has that document and the document declares its type; one of another
 /// version counts. `None`: the file does not exist.
-fn seen<D: Document>(folder: &Path) -> Option<Result<(), String>> {
+fn declared_type<D: Document>(folder: &Path) -> Option<Result<(), String>> {
     match D::read(folder) {
         Ok(_) => Some(Ok(())),
         Err(error) if error.fault == DocumentFault::Version => Some(Ok(())),
@@ -226,9 +226,9 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
         Ok(kind) => kind,
         Err(why) => return refused(&why),
     };
-    let living = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
-    let lives =
-        |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&living, &record.plan.run));
+    let active = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
+    let is_active =
+        |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&active, &record.plan.run));
     let is_measured =
         |folder: &Path| SweepRecord::read(folder).is_ok_and(|record| record.is_being_measured());
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -236,7 +236,7 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     if is_measured(folder) || inside.iter().any(|path| is_measured(path)) {
         return refused("its launcher is still running");
     }
-    if lives(folder) || inside.iter().any(|path| lives(path)) {
+    if is_active(folder) || inside.iter().any(|path| is_active(path)) {
         return refused("its run is still active");
     }
     Ok(kind)
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_results_may_go() {
+    fn only_results_may_be_deleted() {
         let folder = tempfile::tempdir().unwrap();
         assert!(check_deletable(folder.path()).unwrap_err().to_string().contains("neither a run"));
         for (text, wanted) in

@@ -170,7 +170,7 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
 /// and are not followed.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenDir::open(folder)?;
-    let mut stays = Vec::new();
+    let mut kept = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
@@ -178,19 +178,19 @@ pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<Stri
         if facts.is_dir()
             && let Some(inner) = kind_of(kind, &path, &text)
         {
-            stays.extend(delete(inner, &path, dry)?);
+            kept.extend(delete(inner, &path, dry)?);
         } else if facts.is_file() && is_owned(kind, &text) {
             if !dry {
                 open.remove(&name)?;
             }
         } else {
-            stays.push(path.display().to_string());
+            kept.push(path.display().to_string());
         }
     }
-    if stays.is_empty() && !dry {
+    if kept.is_empty() && !dry {
         fs::remove_dir(folder)?;
     }
-    Ok(stays)
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_bulkhead_are_known_and_others_are_not() {
+    fn only_file_names_of_bulkhead_are_owned() {
         for name in
             ["run.json", "engine.stamps", "reaper.stderr", "trades-0.csv", "tags", ".run.json.00ff.new"]
         {

@@ -117,11 +117,11 @@ fn print(snapshot: &Snapshot, is_json: bool, is_redrawn: bool) -> Result<()> {
 
 /// Cuts a text to a terminal of that many rows, the last of which stays empty for the cursor.
 fn cut_to_rows(text: &str, rows: usize) -> String {
-    let (count, room) = (text.lines().count(), rows.saturating_sub(1));
-    if count <= room {
+    let (count, max_lines) = (text.lines().count(), rows.saturating_sub(1));
+    if count <= max_lines {
         return text.to_owned();
     }
-    let shown = room.saturating_sub(1);
+    let shown = max_lines.saturating_sub(1);
     let lines: String = text.split_inclusive('\n').take(shown).collect();
     format!("{lines}… {}: --once prints all\n", counted((count - shown) as u64, "more line"))
 }

@@ -290,7 +290,7 @@ mod tests {
 
     /// Numbers and names are those of other processes.
     #[test]
-    fn any_figures_give_one_sample_for_each_labels() {
+    fn any_snapshot_gives_one_sample_per_label_set() {
         let role = |name: &str, count| RoleRow {
             role: name.into(),
             in_flight: Some(count),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn others_cannot_ask() {
+    fn metrics_server_listens_only_on_loopback() {
         let open = |target: &str, is_once| MetricsTarget::open(target, is_once);
         for (wrong, is_once, why) in [
             ("0.0.0.0:0", false, "only on loopback"),

@@ -71,7 +71,7 @@ impl RunSegments {
         let links = segments.into_iter().filter(|segment| matches!(segment.purpose, SegmentPurpose::Link(_)));
         let mut rings = Vec::new();
         for spec in links.map(|segment| segment.spec) {
-            let parts = match spec.kind {
+            let ring_segments = match spec.kind {
                 kind if kind == spsc::KIND => open(&spec.name, kind)
                     .zip(open(&format!("{}.head", spec.name), spsc::HEAD_KIND))
                     .map(|(tail, head)| (tail, Some(head))),
@@ -79,7 +79,7 @@ impl RunSegments {
                 kind if kind == spsc::HEAD_KIND || kind == shm::ring::intent::KIND => continue,
                 _ => None,
             };
-            rings.push((spec, parts));
+            rings.push((spec, ring_segments));
         }
         Self { threads: threads.collect(), rings, repairs: open(REPAIRS, supervision::KIND) }
     }
@@ -252,8 +252,8 @@ impl Sampler {
     }
 
     fn rings(&self, segments: &RunSegments, snapshot: &mut Snapshot) {
-        for (spec, parts) in &segments.rings {
-            let fill = parts.as_ref().and_then(|(ring, head)| match head {
+        for (spec, ring_segments) in &segments.rings {
+            let fill = ring_segments.as_ref().and_then(|(ring, head)| match head {
                 Some(head) => occupancy::spsc(spec.capacity, head.word(spsc::HEAD)?, |at| ring.word(at)),
                 None if spec.kind == array_queue::KIND => {
                     occupancy::array_queue(spec.capacity, |at| ring.word(at))
@@ -268,16 +268,16 @@ impl Sampler {
         let repairs = segments.repairs.as_ref().and_then(|segment| segment.copy(REPAIRS_WORDS).ok());
         let repairs = repairs.map(Repairs::new);
         for strategy in 0..self.plan().trading().strategies {
-            let life = control.incarnation(strategy);
+            let incarnation = control.incarnation(strategy);
             let repair =
                 repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
             let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
             let killed = self.switches.switches().filter(|(scope, _)| is_mine(*scope));
             snapshot.strategies.push(StrategyRow {
                 strategy,
-                incarnation: life.epoch,
-                is_fenced: life.fenced,
-                incidents: u64::from(life.epoch) + u64::from(life.fenced),
+                incarnation: incarnation.epoch,
+                is_fenced: incarnation.fenced,
+                incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced),
                 quarantined: repair.quarantined.map(|(_, why)| why.to_string()),
                 refused: repair.refused,
                 orphaned: repair.orphaned,
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_knows_our_own_thread() {
+    fn kernel_state_of_own_thread_is_read() {
         assert_eq!(kernel_state(std::process::id(), process::thread_id().into()), Some('R'));
         assert_eq!(kernel_state(std::process::id(), u64::MAX), None);
         assert_eq!(kernel_state(u32::MAX, 1), None);

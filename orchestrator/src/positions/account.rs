@@ -106,7 +106,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_the_fills_add_up_to(
+        fn account_equals_the_sum_of_fills(
             fills in prop::collection::vec((any::<bool>(), 0u64..1 << 40, 0i64..1 << 40), 0..60), at in 0i64..1 << 40,
         ) {
             let account = account_of(&fills);
@@ -121,7 +121,7 @@ mod tests {
         }
 
         #[test]
-        fn realised_is_what_the_average_says(
+        fn realized_profit_follows_average_price(
             fills in prop::collection::vec((any::<bool>(), 1u64..1_000, 1i64..1_000), 0..60),
         ) {
             // The rule with an average that is not truncated.
@@ -146,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_overflows_with_a_panic(
+        fn extreme_fills_do_not_panic(
             fills in prop::collection::vec((any::<bool>(), any::<u64>(), any::<i64>()), 0..20),
         ) {
             let account = account_of(&fills);

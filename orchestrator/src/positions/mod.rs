@@ -63,23 +63,24 @@ impl Positions {
     }
 
     pub(crate) fn open_orders(&self) -> Vec<SavedOrders> {
-        self.strategies.iter().map(|of| of.orders.save()).collect()
+        self.strategies.iter().map(|requests| requests.orders.save()).collect()
     }
 
-    /// Replaces the positions by those of a snapshot. `fresh` are accounts without open orders.
+    /// Replaces the positions by those of a snapshot. `empty` are accounts without open orders.
     /// Returns `None` if the snapshot is not of these strategies and instruments.
-    pub(crate) fn restore(&mut self, fresh: Self, saved: &[SavedOrders]) -> Option<()> {
-        let lengths = |of: &Self| [of.instruments, of.accounts.len(), of.strategies.len()];
-        (lengths(self) == lengths(&fresh) && saved.len() == self.strategies.len()).then_some(())?;
-        let fresh = fresh.strategies.into_iter().zip(saved);
-        for ((strategy, of), (fresh, saved)) in (0..).zip(&mut self.strategies).zip(fresh) {
+    pub(crate) fn restore(&mut self, empty: Self, saved: &[SavedOrders]) -> Option<()> {
+        let lengths =
+            |requests: &Self| [requests.instruments, requests.accounts.len(), requests.strategies.len()];
+        (lengths(self) == lengths(&empty) && saved.len() == self.strategies.len()).then_some(())?;
+        let empty = empty.strategies.into_iter().zip(saved);
+        for ((strategy, requests), (empty, saved)) in (0..).zip(&mut self.strategies).zip(empty) {
             let is_possible = |order: &OpenOrder| {
                 let is_own = order.id().strategy() == strategy && order.is_of(order.id());
                 is_own && usize::from(order.instrument) < self.instruments
             };
             saved.iter().flatten().all(is_possible).then_some(())?;
-            of.orders = fresh.orders;
-            of.orders.restore(saved)?;
+            requests.orders = empty.orders;
+            requests.orders.restore(saved)?;
         }
         Some(())
     }
@@ -98,7 +99,7 @@ impl Positions {
     }
 
     pub(crate) fn requests(&self) -> u64 {
-        self.strategies.iter().map(|of| of.count).fold(0, u64::saturating_add)
+        self.strategies.iter().map(|requests| requests.count).fold(0, u64::saturating_add)
     }
 
     /// Returns `true` if there is memory for another open order of the strategy. There is none if
@@ -128,8 +129,8 @@ impl Positions {
     /// venue, instrument)`. Returns how many.
     pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
         let strategies = (0..).zip(&mut self.strategies);
-        let mark = |(strategy, of): (u16, &mut Requests)| {
-            of.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
+        let mark = |(strategy, requests): (u16, &mut Requests)| {
+            requests.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
         };
         strategies.map(mark).sum()
     }
@@ -155,9 +156,9 @@ impl Positions {
             }
             Operation::Cancel | Operation::MassCancel => (Kind::Other, 0, Change::default()),
         };
-        let of = &mut self.strategies[strategy];
-        of.count += 1;
-        of.orders.insert(OpenOrder::new(
+        let requests = &mut self.strategies[strategy];
+        requests.count += 1;
+        requests.orders.insert(OpenOrder::new(
             order.id,
             kind,
             leaves,
@@ -213,14 +214,14 @@ impl Positions {
     #[inline]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
         let strategy = usize::from(id.strategy());
-        let of = &mut self.strategies[strategy];
-        of.count = of.count.saturating_sub(u64::from(is_current));
-        let Some(order) = of.orders.take(id) else { return Change::default() };
+        let requests = &mut self.strategies[strategy];
+        requests.count = requests.count.saturating_sub(u64::from(is_current));
+        let Some(order) = requests.orders.take(id) else { return Change::default() };
         match order.kind {
             Kind::Order(side) => {
-                let less = order.reserved().cast_signed().wrapping_neg();
+                let released = order.reserved().cast_signed().wrapping_neg();
                 let killed_at = order.is_killed.then_some(order.venue);
-                Change { killed_at, ..self.reserve(strategy, order.instrument, side, less) }
+                Change { killed_at, ..self.reserve(strategy, order.instrument, side, released) }
             }
             Kind::Replace => {
                 let change = self.change(strategy, OrderId::from_word(order.leaves), |open| {
@@ -244,23 +245,23 @@ impl Positions {
         let Kind::Order(side) = order.kind else { return None };
         let (before, instrument) = (order.reserved(), order.instrument);
         change(order);
-        let more = order.reserved().wrapping_sub(before).cast_signed();
-        Some(self.reserve(strategy, instrument, side, more))
+        let additional = order.reserved().wrapping_sub(before).cast_signed();
+        Some(self.reserve(strategy, instrument, side, additional))
     }
 
     /// Adds to the open quantity; below 0 takes from it.
     #[inline]
-    fn reserve(&mut self, strategy: usize, instrument: u16, side: Side, more: i64) -> Change {
+    fn reserve(&mut self, strategy: usize, instrument: u16, side: Side, additional: i64) -> Change {
         let account = &mut self.accounts[strategy * self.instruments + usize::from(instrument)];
         let change = Change { instrument, ..Change::default() };
         match side {
             Side::Buy => {
-                account.open_buy = account.open_buy.wrapping_add(more);
-                Change { long: more, ..change }
+                account.open_buy = account.open_buy.wrapping_add(additional);
+                Change { long: additional, ..change }
             }
             Side::Sell => {
-                account.open_sell = account.open_sell.wrapping_add(more);
-                Change { short: more.wrapping_neg(), ..change }
+                account.open_sell = account.open_sell.wrapping_add(additional);
+                Change { short: additional.wrapping_neg(), ..change }
             }
         }
     }

@@ -122,7 +122,7 @@ mod tests {
 
     /// Orders come, change, are killed and go, with ids that come again; `Err`: the difference from
     /// a map.
-    fn keeps(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
+    fn agrees_with_map(steps: &[(u64, u8, u16)], way: &Way) -> Result<(), String> {
         let mut orders = OpenOrders::new(20);
         let mut map = HashMap::new();
         for (leaves, (sequence, what, epoch)) in (0..).zip(steps) {
@@ -179,8 +179,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_a_map(steps in steps()) {
-            prop_assert_eq!(keeps(&steps, &RIGHT), Ok(()));
+        fn open_orders_behave_like_a_map(steps in steps()) {
+            prop_assert_eq!(agrees_with_map(&steps, &RIGHT), Ok(()));
         }
     }
 
@@ -191,11 +191,11 @@ mod tests {
         // 1 and 10: an order of instrument 1 or 0 comes; 4: it goes; 8: instrument 0 is killed.
         let killed = [(0, 10, 0), (32, 10, 0), (0, 8, 0)];
         for steps in [&rests[..], &killed] {
-            assert_eq!(keeps(steps, &RIGHT), Ok(()));
+            assert_eq!(agrees_with_map(steps, &RIGHT), Ok(()));
         }
         let insert = |orders: &mut OpenOrders, order| _ = orders.try_insert_in_window(order);
-        assert!(keeps(&rests, &Way { insert, ..RIGHT }).is_err());
+        assert!(agrees_with_map(&rests, &Way { insert, ..RIGHT }).is_err());
         let mark = |orders: &mut OpenOrders, killed| orders.window.mark(|_, of| of == killed);
-        assert!(keeps(&killed, &Way { mark, ..RIGHT }).is_err());
+        assert!(agrees_with_map(&killed, &Way { mark, ..RIGHT }).is_err());
     }
 }

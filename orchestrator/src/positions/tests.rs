@@ -107,9 +107,9 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
         if found != open {
             return Err(format!("open {found:?}, and should be {open:?}"));
         }
-        let mine = || fills.iter().filter(|(of, ..)| *of == instrument);
-        let net: i128 = mine().map(|(_, quantity, _)| quantity).sum();
-        let cost: i128 = mine().map(|(_, quantity, price)| quantity * price).sum();
+        let own_fills = || fills.iter().filter(|(of, ..)| *of == instrument);
+        let net: i128 = own_fills().map(|(_, quantity, _)| quantity).sum();
+        let cost: i128 = own_fills().map(|(_, quantity, price)| quantity * price).sum();
         if (i128::from(account.net), account.cost) != (net, cost) {
             return Err(format!("holds {} for {}, and should {net} for {cost}", account.net, account.cost));
         }
@@ -123,7 +123,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn positions_are_what_the_reports_add_up_to(steps in steps()) {
+    fn positions_equal_the_sum_of_reports(steps in steps()) {
         prop_assert_eq!(trade(&steps, settle), Ok(()));
     }
 }

@@ -143,7 +143,7 @@ fn apply(core: &mut Core, input: Input, out: &mut Vec<Effect>) {
     }
 }
 
-fn carried_out(mut replica: Replica, events: &[(u64, Input)]) -> Replica {
+fn replay(mut replica: Replica, events: &[(u64, Input)]) -> Replica {
     for (index, input) in events {
         let bytes = input.encode(10 * index, <[u8]>::to_vec);
         let sequence = index + 1;
@@ -153,7 +153,7 @@ fn carried_out(mut replica: Replica, events: &[(u64, Input)]) -> Replica {
     replica
 }
 
-fn all(drawn: &[Drawn]) -> Vec<(u64, Input)> {
+fn numbered_events(drawn: &[Drawn]) -> Vec<(u64, Input)> {
     (0..).zip(events(drawn)).collect()
 }
 
@@ -164,8 +164,8 @@ fn from_bytes(bytes: &[u8]) -> Replica {
 }
 
 fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
-    let one = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
-    prop::collection::vec(one, 2..80)
+    let drawn_event = (0..STRATEGIES as u16, 0u8..13, 0u8..12, 95i64..105, 1u64..20, any::<bool>());
+    prop::collection::vec(drawn_event, 2..80)
 }
 
 proptest! {
@@ -173,14 +173,14 @@ proptest! {
 
     #[test]
     fn restored_snapshot_reaches_equal_state_at_every_cut(drawn in drawn()) {
-        let events = all(&drawn);
-        let whole = carried_out(replica(), &events).encode().unwrap();
+        let events = numbered_events(&drawn);
+        let final_state = replay(replica(), &events).encode().unwrap();
         for cut in 0..=events.len() {
-            let bytes = carried_out(replica(), &events[..cut]).encode().unwrap();
-            let again = from_bytes(&bytes);
-            prop_assert!(again.encode().unwrap() == bytes, "cut {cut}: it is not what was written");
-            let end = carried_out(again, &events[cut..]).encode().unwrap();
-            prop_assert!(end == whole, "cut {cut}: it goes on in another way");
+            let bytes = replay(replica(), &events[..cut]).encode().unwrap();
+            let restored = from_bytes(&bytes);
+            prop_assert!(restored.encode().unwrap() == bytes, "cut {cut}: the snapshot does not round-trip");
+            let end = replay(restored, &events[cut..]).encode().unwrap();
+            prop_assert!(end == final_state, "cut {cut}: the restored replica diverges");
         }
     }
 
@@ -189,7 +189,7 @@ proptest! {
     fn corrupt_snapshot_is_refused_or_decodes(
         drawn in drawn(), at in any::<prop::sample::Index>(), bit in 0u8..8,
     ) {
-        let mut bytes = carried_out(replica(), &all(&drawn)).encode().unwrap();
+        let mut bytes = replay(replica(), &numbered_events(&drawn)).encode().unwrap();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let mut replica = replica();
@@ -201,23 +201,23 @@ proptest! {
 
 /// A load in which everything happens.
 fn load() -> Vec<(u64, Input)> {
-    let one = |n: u64| {
+    let drawn_event = |n: u64| {
         let what = [2, 3, 4, 2, 7, 1, 9, 5, 2, 8, 3, 0][(n % 12) as usize];
         // Late enough that much is open then, a venue is killed.
         let (what, kind) = if n == 90 { (11, 1) } else { (what, (n % 7) as u8) };
         (n as u16 % 4, what, kind, 99 + (n % 3) as i64, 1 + n % 13, n.is_multiple_of(2))
     };
-    all(&(0..140).map(one).collect::<Vec<_>>())
+    numbered_events(&(0..140).map(drawn_event).collect::<Vec<_>>())
 }
 
 #[test]
 fn forgetful_snapshot_is_detected() {
     let events = load();
     let (before, after) = events.split_at(100);
-    let whole = carried_out(replica(), &events).encode().unwrap();
-    let bytes = carried_out(replica(), before).encode().unwrap();
+    let final_state = replay(replica(), &events).encode().unwrap();
+    let bytes = replay(replica(), before).encode().unwrap();
     type Forgets = fn(&mut EngineSnapshot, SavedCore);
-    let fresh = || {
+    let empty = || {
         let bytes = replica().encode().unwrap();
         codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap().core
     };
@@ -228,17 +228,17 @@ fn forgetful_snapshot_is_detected() {
             saved.core.0.positions.strategies.iter_mut().for_each(|of| of.count += 1);
         }),
         ("positions", |saved, _| saved.core.0.positions.accounts.fill(Default::default())),
-        ("kill switches", |saved, fresh| saved.core.0.risk.switches = fresh.0.risk.switches),
+        ("kill switches", |saved, empty| saved.core.0.risk.switches = empty.0.risk.switches),
         ("whom it tells of them", |saved, _| saved.core.0.kills.clear()),
         ("message rates", |saved, _| {
             saved.core.0.risk.strategies.iter_mut().for_each(|row| row.messages = Default::default());
         }),
-        ("the reference price", |saved, fresh| saved.core.0.risk.traded = fresh.0.risk.traded),
-        ("exposures", |saved, fresh| saved.core.0.risk.exposures = fresh.0.risk.exposures),
+        ("the reference price", |saved, empty| saved.core.0.risk.traded = empty.0.risk.traded),
+        ("exposures", |saved, empty| saved.core.0.risk.exposures = empty.0.risk.exposures),
         ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
-        ("which order is next", |saved, fresh| saved.core.0.sessions = fresh.0.sessions),
-        ("orders at gateways", |saved, fresh| saved.core.0.gateways = fresh.0.gateways),
-        ("rejections", |saved, fresh| saved.core.0.rejected_by_reason = fresh.0.rejected_by_reason),
+        ("which order is next", |saved, empty| saved.core.0.sessions = empty.0.sessions),
+        ("orders at gateways", |saved, empty| saved.core.0.gateways = empty.0.gateways),
+        ("rejections", |saved, empty| saved.core.0.rejected_by_reason = empty.0.rejected_by_reason),
         ("checksums", |saved, _| saved.core.0.reported = Default::default()),
         ("how much was sent", |saved, _| {
             saved.ledger.gateways.iter_mut().for_each(|of| *of = Default::default())
@@ -248,10 +248,10 @@ fn forgetful_snapshot_is_detected() {
     let mut unseen = Vec::new();
     for (what, forget) in forgetful {
         let mut saved = codec::decode::<EngineSnapshot>(Replica::VERSION, &bytes).unwrap();
-        forget(&mut saved, fresh());
-        let again = from_bytes(&codec::encode(Replica::VERSION, &saved).unwrap());
-        let end = carried_out(again, after).encode().unwrap();
-        if end == whole {
+        forget(&mut saved, empty());
+        let restored = from_bytes(&codec::encode(Replica::VERSION, &saved).unwrap());
+        let end = replay(restored, after).encode().unwrap();
+        if end == final_state {
             unseen.push(what);
         }
     }

@@ -45,8 +45,8 @@ pub(crate) struct RecentOrders {
 
 impl Default for RecentOrders {
     fn default() -> Self {
-        let nothing = OrderKey { price: 0, quantity: u64::MAX, instrument: 0 };
-        Self { hashes: [nothing.hash(); CAPACITY], orders: [(nothing, 0); CAPACITY], next: 0 }
+        let impossible_key = OrderKey { price: 0, quantity: u64::MAX, instrument: 0 };
+        Self { hashes: [impossible_key.hash(); CAPACITY], orders: [(impossible_key, 0); CAPACITY], next: 0 }
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_knows_the_last_eight(orders in prop::collection::vec((0i64..4, 0u64..3, 0u16..2, any::<bool>(), 0u64..40), 1..60)) {
+        fn duplicate_check_remembers_last_eight_orders(orders in prop::collection::vec((0i64..4, 0u64..3, 0u16..2, any::<bool>(), 0u64..40), 1..60)) {
             let mut recent = RecentOrders::default();
             let (mut now, mut all) = (0, Vec::new());
             for (price, quantity, instrument, is_buy, gap) in orders {

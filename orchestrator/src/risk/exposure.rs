@@ -154,14 +154,15 @@ impl Exposures {
         let worth = times(more, reference);
         let net = select_unpredictable(is_buy, self.long.wrapping_add(worth), worth.wrapping_sub(self.short));
         let bought = select_unpredictable(is_buy, more, 0);
-        let then = LongShort {
+        let projected = LongShort {
             long: held.long.saturating_add(bought),
             short: held.short.saturating_sub(more - bought),
         };
-        if then.gross() > MAX_VALUE.cast_signed() {
+        if projected.gross() > MAX_VALUE.cast_signed() {
             return Err(Reject::Overflow);
         }
-        if self.gross.wrapping_add(times(then.gross().wrapping_sub(held.gross()), reference)) > self.max_gross
+        if self.gross.wrapping_add(times(projected.gross().wrapping_sub(held.gross()), reference))
+            > self.max_gross
         {
             return Err(Reject::GrossExposure);
         }

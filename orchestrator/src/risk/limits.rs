@@ -196,7 +196,7 @@ impl Risk {
             return Err(SettingError::NoSuch(scope));
         }
         let plan = self.plan;
-        let is_meant = |one: Scope| scope == Scope::All || scope == one;
+        let is_meant = |member: Scope| scope == Scope::All || scope == member;
         for (index, row) in (0..).zip(&mut self.strategies) {
             if is_meant(Scope::Strategy(index)) {
                 row.set(control, value, plan);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reference_price_a_collar_lets_nothing_through() {
+    fn collar_without_reference_price_rejects_all() {
         let mut traded = Listing::new(&Instrument { reference_price: 0, ..instrument() });
         assert_eq!(traded.check_price(1_000), Ok(()));
         traded.set(RiskControl::PriceCollar, 100);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_reference_price_stays() {
+    fn given_reference_price_is_never_moved() {
         let given = Instrument { reference: ReferenceKind::Given, ..instrument() };
         let mut traded = Listing::new(&given);
         assert_eq!((traded.record_trade(1_500), traded.reference), (0, 1_000));

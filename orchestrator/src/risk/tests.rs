@@ -59,25 +59,30 @@ impl RiskBench {
     }
 }
 
-fn one(limits: &[(Scope, RiskControl, u64)], side: Side, quantity: u64, price: i64) -> Result<(), Reject> {
-    let mut desk = bench(1, limits);
-    let order = desk.order(0, side, quantity, price);
-    desk.check(&order)
+fn check_order(
+    limits: &[(Scope, RiskControl, u64)],
+    side: Side,
+    quantity: u64,
+    price: i64,
+) -> Result<(), Reject> {
+    let mut risk_bench = bench(1, limits);
+    let order = risk_bench.order(0, side, quantity, price);
+    risk_bench.check(&order)
 }
 
 #[test]
 fn volume_and_value_have_an_exact_boundary() {
     let volume = [(Scope::All, RiskControl::MaxOrderVolume, 500)];
-    assert_eq!(one(&volume, Side::Buy, 500, 1), Ok(()));
-    assert_eq!(one(&volume, Side::Buy, 501, 1), Err(Reject::TooLarge));
+    assert_eq!(check_order(&volume, Side::Buy, 500, 1), Ok(()));
+    assert_eq!(check_order(&volume, Side::Buy, 501, 1), Err(Reject::TooLarge));
     // 5 units at 1,000 cents are 5,000 cents.
     let value = [(Scope::All, RiskControl::MaxOrderValue, 5_000)];
-    assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_000), Ok(()));
-    assert_eq!(one(&value, Side::Sell, 5 * LOT + 1, 1_000), Err(Reject::OrderValue));
-    assert_eq!(one(&value, Side::Sell, 5 * LOT, 1_001), Err(Reject::OrderValue));
+    assert_eq!(check_order(&value, Side::Sell, 5 * LOT, 1_000), Ok(()));
+    assert_eq!(check_order(&value, Side::Sell, 5 * LOT + 1, 1_000), Err(Reject::OrderValue));
+    assert_eq!(check_order(&value, Side::Sell, 5 * LOT, 1_001), Err(Reject::OrderValue));
     // A market order counts at the reference price.
-    assert_eq!(one(&value, Side::Buy, 5 * LOT, 0), Ok(()));
-    assert_eq!(one(&value, Side::Buy, 5 * LOT + 1, 0), Err(Reject::OrderValue));
+    assert_eq!(check_order(&value, Side::Buy, 5 * LOT, 0), Ok(()));
+    assert_eq!(check_order(&value, Side::Buy, 5 * LOT + 1, 0), Err(Reject::OrderValue));
     let mut without = bench(1, &value);
     without.risk.traded[0] = Listing::new(&Instrument::default());
     let order = without.order(0, Side::Buy, 1, 0);
@@ -87,63 +92,63 @@ fn volume_and_value_have_an_exact_boundary() {
 #[test]
 fn largest_price_times_largest_quantity_does_not_overflow() {
     let value = [(Scope::All, RiskControl::MaxOrderValue, 1 << 62)];
-    assert_eq!(one(&value, Side::Buy, MAX_VALUE, MAX_VALUE as i64), Err(Reject::OrderValue));
-    assert_eq!(one(&[], Side::Buy, MAX_VALUE, MAX_VALUE as i64), Ok(()));
-    assert_eq!(one(&[], Side::Buy, MAX_VALUE + 1, 1), Err(Reject::TooLarge));
-    assert_eq!(one(&[], Side::Buy, 1, MAX_VALUE as i64 + 1), Err(Reject::PriceBand));
-    assert_eq!(one(&[], Side::Buy, 1, i64::MIN), Err(Reject::BadPrice));
-    let mut twice = bench(1, &[]);
-    let order = twice.order(0, Side::Sell, MAX_VALUE, 1);
-    assert_eq!(twice.send(&order), Ok(()));
-    let more = twice.order(0, Side::Sell, 1, 1);
-    assert_eq!(twice.send(&more), Err(Reject::Overflow), "no position is larger than 2^62");
+    assert_eq!(check_order(&value, Side::Buy, MAX_VALUE, MAX_VALUE as i64), Err(Reject::OrderValue));
+    assert_eq!(check_order(&[], Side::Buy, MAX_VALUE, MAX_VALUE as i64), Ok(()));
+    assert_eq!(check_order(&[], Side::Buy, MAX_VALUE + 1, 1), Err(Reject::TooLarge));
+    assert_eq!(check_order(&[], Side::Buy, 1, MAX_VALUE as i64 + 1), Err(Reject::PriceBand));
+    assert_eq!(check_order(&[], Side::Buy, 1, i64::MIN), Err(Reject::BadPrice));
+    let mut repeated = bench(1, &[]);
+    let order = repeated.order(0, Side::Sell, MAX_VALUE, 1);
+    assert_eq!(repeated.send(&order), Ok(()));
+    let more = repeated.order(0, Side::Sell, 1, 1);
+    assert_eq!(repeated.send(&more), Err(Reject::Overflow), "no position is larger than 2^62");
 }
 
 #[test]
-fn a_position_counts_what_is_open_at_its_worst() {
-    let mut desk = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
-    let first = desk.order(0, Side::Buy, 60, 10);
-    assert_eq!(desk.send(&first), Ok(()));
-    let second = desk.order(0, Side::Buy, 41, 10);
-    assert_eq!(desk.send(&second), Err(Reject::Position));
-    let third = desk.order(0, Side::Buy, 40, 10);
-    assert_eq!(desk.send(&third), Ok(()));
+fn position_limit_counts_worst_case_of_open_orders() {
+    let mut risk_bench = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
+    let first = risk_bench.order(0, Side::Buy, 60, 10);
+    assert_eq!(risk_bench.send(&first), Ok(()));
+    let second = risk_bench.order(0, Side::Buy, 41, 10);
+    assert_eq!(risk_bench.send(&second), Err(Reject::Position));
+    let third = risk_bench.order(0, Side::Buy, 40, 10);
+    assert_eq!(risk_bench.send(&third), Ok(()));
     // What is open on the other side helps nothing before it is filled.
-    let sell = desk.order(0, Side::Sell, 100, 10);
-    assert_eq!(desk.send(&sell), Ok(()));
-    let one_more = desk.order(0, Side::Sell, 1, 10);
-    assert_eq!(desk.send(&one_more), Err(Reject::Position));
-    desk.fill(&first, 60, 10);
-    let after = desk.order(0, Side::Sell, 60, 10);
-    assert_eq!(desk.send(&after), Ok(()), "60 are held now");
+    let sell = risk_bench.order(0, Side::Sell, 100, 10);
+    assert_eq!(risk_bench.send(&sell), Ok(()));
+    let one_more = risk_bench.order(0, Side::Sell, 1, 10);
+    assert_eq!(risk_bench.send(&one_more), Err(Reject::Position));
+    risk_bench.fill(&first, 60, 10);
+    let after = risk_bench.order(0, Side::Sell, 60, 10);
+    assert_eq!(risk_bench.send(&after), Ok(()), "60 are held now");
     assert_eq!(
-        desk.check(&OrderRequest { quantity: 1, ..after.request }.with_id(after.id)),
+        risk_bench.check(&OrderRequest { quantity: 1, ..after.request }.with_id(after.id)),
         Err(Reject::Position)
     );
     // Another instrument has a limit of its own.
     assert_eq!(
-        desk.check(&OrderRequest { instrument: 1, quantity: 100, ..after.request }.with_id(after.id)),
+        risk_bench.check(&OrderRequest { instrument: 1, quantity: 100, ..after.request }.with_id(after.id)),
         Ok(())
     );
     assert_eq!(
-        desk.check(&OrderRequest { instrument: 1, quantity: 101, ..after.request }.with_id(after.id)),
+        risk_bench.check(&OrderRequest { instrument: 1, quantity: 101, ..after.request }.with_id(after.id)),
         Err(Reject::Position)
     );
     assert_eq!(
-        desk.check(&OrderRequest { instrument: 2, ..after.request }.with_id(after.id)),
+        risk_bench.check(&OrderRequest { instrument: 2, ..after.request }.with_id(after.id)),
         Err(Reject::UnknownInstrument)
     );
     assert_eq!(
-        desk.check(&OrderRequest { venue: 2, ..after.request }.with_id(after.id)),
+        risk_bench.check(&OrderRequest { venue: 2, ..after.request }.with_id(after.id)),
         Err(Reject::UnknownVenue)
     );
 }
 
 #[test]
 fn replace_opens_only_its_additional_quantity() {
-    let mut desk = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
-    let order = desk.order(0, Side::Sell, 60, 10);
-    desk.send(&order).unwrap();
+    let mut risk_bench = bench(1, &[(Scope::All, RiskControl::MaxPosition, 100)]);
+    let order = risk_bench.order(0, Side::Sell, 60, 10);
+    risk_bench.send(&order).unwrap();
     // The side of a replace means nothing: it is its order's.
     let replace = |quantity, sequence| {
         OrderRequest {
@@ -155,15 +160,17 @@ fn replace_opens_only_its_additional_quantity() {
         }
         .with_id(OrderId::new(0, 0, sequence))
     };
-    assert_eq!(desk.check(&replace(101, 50)), Err(Reject::Position));
-    assert_eq!(desk.send(&replace(100, 51)), Ok(()));
-    assert_eq!(desk.check(&replace(100, 52)), Ok(()), "it is reserved already");
+    assert_eq!(risk_bench.check(&replace(101, 50)), Err(Reject::Position));
+    assert_eq!(risk_bench.send(&replace(100, 51)), Ok(()));
+    assert_eq!(risk_bench.check(&replace(100, 52)), Ok(()), "it is reserved already");
     assert_eq!(
-        desk.check(&OrderRequest { instrument: 1, ..replace(1, 53).request }.with_id(replace(1, 53).id)),
+        risk_bench
+            .check(&OrderRequest { instrument: 1, ..replace(1, 53).request }.with_id(replace(1, 53).id)),
         Err(Reject::WrongInstrument)
     );
     assert_eq!(
-        desk.check(&OrderRequest { target: 99, ..replace(1_000, 54).request }.with_id(replace(1_000, 54).id)),
+        risk_bench
+            .check(&OrderRequest { target: 99, ..replace(1_000, 54).request }.with_id(replace(1_000, 54).id)),
         Ok(()),
         "its venue refuses it"
     );
@@ -172,31 +179,34 @@ fn replace_opens_only_its_additional_quantity() {
 #[test]
 fn executions_stop_an_account_until_it_is_revived() {
     for scope in [Scope::All, Scope::Strategy(0), Scope::Instrument(0)] {
-        let mut desk = bench(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
+        let mut risk_bench = bench(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
         for _ in 0..2 {
-            let order = desk.order(0, Side::Buy, 1, 10);
-            assert_eq!(desk.send(&order), Ok(()));
-            desk.fill(&order, 1, 10);
+            let order = risk_bench.order(0, Side::Buy, 1, 10);
+            assert_eq!(risk_bench.send(&order), Ok(()));
+            risk_bench.fill(&order, 1, 10);
         }
-        let order = desk.order(0, Side::Buy, 1, 10);
-        assert_eq!(desk.check(&order), Err(Reject::ExecutionThrottle));
-        assert_eq!(desk.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)), Ok(()));
-        desk.risk.set_switch(scope, false, &desk.positions).unwrap();
-        assert_eq!(desk.check(&order), Ok(()), "{scope}");
+        let order = risk_bench.order(0, Side::Buy, 1, 10);
+        assert_eq!(risk_bench.check(&order), Err(Reject::ExecutionThrottle));
+        assert_eq!(
+            risk_bench.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)),
+            Ok(())
+        );
+        risk_bench.risk.set_switch(scope, false, &risk_bench.positions).unwrap();
+        assert_eq!(risk_bench.check(&order), Ok(()), "{scope}");
     }
 }
 
 #[test]
 fn duplicates_rates_and_open_orders_have_their_reasons() {
-    let mut twice = bench(2, &[(Scope::All, RiskControl::DuplicateWindow, 100)]);
-    let order = twice.order(0, Side::Buy, 1, 10);
-    assert_eq!(twice.check(&order), Ok(()));
-    twice.now = 100;
-    assert_eq!(twice.check(&order), Err(Reject::Duplicate));
-    twice.now = 101;
-    assert_eq!(twice.check(&order), Ok(()));
+    let mut repeated = bench(2, &[(Scope::All, RiskControl::DuplicateWindow, 100)]);
+    let order = repeated.order(0, Side::Buy, 1, 10);
+    assert_eq!(repeated.check(&order), Ok(()));
+    repeated.now = 100;
+    assert_eq!(repeated.check(&order), Err(Reject::Duplicate));
+    repeated.now = 101;
+    assert_eq!(repeated.check(&order), Ok(()));
     let other = Order { id: OrderId::new(1, 0, 0), ..order };
-    assert_eq!(twice.check(&other), Ok(()), "another strategy's is none");
+    assert_eq!(repeated.check(&other), Ok(()), "another strategy's is none");
 
     let rate =
         [(Scope::Strategy(0), RiskControl::MessageRate, 1_000), (Scope::All, RiskControl::MessageBurst, 2)];
@@ -209,28 +219,28 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     fast.now = 1_000_000;
     assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
 
-    let mut few = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
-    assert_eq!(few.send(&order), Ok(()));
-    assert_eq!(few.check(&cancel), Err(Reject::TooManyOpen));
-    few.set(Scope::All, RiskControl::MaxOpenOrders, OFF);
-    assert_eq!(few.check(&order), Ok(()));
+    let mut limited = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
+    assert_eq!(limited.send(&order), Ok(()));
+    assert_eq!(limited.check(&cancel), Err(Reject::TooManyOpen));
+    limited.set(Scope::All, RiskControl::MaxOpenOrders, OFF);
+    assert_eq!(limited.check(&order), Ok(()));
 }
 
 #[test]
-fn restricted_instruments_and_stop_prices() {
-    let mut desk = bench(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
-    let order = desk.order(0, Side::Buy, 1, 10);
+fn restricted_instruments_and_stop_prices_are_checked() {
+    let mut risk_bench = bench(2, &[(Scope::Instrument(1), RiskControl::Restricted, 1)]);
+    let order = risk_bench.order(0, Side::Buy, 1, 10);
     assert_eq!(
-        desk.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)),
+        risk_bench.check(&OrderRequest { instrument: 1, ..order.request }.with_id(order.id)),
         Err(Reject::Restricted)
     );
-    assert_eq!(desk.check(&order), Ok(()));
-    desk.set(Scope::Strategy(0), RiskControl::Restricted, 1);
-    assert_eq!(desk.check(&order), Err(Reject::Restricted));
-    assert_eq!(desk.check(&Order { id: OrderId::new(1, 0, 0), ..order }), Ok(()));
-    desk.set(Scope::All, RiskControl::Restricted, OFF);
-    assert_eq!(desk.check(&order), Ok(()));
-    desk.set(Scope::All, RiskControl::PriceCollar, 100);
+    assert_eq!(risk_bench.check(&order), Ok(()));
+    risk_bench.set(Scope::Strategy(0), RiskControl::Restricted, 1);
+    assert_eq!(risk_bench.check(&order), Err(Reject::Restricted));
+    assert_eq!(risk_bench.check(&Order { id: OrderId::new(1, 0, 0), ..order }), Ok(()));
+    risk_bench.set(Scope::All, RiskControl::Restricted, OFF);
+    assert_eq!(risk_bench.check(&order), Ok(()));
+    risk_bench.set(Scope::All, RiskControl::PriceCollar, 100);
     let terms = |order_type, condition| OrderTerms { order_type, condition, ..OrderTerms::default() };
     let stop = OrderRequest {
         terms: terms(OrderType::Stop, OrderCondition::StopPrice(1_011)),
@@ -238,11 +248,11 @@ fn restricted_instruments_and_stop_prices() {
         ..order.request
     }
     .with_id(order.id);
-    assert_eq!(desk.check(&stop), Err(Reject::PriceCollar), "1,000 and 100 basis points are 1,010");
+    assert_eq!(risk_bench.check(&stop), Err(Reject::PriceCollar), "1,000 and 100 basis points are 1,010");
     let market =
         OrderRequest { terms: terms(OrderType::Market, OrderCondition::None), price: 5_000, ..order.request }
             .with_id(order.id);
-    assert_eq!(desk.check(&market), Ok(()), "a market order has no price");
+    assert_eq!(risk_bench.check(&market), Ok(()), "a market order has no price");
 }
 
 #[test]
@@ -250,32 +260,40 @@ fn exposure_has_an_exact_boundary() {
     // Reference 1,000 cents: a unit is worth 1,000 cents.
     let limits =
         [(Scope::All, RiskControl::GrossExposure, 10_000), (Scope::All, RiskControl::NetExposure, 6_000)];
-    let mut desk = bench(3, &limits);
+    let mut risk_bench = bench(3, &limits);
     let order = |strategy, sequence, instrument, side, units| {
         OrderRequest { instrument, side, quantity: units * LOT, price: 10, ..OrderRequest::to_venue(0) }
             .with_id(OrderId::new(strategy, 0, sequence))
     };
-    assert_eq!(desk.send(&order(0, 0, 0, Side::Buy, 4)), Ok(()));
-    assert_eq!(desk.send(&order(2, 0, 1, Side::Buy, 3)), Err(Reject::NetExposure));
-    assert_eq!(desk.send(&order(2, 1, 1, Side::Buy, 2)), Ok(()));
-    assert_eq!(desk.send(&order(0, 1, 1, Side::Sell, 6)), Ok(()), "gross: 4 of the one, 6 of the other");
-    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 5)), Err(Reject::GrossExposure));
-    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 1)), Err(Reject::NetExposure), "6 are sold already");
-    desk.set(Scope::All, RiskControl::NetExposure, OFF);
-    assert_eq!(desk.check(&order(0, 2, 0, Side::Sell, 1)), Ok(()), "net has no limit any more");
+    assert_eq!(risk_bench.send(&order(0, 0, 0, Side::Buy, 4)), Ok(()));
+    assert_eq!(risk_bench.send(&order(2, 0, 1, Side::Buy, 3)), Err(Reject::NetExposure));
+    assert_eq!(risk_bench.send(&order(2, 1, 1, Side::Buy, 2)), Ok(()));
+    assert_eq!(
+        risk_bench.send(&order(0, 1, 1, Side::Sell, 6)),
+        Ok(()),
+        "gross: 4 of the one, 6 of the other"
+    );
+    assert_eq!(risk_bench.check(&order(0, 2, 0, Side::Sell, 5)), Err(Reject::GrossExposure));
+    assert_eq!(
+        risk_bench.check(&order(0, 2, 0, Side::Sell, 1)),
+        Err(Reject::NetExposure),
+        "6 are sold already"
+    );
+    risk_bench.set(Scope::All, RiskControl::NetExposure, OFF);
+    assert_eq!(risk_bench.check(&order(0, 2, 0, Side::Sell, 1)), Ok(()), "net has no limit any more");
 }
 
 #[test]
-fn a_loss_kills_and_not_a_cent_before() {
-    let mut desk = bench(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
-    let order = desk.order(0, Side::Buy, LOT, 10_000);
-    desk.send(&order).unwrap();
-    assert_eq!(desk.fill(&order, LOT, 10_000), None);
+fn loss_limit_kills_at_exact_boundary() {
+    let mut risk_bench = bench(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
+    let order = risk_bench.order(0, Side::Buy, LOT, 10_000);
+    risk_bench.send(&order).unwrap();
+    assert_eq!(risk_bench.fill(&order, LOT, 10_000), None);
     let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
-    assert_eq!(desk.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
-    assert_eq!(desk.fill(&other(1), 1, 9_499), Some(0));
-    desk.risk.set_switch(Scope::Strategy(0), true, &desk.positions).unwrap();
-    assert_eq!(desk.fill(&other(2), 1, 9_000), None, "it is killed already");
+    assert_eq!(risk_bench.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
+    assert_eq!(risk_bench.fill(&other(1), 1, 9_499), Some(0));
+    risk_bench.risk.set_switch(Scope::Strategy(0), true, &risk_bench.positions).unwrap();
+    assert_eq!(risk_bench.fill(&other(2), 1, 9_000), None, "it is killed already");
 }
 
 #[test]
@@ -310,7 +328,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// Sends and fills orders, quantities in `unit`, and passes each new order to `send`. Returns the
 /// first error.
 fn trade(
-    desk: &mut RiskBench,
+    risk_bench: &mut RiskBench,
     steps: &[Step],
     unit: u64,
     send: impl Fn(&mut RiskBench, &Order) -> Result<bool, TestCaseError>,
@@ -320,14 +338,16 @@ fn trade(
         match *step {
             Step::Send { strategy, instrument, is_buy, quantity } => {
                 let side = if is_buy { Side::Buy } else { Side::Sell };
-                let order =
-                    OrderRequest { instrument, ..desk.order(strategy, side, quantity * unit, 1_000).request }
-                        .with_id(desk.order(strategy, side, quantity * unit, 1_000).id);
-                open.extend(send(desk, &order)?.then_some(order));
+                let order = OrderRequest {
+                    instrument,
+                    ..risk_bench.order(strategy, side, quantity * unit, 1_000).request
+                }
+                .with_id(risk_bench.order(strategy, side, quantity * unit, 1_000).id);
+                open.extend(send(risk_bench, &order)?.then_some(order));
             }
             Step::Fill { pick, part, price } if !open.is_empty() => {
                 let order = open.swap_remove(pick % open.len());
-                desk.fill(&order, (part * unit).min(order.request.quantity), price);
+                risk_bench.fill(&order, (part * unit).min(order.request.quantity), price);
             }
             Step::Fill { .. } => {}
         }
@@ -341,29 +361,29 @@ proptest! {
     #[test]
     fn exposures_and_profits_match_sums_of_accounts(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 1 << 60), (Scope::All, RiskControl::MaxLoss, 1 << 60)];
-        let mut desk = bench(3, &limits);
-        trade(&mut desk, &steps, 1, |desk, order| Ok(desk.send(order).is_ok()))?;
-        let profits = |desk: &RiskBench| desk.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
-        let (exposures, before) = (desk.risk.exposures.sums(), profits(&desk));
+        let mut risk_bench = bench(3, &limits);
+        trade(&mut risk_bench, &steps, 1, |risk_bench, order| Ok(risk_bench.send(order).is_ok()))?;
+        let profits = |risk_bench: &RiskBench| risk_bench.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
+        let (exposures, before) = (risk_bench.risk.exposures.sums(), profits(&risk_bench));
         // Setting a limit recomputes the sums.
-        desk.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
-        desk.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
-        prop_assert_eq!(desk.risk.exposures.sums(), exposures);
-        prop_assert_eq!(profits(&desk), before);
+        risk_bench.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
+        risk_bench.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
+        prop_assert_eq!(risk_bench.risk.exposures.sums(), exposures);
+        prop_assert_eq!(profits(&risk_bench), before);
     }
 
     /// The allowance never accepts what the exact check refuses, nor the reverse.
     #[test]
-    fn an_allowance_is_never_too_large(steps in prop::collection::vec(step(), 1..60)) {
+    fn allowance_never_exceeds_exact_check(steps in prop::collection::vec(step(), 1..60)) {
         let limits = [(Scope::All, RiskControl::GrossExposure, 2), (Scope::All, RiskControl::NetExposure, 1)];
-        let mut desk = bench(3, &limits);
-        trade(&mut desk, &steps, 100, |desk, order| {
+        let mut risk_bench = bench(3, &limits);
+        trade(&mut risk_bench, &steps, 100, |risk_bench, order| {
             let (more, instrument) = (order.request.quantity.cast_signed(), order.request.instrument);
-            let reference = desk.risk.traded[usize::from(instrument)].reference;
-            let (exposures, is_buy) = (&mut desk.risk.exposures, order.request.side == Side::Buy);
+            let reference = risk_bench.risk.traded[usize::from(instrument)].reference;
+            let (exposures, is_buy) = (&mut risk_bench.risk.exposures, order.request.side == Side::Buy);
             let exact = exposures.check_exactly(instrument, is_buy, more, reference);
             prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
-            prop_assert_eq!(desk.send(order), exact);
+            prop_assert_eq!(risk_bench.send(order), exact);
             Ok(exact.is_ok())
         })?;
     }

@@ -26,20 +26,20 @@ fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     let Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment } = bench(capacity, 100);
     let Orchestrator { submit: orders, completion: reports, core, outputs, .. } = orchestrator;
     let replica = Replica::new(core, Stamps::All);
-    let place = (directory, &Options::default());
+    let journal_options = (directory, &Options::default());
     let (successor, recovered) =
-        replica.promote(None, place, OutputWatermarks::default(), outputs, 0).unwrap();
+        replica.promote(None, journal_options, OutputWatermarks::default(), outputs, 0).unwrap();
     // The rings are new: nothing in them was taken.
-    let fresh = Recovered { taken: Vec::new(), gateways: Vec::new(), ..recovered };
-    let orchestrator = successor.attach(orders, reports, &fresh).unwrap();
+    let without_outputs = Recovered { taken: Vec::new(), gateways: Vec::new(), ..recovered };
+    let orchestrator = successor.attach(orders, reports, &without_outputs).unwrap();
     Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment }
 }
 
 /// Connects an operator. Returns its end, and the answers.
 fn connect_operator<J>(bench: &mut Bench<J>) -> (CommandWriter, CommandAnswers) {
-    let (desk, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
-    bench.orchestrator.outputs.commands = Some(CommandChannel::new(&desk.clone().into(), &answers));
-    (CommandWriter::new(&desk), CommandAnswers::new(&answers.into()))
+    let (commands, answers) = (Region::heap(COMMANDS_WORDS).words(), Region::heap(ANSWERS_WORDS).words());
+    bench.orchestrator.outputs.commands = Some(CommandChannel::new(&commands.clone().into(), &answers));
+    (CommandWriter::new(&commands), CommandAnswers::new(&answers.into()))
 }
 
 fn set_limit<J>(bench: &mut Bench<J>, control: RiskControl, value: u64) {

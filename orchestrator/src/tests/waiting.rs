@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn overtaking_in_queue_is_found() {
+fn overtaking_in_queue_is_detected() {
     let steps = [(0, 6, 1), (0, 4, 1), (0, 3, 4)];
     trade(&steps, false).unwrap();
     assert!(trade(&steps, true).is_err());

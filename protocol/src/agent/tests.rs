@@ -18,7 +18,7 @@ impl Clock for Watching {
     fn now(&self) -> u64 {
         let status = status::read(&self.0);
         let is_running = status.state() == ThreadState::Running;
-        assert!(!is_running || status.get(StatusField::HeartbeatTicks) > 0, "running, and no heartbeat");
+        assert!(!is_running || status.get(StatusField::HeartbeatTicks) > 0, "running without a heartbeat");
         7
     }
 }
@@ -69,7 +69,7 @@ struct Flooded<'a>(&'a ControlWriter, u64);
 impl<C: Clock> Agent<C> for Flooded<'_> {
     fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
         self.1 += 1;
-        assert!(self.1 < 100_000, "it goes on for ever");
+        assert!(self.1 < 100_000, "the agent never stops");
         if self.1 == 1_000 {
             self.0.set_state(RunState::Stop);
         }
@@ -85,7 +85,7 @@ fn busy_agent_ends_when_run_is_stopped() {
     let launching = launching();
     let mut agent = Flooded(&launching, 0);
     run(&mut agent, &mut Spin::default(), &mut cycle, &StatusWriter::new(&segment), &launching.control());
-    assert!(agent.1 >= 1_000 + BUSY_POLL_INTERVAL, "what was on its way was handed over: {}", agent.1);
+    assert!(agent.1 >= 1_000 + BUSY_POLL_INTERVAL, "pending work was handed over: {}", agent.1);
     assert_eq!(status::read(&segment.into()).state(), ThreadState::Done);
 }
 
@@ -143,30 +143,30 @@ fn idle_time_without_core_is_logged_as_sleep() {
 
 /// Exchanges messages with the other agent of a pair; counts its cycles, and those with a message.
 #[derive(Default)]
-struct There {
+struct Forwarder {
     turns: usize,
-    came_back: usize,
-    hands_over: bool,
-    desk: std::rc::Rc<std::cell::Cell<usize>>,
+    returned: usize,
+    is_sending: bool,
+    slot: std::rc::Rc<std::cell::Cell<usize>>,
 }
 
 /// Returns the message that it received, once.
-struct Back(std::rc::Rc<std::cell::Cell<usize>>);
+struct Returner(std::rc::Rc<std::cell::Cell<usize>>);
 
-impl<C: Clock> Agent<C> for There {
+impl<C: Clock> Agent<C> for Forwarder {
     fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
         self.turns += 1;
-        if self.desk.get() == 2 {
-            self.desk.set(0);
-            self.came_back += 1;
+        if self.slot.get() == 2 {
+            self.slot.set(0);
+            self.returned += 1;
             return 1;
         }
-        self.desk.set(usize::from(self.hands_over));
-        usize::from(self.hands_over)
+        self.slot.set(usize::from(self.is_sending));
+        usize::from(self.is_sending)
     }
 }
 
-impl<C: Clock> Agent<C> for Back {
+impl<C: Clock> Agent<C> for Returner {
     fn duty_cycle(&mut self, _: &mut Cycle<C>) -> usize {
         let has_it = self.0.get() == 1;
         self.0.set(if has_it { 2 } else { self.0.get() });
@@ -178,14 +178,14 @@ impl<C: Clock> Agent<C> for Back {
 fn pair_handles_returned_work_in_one_duty_cycle() {
     let segment = Region::heap(LOG_OFFSET + 64).words();
     let mut cycle = cycle(VirtualClock::default(), &segment);
-    let there = There { hands_over: true, ..There::default() };
-    let back = Back(there.desk.clone());
-    let mut pair = (there, back);
-    assert_eq!(pair.duty_cycle(&mut cycle), 3, "there, back, and taken");
-    assert_eq!((pair.0.turns, pair.0.came_back), (2, 1));
-    pair.0.hands_over = false;
+    let forwarder = Forwarder { is_sending: true, ..Forwarder::default() };
+    let returner = Returner(forwarder.slot.clone());
+    let mut pair = (forwarder, returner);
+    assert_eq!(pair.duty_cycle(&mut cycle), 3, "sent, returned and received");
+    assert_eq!((pair.0.turns, pair.0.returned), (2, 1));
+    pair.0.is_sending = false;
     assert_eq!(pair.duty_cycle(&mut cycle), 0);
-    assert_eq!((pair.0.turns, pair.0.came_back), (3, 1), "one turn each where nothing came back");
+    assert_eq!((pair.0.turns, pair.0.returned), (3, 1), "one turn each without a returned message");
 }
 
 /// Does a fixed amount of work in each cycle, and records the calls to prefetch.

@@ -91,7 +91,7 @@ proptest! {
 }
 
 #[test]
-fn a_segment_of_another_size_is_refused() {
+fn segment_of_wrong_size_is_refused() {
     let plan = plan(Technique::default());
     let (what, short) = ("submit-1", Region::heap(HEADER_WORDS));
     let mut other = attach(&plan, Some(&plan.processes[plan.process_of(Role::Orchestrator).unwrap()]));

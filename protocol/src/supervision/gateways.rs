@@ -135,7 +135,7 @@ mod tests {
         let words = Region::heap(REPAIRS_WORDS).words();
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
         writer.set_counts(255, 7, 8);
-        let said = reader.report_count();
+        let count = reader.report_count();
         let counts = GatewayCounts { unknown: 4, orders: 5, reports: 6, last_report: 7 };
         let repair =
             GatewayRepair { repaired: None, noticed_ticks: 10, repaired_ticks: 12, counts, inbox_end: 8 };
@@ -145,6 +145,6 @@ mod tests {
             (reader.gateway_repair(63), reader.gateway_repair(62)),
             (wanted, GatewayRepair::default())
         );
-        assert_eq!((reader.strategy_repair(255).refused, reader.report_count() - said), (7, 1));
+        assert_eq!((reader.strategy_repair(255).refused, reader.report_count() - count), (7, 1));
     }
 }

@@ -60,7 +60,7 @@ fn log() -> (AtomicWords, StampLog) {
     (segment, log)
 }
 
-fn kept(segment: &AtomicWords, point: Point) -> Vec<Gap> {
+fn logged_gaps(segment: &AtomicWords, point: Point) -> Vec<Gap> {
     let words = segment[LOG_OFFSET..].chunks_exact(RECORD_WORDS);
     let records = words.map_while(|words| {
         Record::from_words(words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed))
@@ -77,33 +77,33 @@ fn wrong(offered: &[(u64, u64)], offer: Offer) -> Option<String> {
 fn wrong_of(point: Point, offered: &[(u64, u64)], offer: Offer) -> Option<String> {
     let (segment, mut log) = log();
     offered.iter().for_each(|(ended, ticks)| offer(&mut log, *ended, *ticks));
-    let kept = kept(&segment, point);
-    let (room, place) = if point == Point::Gap { (MAX_GAPS, 0) } else { (SLEEPS, 1) };
-    if kept.len() as u64 > room || log.dropped() > 0 {
+    let logged_gaps = logged_gaps(&segment, point);
+    let (capacity, kind_index) = if point == Point::Gap { (MAX_GAPS, 0) } else { (SLEEPS, 1) };
+    if logged_gaps.len() as u64 > capacity || log.dropped() > 0 {
         return Some("more than there is room for".into());
     }
-    let DroppedGaps { count, ticks } = status::read(&segment.clone().into()).dropped_gaps(SLEEPS)[place];
+    let DroppedGaps { count, ticks } = status::read(&segment.clone().into()).dropped_gaps(SLEEPS)[kind_index];
     let all: u64 = offered.iter().map(|(_, ticks)| ticks).sum();
-    let found: u64 = kept.iter().map(|gap| gap.ticks).sum();
-    if (kept.len() as u64 + count, found + ticks) != (offered.len() as u64, all) {
-        return Some(format!("{} kept and {count} dropped of {}", kept.len(), offered.len()));
+    let found: u64 = logged_gaps.iter().map(|gap| gap.ticks).sum();
+    if (logged_gaps.len() as u64 + count, found + ticks) != (offered.len() as u64, all) {
+        return Some(format!("{} kept and {count} dropped of {}", logged_gaps.len(), offered.len()));
     }
     // A reader's view: when the minimum length was raised, and to which value.
-    let least = |ended: u64| {
-        threshold_changes(&kept, room)
+    let threshold_at = |ended: u64| {
+        threshold_changes(&logged_gaps, capacity)
             .take_while(|(since, _)| *since < ended)
             .last()
             .map_or(Some(MIN_NS[0]), |last| last.1)
     };
-    let has = |ended: u64| kept.binary_search_by_key(&ended, |gap| gap.ended).is_ok();
+    let has = |ended: u64| logged_gaps.binary_search_by_key(&ended, |gap| gap.ended).is_ok();
     let lost = offered
         .iter()
-        .find(|(ended, ticks)| least(*ended).is_some_and(|least| *ticks >= least) != has(*ended));
+        .find(|(ended, ticks)| threshold_at(*ended).is_some_and(|min| *ticks >= min) != has(*ended));
     if let Some((ended, ticks)) = lost {
         return Some(format!("a gap of {ticks} at {ended}: kept is {}", has(*ended)));
     }
     let longest = offered.iter().map(|(_, ticks)| *ticks).max();
-    (longest > kept.iter().map(|gap| gap.ticks).max()).then(|| "the longest is not there".into())
+    (longest > logged_gaps.iter().map(|gap| gap.ticks).max()).then(|| "the longest is not there".into())
 }
 
 proptest! {
@@ -124,7 +124,7 @@ fn among_sleeps(offered: &[(u64, u64)], sleep: Offer) -> Vec<Gap> {
         (0..100).for_each(|_| sleep(&mut log, *ended, 50_000));
         ours(&mut log, *ended, *ticks);
     }
-    kept(&segment, Point::Gap)
+    logged_gaps(&segment, Point::Gap)
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn log_without_sleep_capacity_records_no_sleeps() {
     sleeps(&mut log, 9, 1 << 30);
     log.offer_gap(10, 5_000, &MIN_NS, || KernelEvents(0));
     let status = status::read(&segment.clone().into());
-    assert_eq!(kept(&segment, Point::Slept).len() + kept(&segment, Point::Gap).len(), 1);
+    assert_eq!(logged_gaps(&segment, Point::Slept).len() + logged_gaps(&segment, Point::Gap).len(), 1);
     assert_eq!(status.dropped_gaps(0), [DroppedGaps::default(); 2]);
     // An earlier build counted gaps in four parts: all words belong to gaps.
     let at = status::GAPS.start;

@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn codes_that_are_not_ours_are_refused(code in 0u8..64, rules: u8, kind: u8) {
+    fn unknown_codes_are_refused(code in 0u8..64, rules: u8, kind: u8) {
         let mut message = Order::new(OrderId::new(1, 0, 1), 0).to_message();
         message[6] = u64::from(code) << 32 | u64::from(kind) << 48 | u64::from(rules) << 56;
         let is_known = match code {
@@ -87,7 +87,7 @@ proptest! {
 }
 
 #[test]
-fn a_scope_concerns_what_it_names() {
+fn scope_contains_exactly_what_it_names() {
     let of = |strategy, epoch| OrderId::new(strategy, epoch, 7);
     let dead = CancelScope::for_strategy(of(3, 2));
     assert!(dead.contains(of(3, 2), 5) && dead.contains(of(3, 0), 0));

@@ -26,16 +26,16 @@ fn wide_interval_is_unclear_and_has_no_factor() {
     // All repeats are slower, by factors that differ widely: a direction and no figure.
     let slower = Evidence::from_repeats(&steady, &wild.map(|ns| ns * 20.0), 0.0);
     assert_eq!((slower.finding, slower.has_factor()), (Finding::Slower, false), "{slower:?}");
-    let twice = Evidence::from_repeats(&steady, &steady.map(|ns| ns * 2.0), 0.0);
-    assert_eq!((twice.finding, twice.has_factor()), (Finding::Slower, true));
+    let doubled = Evidence::from_repeats(&steady, &steady.map(|ns| ns * 2.0), 0.0);
+    assert_eq!((doubled.finding, doubled.has_factor()), (Finding::Slower, true));
 }
 
 #[test]
 fn repeats_are_promised_only_where_they_mend() {
-    let few = evidence(&side(3, 300.0, |_| {}), &side(3, 310.0, |_| {}));
-    assert_eq!(few.more_repeats, Some(2));
+    let too_few = evidence(&side(3, 300.0, |_| {}), &side(3, 310.0, |_| {}));
+    assert_eq!(too_few.more_repeats, Some(2));
     assert_eq!(
-        few.describe(),
+        too_few.describe(),
         "not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do"
     );
     // A regression: "about 4 more repeats would do", and 60 runs later "oversubscribed".
@@ -43,9 +43,9 @@ fn repeats_are_promised_only_where_they_mend() {
     let shared = evidence(&shared, &shared.iter().cloned().map(renamed).collect::<Vec<_>>());
     assert_eq!(shared.more_repeats, None, "{shared:?}");
     assert!(shared.why.starts_with("oversubscribed: threads share a core"), "the binding one: {shared:?}");
-    let behind = side(3, 310.0, |run| run.achieved_per_s = Some(100.0));
-    let behind = evidence(&side(3, 300.0, |_| {}), &behind);
-    assert!(behind.more_repeats.is_none() && behind.why.contains("fell behind"), "{behind:?}");
+    let overloaded = side(3, 310.0, |run| run.achieved_per_s = Some(100.0));
+    let overloaded = evidence(&side(3, 300.0, |_| {}), &overloaded);
+    assert!(overloaded.more_repeats.is_none() && overloaded.why.contains("fell behind"), "{overloaded:?}");
 }
 
 fn renamed(run: RunOutline) -> RunOutline {
@@ -74,7 +74,7 @@ fn lowest_is_named_only_if_every_other_is_slower() {
     assert_eq!((found.lowest, found.rival, found.is_shown()), (0, 2, true));
     let found = ranked(&[[130.0; 8], noisy, [101.0; 8]]).unwrap();
     assert_eq!((found.rival, found.is_shown()), (1, false), "101 and 101.5 are alike: {found:?}");
-    let few = rank(&[1.0, 2.0], |_, _| Evidence::from_repeats(&[1.0; 2], &[2.0; 2], 0.0)).unwrap();
-    assert!(!few.is_shown() && few.evidence.why.contains("too few repeats: 2 of at least 5"));
+    let too_few = rank(&[1.0, 2.0], |_, _| Evidence::from_repeats(&[1.0; 2], &[2.0; 2], 0.0)).unwrap();
+    assert!(!too_few.is_shown() && too_few.evidence.why.contains("too few repeats: 2 of at least 5"));
     assert_eq!(ranked(&values[..1]), None);
 }

@@ -10,7 +10,7 @@ fn verdict(a: &[RunOutline], b: &[RunOutline]) -> ComparisonLine {
 }
 
 /// Changes every run of B and returns why the two are not comparable.
-fn why(change: impl Fn(&mut RunOutline)) -> String {
+fn reason_against_comparison(change: impl Fn(&mut RunOutline)) -> String {
     let mut b = runs(6, 1000.0);
     b.iter_mut().for_each(change);
     let mut line = verdict(&runs(6, 1001.0), &b);
@@ -27,20 +27,24 @@ fn verdicts_are_faster_slower_or_none() {
 
 #[test]
 fn different_settings_are_not_comparable_with_reason() {
-    assert!(why(|run| run.machine.hostname = "b".into()).contains("other machine: a and b"));
-    assert!(why(|run| run.machine.cores_allowed = vec![0]).contains("cores"));
-    assert!(why(|run| run.schedule_hash.insert(0, 'x')).contains("other schedule"));
-    assert!(why(|run| run.valid = false).contains("invalid"));
-    assert!(why(|run| run.complete = false).contains("invalid"));
-    assert!(why(|run| run.oversubscribed = true).contains("oversubscribed"));
-    let slow = why(|run| run.achieved_per_s = Some(100.0));
+    assert!(
+        reason_against_comparison(|run| run.machine.hostname = "b".into()).contains("other machine: a and b")
+    );
+    assert!(reason_against_comparison(|run| run.machine.cores_allowed = vec![0]).contains("cores"));
+    assert!(reason_against_comparison(|run| run.schedule_hash.insert(0, 'x')).contains("other schedule"));
+    assert!(reason_against_comparison(|run| run.valid = false).contains("invalid"));
+    assert!(reason_against_comparison(|run| run.complete = false).contains("invalid"));
+    assert!(reason_against_comparison(|run| run.oversubscribed = true).contains("oversubscribed"));
+    let slow = reason_against_comparison(|run| run.achieved_per_s = Some(100.0));
     assert!(slow.contains("6 of 12 runs fell behind"), "{slow}");
-    let moved = why(|run| run.core_rtt_after_ns = Some(490.0));
+    let moved = reason_against_comparison(|run| run.core_rtt_after_ns = Some(490.0));
     assert!(moved.contains("too few repeats: 0 of at least 5"), "{moved}");
-    let apart = why(|run| (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(310.0)));
-    assert!(apart.contains("the machine moved its cores"), "{apart}");
-    let few = verdict(&runs(4, 1000.0), &runs(4, 1200.0));
-    assert!(few.why[0].contains("too few repeats: 4 of at least 5"), "{few:?}");
+    let distant = reason_against_comparison(|run| {
+        (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(310.0))
+    });
+    assert!(distant.contains("the machine moved its cores"), "{distant}");
+    let too_few = verdict(&runs(4, 1000.0), &runs(4, 1200.0));
+    assert!(too_few.why[0].contains("too few repeats: 4 of at least 5"), "{too_few:?}");
     let tail = compare_figure(&pair_runs(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
     assert_eq!((tail.verdict, &*tail.why[0]), (Verdict::NotComparable, "too few orders for a p99.9"));
 }
@@ -173,8 +177,8 @@ fn disagreeing_hosts_are_named_and_opposites_are_incomparable() {
     assert_eq!((same.verdict, same.disagreement()), (Verdict::Slower, None));
     let more = verdict(&a, &runs_on(&[("x", 1_300.0), ("y", 2_000.0)], 16));
     assert_eq!(more.verdict, Verdict::Slower, "both say slower");
-    let said = more.disagreement().unwrap();
-    assert!(said.contains("on x (8 pairs)") && said.contains("on y"), "{said}");
+    let disagreement = more.disagreement().unwrap();
+    assert!(disagreement.contains("on x (8 pairs)") && disagreement.contains("on y"), "{disagreement}");
     let opposed = verdict(&a, &runs_on(&[("x", 1_300.0), ("y", 700.0)], 16));
     assert_eq!(opposed.verdict, Verdict::NotComparable, "{opposed:?}");
     assert!(opposed.why[0].starts_with("the hosts disagree: B/A 0.70"), "{opposed:?}");

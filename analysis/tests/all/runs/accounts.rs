@@ -19,32 +19,35 @@ fn positions_match_fills() {
     for threading in [Threading::Dedicated, Threading::Shared] {
         let merged = run(&Fixture::new(Shape { threading, ..FILLS }));
         assert_eq!(merged.violations, []);
-        let mut wanted = Account::default();
+        let mut expected = Account::default();
         // Strategy 1 has every other number.
         (0..20)
             .map(|sequence| fill_of(2 * sequence + 1))
             .filter(|(instrument, ..)| *instrument == 1)
-            .for_each(|(_, quantity, price)| wanted.fill(quantity, price));
-        let found =
+            .for_each(|(_, quantity, price)| expected.fill(quantity, price));
+        let position =
             merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
-        let found = found.unwrap().account;
+        let position = position.unwrap().account;
         // Realized profit depends on the order in which the orchestrator processed the reports.
-        assert_eq!((found.net, found.cost, found.fills), (wanted.net, wanted.cost, wanted.fills));
-        assert_ne!(found.realized, wanted.realized);
+        assert_eq!(
+            (position.net, position.cost, position.fills),
+            (expected.net, expected.cost, expected.fills)
+        );
+        assert_ne!(position.realized, expected.realized);
         assert_eq!(merged.positions.iter().map(|position| position.account.fills).sum::<u64>(), 40);
         assert!(merged.positions.iter().all(|position| position.last_price.is_some()));
     }
 }
 
 /// Returns the kinds of violations of a run, and the first example of all.
-fn found(merged: &MergedRun) -> (Vec<ViolationKind>, String) {
+fn violations_and_example(merged: &MergedRun) -> (Vec<ViolationKind>, String) {
     (kinds(merged), merged.violations.first().map(|violation| violation.first.clone()).unwrap_or_default())
 }
 
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
+fn run_with_defect(introduce: impl FnOnce(&mut Fixture)) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(FILLS);
-    spoil(&mut fixture);
-    found(&run(&fixture))
+    introduce(&mut fixture);
+    violations_and_example(&run(&fixture))
 }
 
 fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
@@ -54,8 +57,8 @@ fn change_fill(run: &mut Fixture, change: impl Fn(&mut Record)) {
 
 #[test]
 fn forged_fill_records_are_detected() {
-    type Lie = fn(&mut Fixture);
-    let lies: [(&[ViolationKind], &str, Lie); 10] = [
+    type FillDefect = fn(&mut Fixture);
+    let false_records: [(&[ViolationKind], &str, FillDefect); 10] = [
         (&[Position], "by the gateways' reports", |run| run.set(Point::FillQuantity, ID, |n| n + 1)),
         (&[Position], "", |run| run.set(Point::FillQuantity, ID, u64::wrapping_neg)),
         (&[Position], "", |run| run.set(Point::FillPrice, ID, |price| price + 1)),
@@ -81,9 +84,9 @@ fn forged_fill_records_are_detected() {
         (&[Fill, Position], "", |run| change_fill(run, |record| record.id = OrderId::new(1, 0, 9))),
         (&[Fill, Position], "", |run| run.set(Point::FillQuantity, ID, |_| 0)),
     ];
-    for (wanted, words, lie) in lies {
-        let (kinds, first) = spoiled(lie);
-        assert_eq!(kinds, wanted, "{words}: {first}");
+    for (expected, words, defect) in false_records {
+        let (kinds, first) = run_with_defect(defect);
+        assert_eq!(kinds, expected, "{words}: {first}");
         assert!(first.starts_with("strategy 1 ") && first.contains(words), "{words}: {first}");
     }
 }
@@ -92,13 +95,13 @@ fn forged_fill_records_are_detected() {
 fn fill_counts_for_its_instrument() {
     let sequence = (0..20).find(|sequence| fill_of(2 * sequence + 1).0 == 1).unwrap();
     let id = OrderId::new(1, 0, sequence);
-    assert_eq!(spoiled(|run| run.remove(Point::Instrument, id)).0, [Position]);
-    assert_eq!(spoiled(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
+    assert_eq!(run_with_defect(|run| run.remove(Point::Instrument, id)).0, [Position]);
+    assert_eq!(run_with_defect(|run| run.set(Point::Instrument, id, |_| 5_000)).0, [Fill, Position]);
 }
 
 /// Changes the orchestrator's log of a run with fills, so that its positions differ.
-fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
-    let (kinds, what) = spoiled(|run| {
+fn run_with_false_position(change: impl FnOnce(&mut Vec<Record>)) -> String {
+    let (kinds, what) = run_with_defect(|run| {
         let thread = run.thread("orchestrator");
         change(&mut run.logs[thread]);
     });
@@ -110,13 +113,15 @@ fn misstated(change: impl FnOnce(&mut Vec<Record>)) -> String {
 fn each_wrong_position_figure_is_detected() {
     for field in PositionField::ALL {
         let is_it = |record: &Record| (record.point, record.detail) == (Point::Position, field as u8);
-        let what = misstated(|log| {
+        let what = run_with_false_position(|log| {
             let record = log.iter_mut().find(|record| is_it(record)).unwrap();
             record.value = record.value.wrapping_sub(1);
         });
         assert!(what.contains(&format!("{field:?}")), "{what}");
         // One figure is missing, even where it would be 0.
-        let what = misstated(|log| log.retain(|record| !is_it(record) || record.id != OrderId::new(1, 0, 1)));
+        let what = run_with_false_position(|log| {
+            log.retain(|record| !is_it(record) || record.id != OrderId::new(1, 0, 1))
+        });
         assert!(
             what.contains(&format!("1 instrument 1: {field:?}")) && what.contains("nothing by"),
             "{what}"
@@ -127,46 +132,50 @@ fn each_wrong_position_figure_is_detected() {
 #[test]
 fn missing_unknown_or_duplicate_accounts_are_detected() {
     let without = |log: &mut Vec<Record>| log.retain(|record| record.point != Point::Position);
-    misstated(without);
-    let broken_off = spoiled(|run| {
+    run_with_false_position(without);
+    let broken_off = run_with_defect(|run| {
         let thread = run.thread("orchestrator");
         without(&mut run.logs[thread]);
         run.fail("engine");
     });
     assert_eq!(broken_off.0, [], "a run that broke off may have none");
     let is_whole = |record: &Record| record.point == Point::Position && record.id.strategy() == 1;
-    let what = misstated(|log| log.retain(|record| !is_whole(record)));
+    let what = run_with_false_position(|log| log.retain(|record| !is_whole(record)));
     assert!(what.contains("nothing by the orchestrator"), "{what}");
     for (id, detail) in
         [(OrderId::new(9, 0, 0), 0), (OrderId::new(0, 0, 1 << 20), 0), (OrderId::new(0, 0, 0), 9)]
     {
-        misstated(|log| log.push(Record { detail, ..stamp(Point::Position, id, 1) }));
+        run_with_false_position(|log| log.push(Record { detail, ..stamp(Point::Position, id, 1) }));
     }
-    let what = misstated(|log| log.extend(log.last().copied()));
+    let what = run_with_false_position(|log| log.extend(log.last().copied()));
     assert!(what.contains("stated twice"), "{what}");
 }
 
 /// Returns the record of a switch that an operator turns.
-fn turned(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
+fn switch_record(is_on: bool, number: u32, scope: Scope, point: Point, value: u64) -> Record {
     let (id, detail) = KillSwitch { number, scope, is_on, cause: KillCause::Operator }.to_record();
     Record { point, id, detail, value }
 }
 
 /// Merges the honest run with a kill switch that is seen just before the t3 of an order, and
 /// revived later.
-fn killed(scope: Scope, threading: Threading, is_excused: bool) -> (Vec<ViolationKind>, String) {
+fn run_with_kill_switch(
+    scope: Scope,
+    threading: Threading,
+    is_excused: bool,
+) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
     let (thread, index) = fixture.find(Point::OrchDispatch, ID);
     let log = &mut fixture.logs[thread];
     let t3 = log[index].value;
     log[index].detail = u8::from(is_excused);
-    log.insert(index + 1, turned(false, 1, scope, Point::KillSeen, t3 + 1));
+    log.insert(index + 1, switch_record(false, 1, scope, Point::KillSeen, t3 + 1));
     let on = [(Point::KillSeen, t3 - 5), (Point::KillDone, t3 - 1)];
-    log.splice(index..index, on.map(|(point, value)| turned(true, 0, scope, point, value)));
+    log.splice(index..index, on.map(|(point, value)| switch_record(true, 0, scope, point, value)));
     let merged = run(&fixture);
     let [kill] = merged.kills.as_slice() else { panic!("{:?}", merged.kills) };
     assert_eq!((kill.seen, kill.done, kill.revived), (t3 - 5, Some(t3 - 1), Some(t3 + 1)));
-    found(&merged)
+    violations_and_example(&merged)
 }
 
 #[test]
@@ -176,11 +185,11 @@ fn order_dispatched_despite_kill_switch_is_detected() {
         for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
             let words =
                 format!("strategy 1 order 7: dispatched although the kill switch of {scope} had been seen");
-            assert_eq!(killed(scope, threading, false), (vec![Killed], words), "{threading}");
-            assert_eq!(killed(scope, threading, true).0, [], "a cancel may pass");
+            assert_eq!(run_with_kill_switch(scope, threading, false), (vec![Killed], words), "{threading}");
+            assert_eq!(run_with_kill_switch(scope, threading, true).0, [], "a cancel may pass");
         }
         for scope in [Scope::Strategy(0), Scope::Venue(0), Scope::Instrument(1 - instrument)] {
-            assert_eq!(killed(scope, threading, false).0, [], "{scope} {threading}");
+            assert_eq!(run_with_kill_switch(scope, threading, false).0, [], "{scope} {threading}");
         }
     }
 }
@@ -195,11 +204,11 @@ fn kill_switch_ends_when_its_scope_is_revived() {
             let log = &mut fixture.logs[thread];
             let t3 = log[index].value;
             // At one tick: log order decides.
-            let seen = |is_on, number, scope| turned(is_on, number, scope, Point::KillSeen, t3);
+            let seen = |is_on, number, scope| switch_record(is_on, number, scope, Point::KillSeen, t3);
             log.splice(index + 1..index + 1, [seen(true, 2, scope), seen(false, 3, scope)]);
             log.splice(index..index, [seen(true, 0, scope), seen(false, 1, revived)]);
-            let wanted: &[ViolationKind] = if is_off { &[] } else { &[Killed] };
-            assert_eq!(kinds(&run(&fixture)), wanted, "{scope}, revived: {revived}");
+            let expected: &[ViolationKind] = if is_off { &[] } else { &[Killed] };
+            assert_eq!(kinds(&run(&fixture)), expected, "{scope}, revived: {revived}");
         }
     }
 }
@@ -218,10 +227,10 @@ fn kill_switch_cancels_accepted_orders() {
         let last = log[index];
         log.insert(index, Record { point: Point::Cancelled, ..last });
         if is_killed {
-            let seen = turned(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
+            let seen = switch_record(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
             fixture.push("orchestrator", seen);
         }
-        let wanted: &[ViolationKind] = if is_killed { &[] } else { &[NotDead] };
-        assert_eq!(kinds(&run(&fixture)), wanted, "{is_killed}");
+        let expected: &[ViolationKind] = if is_killed { &[] } else { &[NotDead] };
+        assert_eq!(kinds(&run(&fixture)), expected, "{is_killed}");
     }
 }

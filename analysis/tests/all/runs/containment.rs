@@ -1,6 +1,6 @@
 //! Effects of strategies' deaths on the other strategies, in figures.
 
-use super::deaths::{T1_OF_20, killed, mortal};
+use super::deaths::{T1_OF_20, run_with_deaths, run_with_killed};
 use crate::common::summary;
 use crate::fixture::killing::{DETECTED, REPAIRED, StrategyDeath};
 use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
@@ -18,7 +18,7 @@ fn one_death() -> Fixture {
     fixture
 }
 
-fn delay(fixture: &mut Fixture, id: OrderId, by: u64) {
+fn delay_order(fixture: &mut Fixture, id: OrderId, by: u64) {
     fixture.set(Point::StrategyRecv, id, |t8| t8 + by);
 }
 
@@ -54,14 +54,14 @@ fn incident_summary_has_times_cause_and_order_fates() {
 #[test]
 fn only_orders_in_engine_during_incident_are_affected() {
     // Until 10 ms after the repair: to the end of the run. Strategy 0 sends one order every 20 µs.
-    let of = |spoil: fn(&mut Fixture)| {
+    let survivors_of = |introduce: fn(&mut Fixture)| {
         let mut fixture = one_death();
-        spoil(&mut fixture);
+        introduce(&mut fixture);
         let summary = summary(&fixture);
         assert_eq!(summary.violations, []);
         (summary.incidents[0].survivors, summary.containment.unwrap())
     };
-    let (survivors, all) = of(|_| {});
+    let (survivors, all) = survivors_of(|_| {});
     let typical = Some(RT_VENUE / 2);
     assert_eq!((survivors.p50_ns, survivors.max_ns, survivors.p999_ns), (typical, typical, None));
     // Orders that were sent later, and those on their way back then.
@@ -72,12 +72,12 @@ fn only_orders_in_engine_during_incident_are_affected() {
     assert!((985..=1_000).contains(&all.survivors_before.count), "{:?}", all.survivors_before);
 
     // Slow orders long before it.
-    let (before, all) = of(|fixture| delay(fixture, OrderId::new(0, 0, 499 - 100), 3_000));
+    let (before, all) = survivors_of(|fixture| delay_order(fixture, OrderId::new(0, 0, 499 - 100), 3_000));
     assert_eq!(before, survivors);
     assert_eq!(all.survivors_before.max_ns, Some((RT_VENUE + 3_000) / 2));
     assert_eq!(all.survivors_during.max_ns, typical);
     // The next incarnation of the dead strategy is not a survivor.
-    let (after, _) = of(|fixture| delay(fixture, OrderId::new(1, 1, 5), 3_000));
+    let (after, _) = survivors_of(|fixture| delay_order(fixture, OrderId::new(1, 1, 5), 3_000));
     assert_eq!(after, survivors);
 }
 
@@ -110,10 +110,10 @@ fn incident_window_ends_10_ms_after_repair() {
     // 10 ms of 40 µs each.
     assert!((250..=256).contains(&all.orders), "{all:?}");
     let late = sent_at(&fixture, 20_000_000 + REPAIRED + 20_000_000);
-    delay(&mut fixture, late, 3_000);
+    delay_order(&mut fixture, late, 3_000);
     assert_eq!(survivors(&fixture), all);
     let early = OrderId::new(0, 0, late.sequence() - 2);
-    delay(&mut fixture, early, 3_000);
+    delay_order(&mut fixture, early, 3_000);
     assert_eq!(survivors(&fixture).max_ns, Some((RT_VENUE + 3_000) / 2));
     // An incident without a repair ends after the fence.
     fixture.record.incidents[0].repaired_ns = None;
@@ -124,7 +124,7 @@ fn incident_window_ends_10_ms_after_repair() {
 
 #[test]
 fn many_incidents_pool_each_order_once() {
-    let summary = summary(&mortal(1_000));
+    let summary = summary(&run_with_deaths(1_000));
     assert_eq!((summary.violations.len(), summary.incidents.len()), (0, 999));
     let all = summary.containment.as_ref().unwrap();
     assert_eq!((all.incidents, all.strategies, all.restarted), (999, 1, 999));
@@ -158,7 +158,7 @@ fn dead_strategy_counters_are_unknown() {
 
 #[test]
 fn quarantined_strategy_counters_are_excluded() {
-    let mut fixture = killed(&[StrategyDeath {
+    let mut fixture = run_with_killed(&[StrategyDeath {
         quarantined: Some(ProtocolViolation::Flood),
         ..StrategyDeath::new(1, T1_OF_20 - 100)
     }]);
@@ -172,12 +172,12 @@ fn quarantined_strategy_counters_are_excluded() {
     assert!(!summary.reasons.iter().any(|reason| reason.contains("strategy-1")), "{:?}", summary.reasons);
     assert_eq!(summary.incidents[0].quarantined, Some(ProtocolViolation::Flood));
     assert_eq!(summary.containment.unwrap().quarantined, 1);
-    assert_eq!(summary.rt_venue.count, summary.orders.returned - returned_of_1(&fixture));
+    assert_eq!(summary.rt_venue.count, summary.orders.returned - count_returned_of_strategy_1(&fixture));
     fixture.counter("strategy-0", "full", 3);
 }
 
 /// Returns the orders of strategy 1 whose report it received.
-fn returned_of_1(fixture: &Fixture) -> u64 {
+fn count_returned_of_strategy_1(fixture: &Fixture) -> u64 {
     let rejected: Vec<OrderId> = (fixture.logs.iter().flatten())
         .filter(|record| record.point == Point::Rejected)
         .map(|record| record.id)
@@ -188,7 +188,7 @@ fn returned_of_1(fixture: &Fixture) -> u64 {
 
 #[test]
 fn worst_incidents_are_listed_by_time() {
-    let summary = summary(&mortal(100));
+    let summary = summary(&run_with_deaths(100));
     let mut incidents = summary.incidents.clone();
     for (index, incident) in incidents.iter_mut().enumerate() {
         incident.survivors.max_ns = if index == 70 { None } else { Some((index as u64 * 37) % 100) };

@@ -19,23 +19,23 @@ const SHAPE: Shape = Shape { strategies: 3, orders: 40, reject_every: 7, period:
 /// Time at which strategy 1 sends its order 20 (from 0), in ticks since the start.
 pub const T1_OF_20: u64 = (20 * 3 + 1) * 3_000 + 100;
 
-pub fn killed(deaths: &[StrategyDeath]) -> Fixture {
+pub fn run_with_killed(deaths: &[StrategyDeath]) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     deaths.iter().for_each(|death| fixture.kill(*death));
     fixture
 }
 
 fn one_killed() -> Fixture {
-    killed(&[StrategyDeath::new(1, T1_OF_20 + 50)])
+    run_with_killed(&[StrategyDeath::new(1, T1_OF_20 + 50)])
 }
 
 /// Returns a run in which strategy 1 was killed and restarted.
-fn again() -> Fixture {
-    killed(&[StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, T1_OF_20) }])
+fn run_with_restart() -> Fixture {
+    run_with_killed(&[StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, T1_OF_20) }])
 }
 
 /// Returns the first order of the dead strategy that was canceled.
-fn cancelled(fixture: &Fixture) -> OrderId {
+fn first_cancelled(fixture: &Fixture) -> OrderId {
     let has = |point: Point, id: OrderId| {
         fixture.logs.iter().flatten().any(|record| record.point == point && record.id == id)
     };
@@ -44,7 +44,7 @@ fn cancelled(fixture: &Fixture) -> OrderId {
 }
 
 /// Removes the report of an order of a survivor.
-fn keep_back(fixture: &mut Fixture) {
+fn remove_survivor_report(fixture: &mut Fixture) {
     for point in [Point::OrchReturn, Point::StrategyRecv] {
         fixture.remove(point, OrderId::new(2, 0, 20));
     }
@@ -53,7 +53,7 @@ fn keep_back(fixture: &mut Fixture) {
 #[test]
 fn dead_strategy_orders_are_each_in_one_category() {
     // Order 20 is in the submit ring at the fence; the ones before it are at their venues.
-    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
+    let mut fixture = run_with_killed(&[StrategyDeath::new(1, T1_OF_20)]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     let orders = merged.orders;
@@ -67,13 +67,14 @@ fn dead_strategy_orders_are_each_in_one_category() {
     assert_eq!(refused, 1);
     assert!(merged.measured().all(|(_, row)| !row.has(Point::Cancelled)));
     assert_eq!(merged.measured().count() as u64, orders.returned);
-    keep_back(&mut fixture);
+    remove_survivor_report(&mut fixture);
     assert_eq!(run(&fixture).lost_of_survivors, 1);
 }
 
 #[test]
 fn only_the_order_being_pushed_can_be_lost() {
-    let mut fixture = killed(&[StrategyDeath { unfinished: true, ..StrategyDeath::new(1, T1_OF_20 + 50) }]);
+    let mut fixture =
+        run_with_killed(&[StrategyDeath { unfinished: true, ..StrategyDeath::new(1, T1_OF_20 + 50) }]);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.losses[0].lost), ([].as_slice(), 1));
     all_accounted(&merged.orders);
@@ -95,12 +96,12 @@ fn death_excuses_no_other_violation() {
         &[
             // An order that the engine received is never lost, and a cancel must reach the engine.
             (Kind::Lost, "it has t1 t2 t3 t4 due release", |f| {
-                let id = cancelled(f);
+                let id = first_cancelled(f);
                 for point in [Point::Cancelled, Point::GatewayDone, Point::OrchRecvCompletion] {
                     f.remove(point, id);
                 }
             }),
-            (Kind::MissingPoint, "has no t6", |f| f.remove(Point::OrchRecvCompletion, cancelled(f))),
+            (Kind::MissingPoint, "has no t6", |f| f.remove(Point::OrchRecvCompletion, first_cancelled(f))),
             (Kind::NeverSent, "strategy 1 order 19: t2 t3 t4", |f| {
                 f.remove(Point::StrategySend, OrderId::new(1, 0, 19))
             }),
@@ -114,11 +115,11 @@ fn death_excuses_no_other_violation() {
                 },
             ),
             (Kind::NotDead, "yet a report was given to its strategy", |f| {
-                let id = cancelled(f);
+                let id = first_cancelled(f);
                 let taken = *f.stamp(Point::OrchRecvCompletion, id);
                 f.insert_at(Point::OrchRecvCompletion, id, 1, Record { point: Point::OrchReturn, ..taken });
             }),
-            (Kind::Lost, "strategy 2 order 20: sent and never returned", keep_back),
+            (Kind::Lost, "strategy 2 order 20: sent and never returned", remove_survivor_report),
             (
                 Kind::NotInPlan,
                 "strategy 1 epoch 2 order 0: t2, but by the record its last epoch was 1",
@@ -131,7 +132,7 @@ fn death_excuses_no_other_violation() {
 #[test]
 fn interrupted_run_can_lose_dead_strategy_orders() {
     let mut fixture = one_killed();
-    fixture.remove(Point::OrchRecvCompletion, cancelled(&fixture));
+    fixture.remove(Point::OrchRecvCompletion, first_cancelled(&fixture));
     fixture.record.outcome = RunOutcome::Interrupted;
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
@@ -140,9 +141,11 @@ fn interrupted_run_can_lose_dead_strategy_orders() {
 
 #[test]
 fn incarnations_are_separate_and_counters_are_last() {
-    let again = |at| StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, at) };
-    let mut fixture =
-        killed(&[again(T1_OF_20 - 100_000), StrategyDeath { unfinished: true, ..again(T1_OF_20) }]);
+    let restarted_death = |at| StrategyDeath { restart: Some(20_000), ..StrategyDeath::new(1, at) };
+    let mut fixture = run_with_killed(&[
+        restarted_death(T1_OF_20 - 100_000),
+        StrategyDeath { unfinished: true, ..restarted_death(T1_OF_20) },
+    ]);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
@@ -161,18 +164,18 @@ fn second_incarnation_ends_the_first() {
     // The first incarnation's orders are stamped after those of the second.
     let words =
         |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
-    let mut fixture = again();
+    let mut fixture = run_with_restart();
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let (kind, first) = only(&run(&fixture));
     assert!(kind == Kind::SubmitOrder && first.ends_with(&words(19, "dispatched")), "{first}");
     // In its own log that affects only the strategy.
-    let mut fixture = again();
+    let mut fixture = run_with_restart();
     fixture.swap(Point::StrategySend, OrderId::new(1, 0, 20), OrderId::new(1, 1, 0));
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
     // A refused order may come out of a shared ring arbitrarily late.
-    let mut fixture = again();
+    let mut fixture = run_with_restart();
     let (thread, index) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));
     let log = &mut fixture.logs[thread];
     let (rejected, taken) = (log.remove(index), log.remove(index - 1));
@@ -185,7 +188,7 @@ fn second_incarnation_ends_the_first() {
 #[test]
 fn epochs_are_accepted_without_recorded_incidents() {
     let first = |merged: &MergedRun| merged.violations[0].kind;
-    let mut fixture = again();
+    let mut fixture = run_with_restart();
     fixture.record.incidents.clear();
     assert_eq!(first(&run(&fixture)), Kind::NotInPlan);
     let what = "died before the run had ended".into();
@@ -198,7 +201,7 @@ fn epochs_are_accepted_without_recorded_incidents() {
 }
 
 /// Returns a run with a strategy that died after every second order.
-pub fn mortal(epochs: u16) -> Fixture {
+pub fn run_with_deaths(epochs: u16) -> Fixture {
     let orders = u64::from(epochs) * 2;
     let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });
     for record in fixture.logs.iter_mut().flatten().filter(|record| record.id.strategy() == 1) {
@@ -256,7 +259,7 @@ proptest! {
         is_quarantined: bool, outcome in 0..3,
     ) {
         let quarantined = is_quarantined.then_some(ProtocolViolation::Flood);
-        let mut fixture = killed(&[StrategyDeath { quarantined, ..StrategyDeath::new(strategy, T1_OF_20) }]);
+        let mut fixture = run_with_killed(&[StrategyDeath { quarantined, ..StrategyDeath::new(strategy, T1_OF_20) }]);
         fixture.logs[usize::from(strategy)].truncate(cut);
         for (thread, cut) in others {
             fixture.logs[thread].truncate(cut);

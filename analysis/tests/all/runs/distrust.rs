@@ -20,7 +20,7 @@ fn honest(isolation: Isolation) -> Fixture {
 
 /// Checks that strategy 1 is distrusted, and that the engine's stamps of its orders and all of
 /// strategy 0's remain.
-pub(super) fn is_contained(merged: &MergedRun, words: &str) {
+pub(super) fn assert_only_strategy_1_distrusted(merged: &MergedRun, words: &str) {
     assert_eq!(merged.violations, [], "{words}");
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
     assert_eq!(merged.threads[1].status.get(StatusField::Pid), 0);
@@ -35,7 +35,7 @@ pub(super) fn is_contained(merged: &MergedRun, words: &str) {
 /// Damage that a single stray store can cause.
 #[test]
 fn corrupt_strategy_log_does_not_affect_others() {
-    let spoils: [(&str, Defect); 7] = [
+    let defects: [(&str, Defect); 7] = [
         ("7 records did not fit its log", |f| f.status("strategy-1", StatusField::RecordsDropped, 7)),
         ("strategy 0 order 3: t8 stands in strategy-1.stamps", |f| {
             f.push("strategy-1", stamp(Point::StrategyRecv, OrderId::new(0, 0, 3), 1))
@@ -55,10 +55,10 @@ fn corrupt_strategy_log_does_not_affect_others() {
         }),
     ];
     for isolation in [Isolation::Process, Isolation::Sandbox] {
-        for (words, spoil) in spoils {
+        for (words, introduce) in defects {
             let mut fixture = honest(isolation);
-            spoil(&mut fixture);
-            is_contained(&run(&fixture), words);
+            introduce(&mut fixture);
+            assert_only_strategy_1_distrusted(&run(&fixture), words);
         }
         type Scribble = fn(&mut Vec<u8>);
         let scribbles: [(&str, Scribble); 5] = [
@@ -69,7 +69,10 @@ fn corrupt_strategy_log_does_not_affect_others() {
             ("ends inside the status block", |bytes| bytes.truncate(HEADER_WORDS * 8 + 5)),
         ];
         for (words, scribble) in scribbles {
-            is_contained(&scribbled(&honest(isolation), "strategy-1", scribble).unwrap(), words);
+            assert_only_strategy_1_distrusted(
+                &scribbled(&honest(isolation), "strategy-1", scribble).unwrap(),
+                words,
+            );
         }
     }
 }
@@ -79,7 +82,7 @@ fn corrupt_strategy_log_does_not_affect_others() {
 /// invalidates nothing.
 #[test]
 fn contradiction_is_a_violation_outside_the_sandbox() {
-    let spoils: [(ViolationKind, &str, Defect); 9] = [
+    let defects: [(ViolationKind, &str, Defect); 9] = [
         (ViolationKind::TimeOrder, "strategy 1 order 7: t2 before t1", |f| {
             f.set(Point::StrategySend, ID, |t1| t1 + 401)
         }),
@@ -112,20 +115,20 @@ fn contradiction_is_a_violation_outside_the_sandbox() {
             f.sums[1].pop();
         }),
     ];
-    for (kind, words, spoil) in spoils {
+    for (kind, words, introduce) in defects {
         let mut fixture = honest(Isolation::Process);
-        spoil(&mut fixture);
+        introduce(&mut fixture);
         let merged = run(&fixture);
         let found = merged.violations.iter().find(|violation| violation.kind == kind);
         assert!(found.is_some_and(|found| found.first.contains(words)), "{words}: {:?}", merged.violations);
         fixture.record.plan.isolation = Isolation::Sandbox;
-        is_contained(&run(&fixture), words);
+        assert_only_strategy_1_distrusted(&run(&fixture), words);
     }
 }
 
 #[test]
 fn engine_stamps_alone_prove_violations_everywhere() {
-    let spoils: [(ViolationKind, Defect); 6] = [
+    let defects: [(ViolationKind, Defect); 6] = [
         (ViolationKind::TimeOrder, |f| f.set(Point::GatewayDone, ID, |_| 1)),
         (ViolationKind::Lost, |f| f.lose(ID)),
         (ViolationKind::MissingPoint, |f| f.remove(Point::GatewayRecv, ID)),
@@ -133,9 +136,9 @@ fn engine_stamps_alone_prove_violations_everywhere() {
         (ViolationKind::PeerFaults, |f| f.counter("orchestrator", "protocol-errors", 1)),
         (ViolationKind::Checksum, |f| f.sums[3][0].1 = 1),
     ];
-    for (kind, spoil) in spoils {
+    for (kind, introduce) in defects {
         let mut fixture = honest(Isolation::Sandbox);
-        spoil(&mut fixture);
+        introduce(&mut fixture);
         let merged = run(&fixture);
         assert!(kinds(&merged).contains(&kind), "{kind:?}: {:?}", merged.violations);
     }

@@ -30,7 +30,7 @@ fn exchange_stages_sum_to_venue_service() {
         assert_eq!(merged.violations, []);
         let mut measured = 0;
         for (id, row) in merged.measured() {
-            let parts = merged.at_exchange(id).parts(row).unwrap();
+            let parts = merged.at_exchange(id).stage_ticks(row).unwrap();
             assert_eq!((parts[0], parts[2]), (SESSION[0], SESSION[1]));
             assert_eq!(Some(parts.iter().sum()), row.stage(Stage::VenueService));
             measured += 1;
@@ -74,7 +74,7 @@ fn done(id: OrderId, detail: u8) -> Record {
 
 #[test]
 fn each_exchange_violation_is_detected_and_named() {
-    let elsewhere = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
+    let misplaced = "strategy 1 order 7: is in exchange-0.stamps, and no gateway of that exchange had it";
     check_each(
         honest,
         &[
@@ -105,7 +105,7 @@ fn each_exchange_violation_is_detected_and_named() {
             }),
             // By the exchange of another venue, by a thread that is not an exchange, and for an
             // order that does not exist.
-            (Kind::Misplaced, elsewhere, |f| {
+            (Kind::Misplaced, misplaced, |f| {
                 for point in [Point::ExchangeRecv, Point::ExchangeDone] {
                     let stamp = f.take(point, ID);
                     f.push("exchange-0", stamp);
@@ -137,14 +137,14 @@ fn each_exchange_violation_is_detected_and_named() {
 #[test]
 fn venue_fault_excuses_no_other_venue() {
     for excuse in ["a fault of its venue", "a fault of the other venue"] {
-        for spoils in 0..5 {
+        for defect in 0..5 {
             let mut fixture = honest();
             with_reports(&mut fixture, ID);
             let own = u16::from(fixture.stamp(Point::GatewayRecv, ID).detail);
             let exchange = format!("exchange-{own}");
             let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
             fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
-            match spoils {
+            match defect {
                 0 => fixture.remove(Point::ExchangeRecv, ID),
                 1 => fixture.remove(Point::ExchangeDone, ID),
                 2 => fixture.set(Point::ExchangeDone, ID, |ticks| ticks + 1_000),
@@ -156,7 +156,7 @@ fn venue_fault_excuses_no_other_venue() {
                 }
             }
             let is_found = !run(&fixture).violations.is_empty();
-            assert_eq!(is_found, excuse == "a fault of the other venue", "{excuse}, {spoils}");
+            assert_eq!(is_found, excuse == "a fault of the other venue", "{excuse}, {defect}");
         }
     }
 }
@@ -164,12 +164,12 @@ fn venue_fault_excuses_no_other_venue() {
 #[test]
 fn further_reports_need_exchange_stamps() {
     type Change = fn(u64) -> Option<u64>;
-    let ways: [(Kind, &str, Change); 3] = [
+    let cases: [(Kind, &str, Change); 3] = [
         (Kind::MissingPoint, "report 2 has no exchange-done", |_| None),
         (Kind::TimeOrder, "report 2 has a t5 before the exchange gave it", |ticks| Some(ticks + 1_000)),
         (Kind::TimeOrder, "", |_| Some(1)),
     ];
-    for (kind, words, change) in ways {
+    for (kind, words, change) in cases {
         let mut fixture = honest();
         with_reports(&mut fixture, ID);
         let thread = fixture.thread("exchange-1");

@@ -52,7 +52,7 @@ fn log_round_trips_and_ends_at_zero_key() {
 fn each_damage_has_its_error_after_good_records() {
     let (fixture, bytes) = sample();
     type Spoil = fn(&mut Vec<u8>);
-    let ways: [(usize, &str, Spoil); 11] = [
+    let cases: [(usize, &str, Spoil); 11] = [
         (7, "inside record 7 (at byte 9200)", |bytes| bytes.truncate(RECORDS_AT as usize + 16 * 7 + 5)),
         (4, "record 4 (at byte 9152) has the unknown point code 60", |bytes| {
             bytes[RECORDS_AT as usize + 16 * 4 + 7] = 0xF0;
@@ -67,9 +67,9 @@ fn each_damage_has_its_error_after_good_records() {
         (0, "impossible geometry", |bytes| bytes[40..48].fill(0xFF)),
         (0, "belongs to another run", |bytes| bytes[72] ^= 1),
     ];
-    for (good, words, spoil) in ways {
+    for (good, words, introduce) in cases {
         let mut bytes = bytes.clone();
-        spoil(&mut bytes);
+        introduce(&mut bytes);
         let (records, end) = read(&bytes);
         assert_eq!(records, fixture.logs[0][..good], "{words}");
         let error = end.unwrap_err().to_string();

@@ -86,36 +86,36 @@ fn inspect_shows_the_triggering_touch() {
 
 /// A record that only an exchange may log, in a strategy's log: excludes the strategy from the
 /// figures and nothing else.
-fn assert_is_its_own_affair(spoil: impl FnOnce(&mut Fixture)) {
+fn assert_only_strategy_0_distrusted(introduce: impl FnOnce(&mut Fixture)) {
     let mut fixture = honest();
-    spoil(&mut fixture);
+    introduce(&mut fixture);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     assert!(merged.threads[0].is_untrusted && !merged.threads[1].is_untrusted, "{:?}", merged.notes);
 }
 
 /// Logs the order's trigger a second time.
-fn say_again(fixture: &mut Fixture, thread: &str) {
+fn log_trigger_twice(fixture: &mut Fixture, thread: &str) {
     let record = *fixture.stamp(Point::Trigger, ID);
     fixture.push(thread, record);
 }
 
 #[test]
 fn forged_trigger_is_detected() {
-    let never = "strategy 1 order 7: triggered by version 1000, which was never written";
+    let never_written = "strategy 1 order 7: triggered by version 1000, which was never written";
     let later = "strategy 1 order 7: triggered by version 9, which was written after it was sent";
     check_each(
         honest,
         &[
-            (Kind::Trigger, never, |f| f.set(Point::Trigger, ID, |_| 1_000)),
+            (Kind::Trigger, never_written, |f| f.set(Point::Trigger, ID, |_| 1_000)),
             (Kind::Trigger, later, |f| f.set(Point::Trigger, ID, |version| version + 1)),
             (Kind::Trigger, "", |f| f.set(Point::Trigger, ID, |_| u64::MAX)),
             // Logged twice, and by an exchange that never had the order.
-            (Kind::Duplicate, "", |f| say_again(f, "exchange-1")),
-            (Kind::Misplaced, "", |f| say_again(f, "exchange-0")),
+            (Kind::Duplicate, "", |f| log_trigger_twice(f, "exchange-1")),
+            (Kind::Misplaced, "", |f| log_trigger_twice(f, "exchange-0")),
         ],
     );
-    assert_is_its_own_affair(|fixture| say_again(fixture, "strategy-0"));
+    assert_only_strategy_0_distrusted(|fixture| log_trigger_twice(fixture, "strategy-0"));
 }
 
 /// In the sandbox, where strategies may be hostile, a forged trigger excludes only its strategy
@@ -149,7 +149,7 @@ fn exchange_touch_versions_are_consistent() {
             (Kind::Misplaced, "", |f| write(f, "exchange-1", TopOfBookWritten { venue: 9, ..NEXT })),
         ],
     );
-    assert_is_its_own_affair(|fixture| write(fixture, "strategy-0", NEXT));
+    assert_only_strategy_0_distrusted(|fixture| write(fixture, "strategy-0", NEXT));
     // A skipped version invalidates its claim, and its successor is out of order.
     let mut fixture = honest();
     let of = TopOfBookWritten { venue: 1, instrument: 0, version: 20, ticks: 0 };

@@ -21,9 +21,9 @@ fn honest() -> Fixture {
     Fixture::new(Shape::PLAIN)
 }
 
-fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> MergedRun {
+fn run_with_defect(introduce: impl FnOnce(&mut Fixture)) -> MergedRun {
     let mut fixture = honest();
-    spoil(&mut fixture);
+    introduce(&mut fixture);
     run(&fixture)
 }
 
@@ -31,8 +31,9 @@ fn spoiled(spoil: impl FnOnce(&mut Fixture)) -> MergedRun {
 fn honest_run_is_counted_exactly() {
     let merged = run(&Fixture::new(Shape { reject_every: 5, ..Shape::PLAIN }));
     assert_eq!((merged.violations.as_slice(), merged.notes.len()), (&[][..], 0));
-    let wanted = OrderCounts { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..OrderCounts::default() };
-    assert_eq!(merged.orders, wanted);
+    let expected =
+        OrderCounts { scheduled: 40, sent: 40, returned: 32, rejected: 8, ..OrderCounts::default() };
+    assert_eq!(merged.orders, expected);
     // In addition to the stamps: the checksums of both ends of each link.
     assert_eq!(merged.records, 32 * 10 + 8 * 6 + 2 * 4 + 2 * 4 - 1);
     assert_eq!(merged.measured().count(), 32);
@@ -48,16 +49,16 @@ fn gateways_sharing_a_thread_are_checked_separately() {
     let [first, second, third] = [4, 5, 6].map(|sequence| OrderId::new(0, 0, sequence));
     // The first and the third go to venue 0, the second to venue 1: nothing orders the
     // two venues.
-    for (point, other, wanted) in [
+    for (point, other, expected) in [
         (Point::GatewayRecv, third, &[Kind::DispatchOrder][..]),
         (Point::OrchRecvCompletion, third, &[Kind::CompletionOrder]),
         (Point::GatewayRecv, second, &[]),
     ] {
         let mut fixture = Fixture::new(shape);
         fixture.swap(point, first, other);
-        assert_eq!(kinds(&run(&fixture)), wanted);
+        assert_eq!(kinds(&run(&fixture)), expected);
     }
-    let merged = spoiled(|fixture| fixture.stamp(Point::GatewayRecv, ID).detail ^= 1);
+    let merged = run_with_defect(|fixture| fixture.stamp(Point::GatewayRecv, ID).detail ^= 1);
     assert_eq!(merged.violations[0].kind, Kind::Misplaced);
     assert!(merged.violations[0].first.contains("t4 names a gateway that is none of its thread's"));
 }
@@ -85,7 +86,7 @@ pub(super) fn with_reports(fixture: &mut Fixture, id: OrderId) {
 
 #[test]
 fn order_has_all_reports_of_its_venue() {
-    let merged = spoiled(|fixture| {
+    let merged = run_with_defect(|fixture| {
         with_reports(fixture, ID);
         with_reports(fixture, OrderId::new(0, 0, 3));
     });
@@ -104,12 +105,12 @@ fn each_further_report_defect_is_named() {
     fn is(record: &Record, point: Point, detail: u8) -> bool {
         (record.id, record.point, record.detail) == (ID, point, detail)
     }
-    fn turn(log: &mut [Record], from: u8, to: u8) {
+    fn change_last_flag(log: &mut [Record], from: u8, to: u8) {
         let found = log.iter_mut().filter(|record| is(record, Point::GatewayDone, from));
         found.for_each(|record| record.detail = to);
     }
     type Change = fn(&mut Vec<Record>);
-    let ways: [(Kind, &str, Change); 7] = [
+    let cases: [(Kind, &str, Change); 7] = [
         (Kind::MissingPoint, "report 2 has no t7", |log| {
             log.retain(|record| !is(record, Point::OrchReturn, 2));
         }),
@@ -128,12 +129,14 @@ fn each_further_report_defect_is_named() {
             }
         }),
         // The last report is marked at t5.
-        (Kind::LastReport, "report 1 follows the last one", |log| turn(log, MORE, 0)),
-        (Kind::LastReport, "report 2 follows the last one", |log| turn(log, 1 | MORE, 1)),
-        (Kind::LastReport, "report 2 is not the last, and none follows", |log| turn(log, 2, 2 | MORE)),
+        (Kind::LastReport, "report 1 follows the last one", |log| change_last_flag(log, MORE, 0)),
+        (Kind::LastReport, "report 2 follows the last one", |log| change_last_flag(log, 1 | MORE, 1)),
+        (Kind::LastReport, "report 2 is not the last, and none follows", |log| {
+            change_last_flag(log, 2, 2 | MORE)
+        }),
     ];
-    for (kind, words, change) in ways {
-        let merged = spoiled(|fixture| {
+    for (kind, words, change) in cases {
+        let merged = run_with_defect(|fixture| {
             with_reports(fixture, ID);
             fixture.logs.iter_mut().for_each(change);
         });
@@ -209,7 +212,7 @@ fn reject(fixture: &mut Fixture) {
 
 #[test]
 fn orders_with_violations_are_counted() {
-    let counts = |spoil: Defect| spoiled(spoil).orders;
+    let counts = |introduce: Defect| run_with_defect(introduce).orders;
     assert_eq!(counts(|f| f.double(Point::GatewayRecv, ID)).duplicated, 1);
     let orders = counts(|f| f.logs.iter_mut().for_each(|log| log.retain(|r| r.id != ID)));
     assert_eq!((orders.sent, orders.returned), (39, 39));
@@ -232,7 +235,7 @@ fn time_going_back_is_detected() {
         // A strategy's log in which time goes back is untrusted: there the stamp stays after its
         // predecessor.
         let earlier = |ticks| if point == Point::StrategyRecv { ticks - STAGES[7] - 1 } else { 1 };
-        let merged = spoiled(|fixture| fixture.set(point, ID, earlier));
+        let merged = run_with_defect(|fixture| fixture.set(point, ID, earlier));
         let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
         assert_eq!(violation.first, format!("{NAME}{words}"));
         assert_eq!(merged.measured().count(), 39, "an impossible order is in no figure");
@@ -244,7 +247,7 @@ fn missing_stamp_is_named() {
     let path = [Point::OrchRecvSubmit, Point::OrchDispatch, Point::GatewayRecv, Point::GatewayDone];
     let back = [Point::OrchRecvCompletion, Point::OrchReturn, Point::Due, Point::Release];
     for point in path.into_iter().chain(back) {
-        let found = only(&spoiled(|fixture| fixture.remove(point, ID)));
+        let found = only(&run_with_defect(|fixture| fixture.remove(point, ID)));
         assert_eq!(found, (Kind::MissingPoint, format!("{NAME}has no {}", point.name())));
     }
 }
@@ -253,11 +256,11 @@ fn missing_stamp_is_named() {
 /// cause.
 #[test]
 fn interrupted_run_can_lose_orders_and_checksums() {
-    let ways: [Defect; 3] =
+    let cases: [Defect; 3] =
         [|f| f.lose(ID), |f| f.sums[0][0].1 = 7, |f| f.counter("orchestrator", "protocol-errors", 1)];
-    for (number, spoil) in ways.into_iter().enumerate() {
-        let merged = spoiled(|fixture| {
-            spoil(fixture);
+    for (number, introduce) in cases.into_iter().enumerate() {
+        let merged = run_with_defect(|fixture| {
+            introduce(fixture);
             match number {
                 2 => fixture.fail("strategy-1"),
                 _ => fixture.record.outcome = RunOutcome::Interrupted,
@@ -276,7 +279,7 @@ fn checksums_of_link_ends_must_match() {
         ("gateway-0", 1, "completion of the gateways: what was taken"),
         ("orchestrator", 2, "submit of strategy-1: what was taken"),
     ] {
-        let (kind, first) = only(&spoiled(|fixture| {
+        let (kind, first) = only(&run_with_defect(|fixture| {
             let thread = fixture.thread(thread);
             fixture.sums[thread][index].1 ^= 1 << 40;
         }));
@@ -286,7 +289,7 @@ fn checksums_of_link_ends_must_match() {
 
 #[test]
 fn killed_strategy_loses_orders_and_nothing_else() {
-    let merged = spoiled(|fixture| {
+    let merged = run_with_defect(|fixture| {
         fixture.logs[1].retain(|record| record.value < START + 150_000);
         // The engine never received what it had not sent; one order was pushed before its stamp was
         // stored.
@@ -305,7 +308,7 @@ fn killed_strategy_loses_orders_and_nothing_else() {
 
 #[test]
 fn huge_planned_order_count_costs_nothing() {
-    let merged = spoiled(|fixture| {
+    let merged = run_with_defect(|fixture| {
         fixture.record.plan.trading_mut().orders = vec![u64::MAX; 2];
         fixture.push("orchestrator", stamp(Point::OrchRecvSubmit, OrderId::new(1, 0, 1 << 31), 1));
     });

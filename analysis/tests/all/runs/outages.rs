@@ -58,7 +58,7 @@ fn victim(fixture: &Fixture) -> OrderId {
 
 /// Returns a run in which gateway 1 died with one open order, which the engine then closed.
 /// `is_stamped`: the gateway had stamped its report.
-fn died(is_stamped: bool) -> Fixture {
+fn run_with_dead_gateway(is_stamped: bool) -> Fixture {
     let mut fixture = Fixture::new(SHAPE);
     let id = victim(&fixture);
     close(&mut fixture, id);
@@ -84,7 +84,7 @@ fn close(fixture: &mut Fixture, id: OrderId) {
 #[test]
 fn order_of_dead_gateway_is_closed_once() {
     for is_stamped in [false, true] {
-        let fixture = died(is_stamped);
+        let fixture = run_with_dead_gateway(is_stamped);
         let merged = run(&fixture);
         assert_eq!(merged.violations, [], "{is_stamped}");
         all_accounted(&merged.orders);
@@ -119,7 +119,7 @@ fn fill_lost_with_gateway_is_excluded_from_position() {
 
 #[test]
 fn resumed_session_loses_no_order() {
-    for (is_given_up, wanted) in [(false, 1), (true, 0)] {
+    for (is_given_up, expected) in [(false, 1), (true, 0)] {
         let mut fixture = Fixture::new(Shape { book: true, ..SHAPE });
         let_sessions_resume(&mut fixture);
         fixture.record.outages = vec![resumed()];
@@ -132,7 +132,7 @@ fn resumed_session_loses_no_order() {
             fixture.record.outages.push(Outage { stayed_down, ..outage(1) });
         }
         let violations = run(&fixture).violations;
-        assert_eq!(violations.len(), wanted, "{violations:?}");
+        assert_eq!(violations.len(), expected, "{violations:?}");
         let is_found = |found: &Violation| found.first.contains("or its session was resumed");
         assert!(violations.iter().all(is_found), "{violations:?}");
     }
@@ -158,7 +158,7 @@ fn resumed_session_loses_no_fill() {
 fn closed_order_needs_dead_gateway_dispatch_and_return() {
     let lived = "yet by the record its gateway lived";
     check_each(
-        || died(false),
+        || run_with_dead_gateway(false),
         &[
             (Kind::RejectedDispatched, lived, |f| f.record.outages.clear()),
             (Kind::RejectedDispatched, lived, |f| f.record.outages = vec![outage(0)]),
@@ -169,11 +169,11 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
         ],
     );
     // Nothing shows that the engine closed it, or its strategy never receives the report.
-    let ways: [Defect; 2] =
+    let cases: [Defect; 2] =
         [|f| f.remove(Point::Rejected, victim(f)), |f| f.remove(Point::StrategyRecv, victim(f))];
-    for spoil in ways {
-        let mut fixture = died(false);
-        spoil(&mut fixture);
+    for introduce in cases {
+        let mut fixture = run_with_dead_gateway(false);
+        introduce(&mut fixture);
         let merged = run(&fixture);
         all_accounted(&merged.orders);
         assert!(merged.orders.lost == 1 && kinds(&merged).contains(&Kind::Lost), "{:?}", merged.violations);
@@ -182,7 +182,7 @@ fn closed_order_needs_dead_gateway_dispatch_and_return() {
 
 #[test]
 fn closed_order_has_no_last_report() {
-    let mut fixture = died(true);
+    let mut fixture = run_with_dead_gateway(true);
     let id = victim(&fixture);
     let returned = fixture.stamp(Point::OrchReturn, id).value;
     fixture.insert_at(Point::Rejected, id, 0, stamp(Point::OrchRecvCompletion, id, returned));

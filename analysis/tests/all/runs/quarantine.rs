@@ -1,6 +1,6 @@
 //! Quarantined strategies: whatever they wrote, the run is merged, and they are in no figure.
 
-use super::deaths::{T1_OF_20, killed};
+use super::deaths::{T1_OF_20, run_with_killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};
 use crate::fixture::Fixture;
 use crate::fixture::killing::StrategyDeath;
@@ -14,14 +14,14 @@ use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
 
 fn quarantined() -> Fixture {
-    killed(&[StrategyDeath {
+    run_with_killed(&[StrategyDeath {
         quarantined: Some(ProtocolViolation::BadCursor),
         ..StrategyDeath::new(1, T1_OF_20)
     }])
 }
 
 /// Returns the number of orders of strategy 1 that the engine stamped.
-fn taken(fixture: &Fixture) -> u64 {
+fn count_stamped_by_engine(fixture: &Fixture) -> u64 {
     let log = &fixture.logs[fixture.thread("orchestrator")];
     let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
     log.iter().filter(of_strategy).count() as u64
@@ -30,14 +30,14 @@ fn taken(fixture: &Fixture) -> u64 {
 #[test]
 fn quarantined_strategy_log_is_ignored() {
     let fixture = quarantined();
-    let whole = run(&fixture);
-    assert_eq!(whole.violations, []);
-    assert_eq!(whole.orders.sent, 80 + taken(&fixture));
-    all_accounted(&whole.orders);
-    assert!(whole.measured().all(|(id, _)| id.strategy() != 1));
-    assert!(whole.threads[1].is_untrusted && !whole.threads[0].is_untrusted);
-    assert_eq!(whole.threads[1].status.get(StatusField::Pid), 0);
-    assert!(whole.notes[0].contains("the log and the counters of strategy-1"), "{:?}", whole.notes);
+    let undamaged = run(&fixture);
+    assert_eq!(undamaged.violations, []);
+    assert_eq!(undamaged.orders.sent, 80 + count_stamped_by_engine(&fixture));
+    all_accounted(&undamaged.orders);
+    assert!(undamaged.measured().all(|(id, _)| id.strategy() != 1));
+    assert!(undamaged.threads[1].is_untrusted && !undamaged.threads[0].is_untrusted);
+    assert_eq!(undamaged.threads[1].status.get(StatusField::Pid), 0);
+    assert!(undamaged.notes[0].contains("the log and the counters of strategy-1"), "{:?}", undamaged.notes);
 
     // Damage in its header, status, record keys, everything, and its end.
     let scribbles: [fn(&mut Vec<u8>); 7] = [
@@ -52,9 +52,9 @@ fn quarantined_strategy_log_is_ignored() {
     for scribble in scribbles {
         let merged = scribbled(&fixture, "strategy-1", scribble).unwrap();
         assert_eq!(merged.violations, []);
-        assert_eq!((merged.orders.sent, merged.orders.full), (80 + taken(&fixture), 0));
+        assert_eq!((merged.orders.sent, merged.orders.full), (80 + count_stamped_by_engine(&fixture), 0));
         all_accounted(&merged.orders);
-        assert_eq!(merged.span, whole.span);
+        assert_eq!(merged.span, undamaged.span);
     }
     let merged = scribbled(&fixture, "strategy-1", scribbles[2]).unwrap();
     assert!(merged.notes[0].contains("strategy-1.stamps: record 9"), "{:?}", merged.notes);
@@ -64,7 +64,7 @@ fn quarantined_strategy_log_is_ignored() {
 fn unexplained_quarantine_is_a_violation_outside_sandbox() {
     let with = |why, isolation, faults: &[Fault]| {
         let mut fixture =
-            killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
+            run_with_killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
         run(&fixture).violations
     };
@@ -72,8 +72,8 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
     for faults in [&[][..], &[other]] {
         let found = with(ProtocolViolation::OutOfSequence, Isolation::Process, faults);
         assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
-        let said = "strategy-1 was quarantined (out-of-sequence), and no fault of the plan explains it";
-        assert!(found[0].first.starts_with(said), "{found:?}");
+        let message = "strategy-1 was quarantined (out-of-sequence), and no fault of the plan explains it";
+        assert!(found[0].first.starts_with(message), "{found:?}");
     }
     assert_eq!(with(ProtocolViolation::OutOfSequence, Isolation::Process, &[scribble]), []);
     assert_eq!(
@@ -86,7 +86,7 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
 
 #[test]
 fn overwritten_engine_log_is_an_error() {
-    let mut fixture = killed(&[StrategyDeath::new(1, T1_OF_20)]);
+    let mut fixture = run_with_killed(&[StrategyDeath::new(1, T1_OF_20)]);
     fixture.record.plan.isolation = Isolation::Thread;
     let try_merge = |fixture: &Fixture| {
         scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)
@@ -117,7 +117,7 @@ fn invalid_records_in_untrusted_log_are_skipped_with_note() {
     fixture.status("strategy-1", StatusField::RecordsDropped, 7);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
-    assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+    assert_eq!(merged.orders.sent, 80 + count_stamped_by_engine(&fixture));
     assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
     // Stamps of other threads are not excused.
     fixture.push("gateway-0", stamp(Point::StrategySend, OrderId::new(1, 0, 3), 1));
@@ -139,7 +139,7 @@ proptest! {
         let merged = merged.unwrap();
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
-        prop_assert_eq!(merged.orders.sent, 80 + taken(&fixture));
+        prop_assert_eq!(merged.orders.sent, 80 + count_stamped_by_engine(&fixture));
         prop_assert!(merged.measured().all(|(id, _)| id.strategy() != 1));
     }
 }

@@ -1,6 +1,6 @@
 //! Terminal report and exports: narrow, verdict first.
 
-use super::deaths::mortal;
+use super::deaths::run_with_deaths;
 use crate::common::{exported, fault, summary};
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
@@ -56,7 +56,7 @@ fn report_of_run_with_deaths_matches_snapshot() {
 
 #[test]
 fn incident_tables_stay_within_page_width() {
-    let mut summary = summary(&mortal(20));
+    let mut summary = summary(&run_with_deaths(20));
     for incident in &mut summary.incidents {
         incident.strategy = 255;
         incident.epoch = 4_095;
@@ -111,7 +111,7 @@ fn csv_and_markdown_have_every_measure() {
 
 #[test]
 fn csv_and_markdown_list_incidents() {
-    let [table, document] = exported(&summary(&mortal(60)));
+    let [table, document] = exported(&summary(&run_with_deaths(60)));
     assert_eq!(table.lines().count(), 16);
     assert!(table.contains("\ndetect_to_repair,59,200,200,,,,,200,200.0\nsurvivors_before,"), "{table}");
     let all = "- incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59";

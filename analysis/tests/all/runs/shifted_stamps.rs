@@ -2,7 +2,7 @@
 //! untrusted from then on; otherwise the run states how much its pooled figures depend on that
 //! strategy.
 
-use super::distrust::is_contained;
+use super::distrust::assert_only_strategy_1_distrusted;
 use crate::common::{run, summary};
 use crate::fixture::{Fixture, RT_VENUE, Shape};
 use protocol::plan::Isolation;
@@ -26,7 +26,7 @@ fn stamps(fixture: &mut Fixture, point: Point) -> impl Iterator<Item = &mut Reco
 #[test]
 fn stamps_moved_past_others_make_log_untrusted() {
     type Spoil = fn(&mut Fixture);
-    let spoils: [(&str, Spoil); 5] = [
+    let defects: [(&str, Spoil); 5] = [
         ("all t1", |f| stamps(f, Point::StrategySend).for_each(|record| record.value -= SHIFT)),
         ("some t1", |f| {
             let some = stamps(f, Point::StrategySend).filter(|record| record.id.sequence() % 7 == 3);
@@ -42,15 +42,18 @@ fn stamps_moved_past_others_make_log_untrusted() {
         ("all t8", |f| stamps(f, Point::StrategyRecv).for_each(|record| record.value += SHIFT)),
     ];
     for isolation in [Isolation::Process, Isolation::Sandbox] {
-        for (words, spoil) in spoils {
+        for (words, introduce) in defects {
             let mut fixture = honest(isolation, 20);
-            spoil(&mut fixture);
+            introduce(&mut fixture);
             let merged = run(&fixture);
-            is_contained(&merged, "before the stamp in front of it in strategy-1.stamps");
+            assert_only_strategy_1_distrusted(
+                &merged,
+                "before the stamp in front of it in strategy-1.stamps",
+            );
             let summary = summary(&fixture);
             assert!(summary.valid && !summary.fit_for_latency, "{words}");
-            let said = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
-            assert!(summary.reasons.iter().any(said), "{words}: {:?}", summary.reasons);
+            let is_named = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
+            assert!(summary.reasons.iter().any(is_named), "{words}: {:?}", summary.reasons);
             let pool = (summary.rt_venue.count, summary.rt_venue.max_ns);
             assert_eq!(pool, (20, Some(RT_VENUE / 2)), "{words}: the other strategy's alone");
             assert_eq!(summary.leave_one_out, [], "one strategy is left");
@@ -99,9 +102,9 @@ fn consistent_shift_shows_in_leave_one_out() {
         ("submit", |f| stamps(f, Point::StrategySend).for_each(|record| record.value -= SHIFT)),
         ("return", |f| stamps(f, Point::StrategyRecv).for_each(|record| record.value += SHIFT)),
     ];
-    for (stage, spoil) in moves {
+    for (stage, introduce) in moves {
         let mut shifted = honest(Isolation::Sandbox, 1_200);
-        spoil(&mut shifted);
+        introduce(&mut shifted);
         // By time; a due record precedes its t1.
         shifted.logs[1].sort_by_key(|record| record.value);
         let after = summary(&shifted);
@@ -110,9 +113,9 @@ fn consistent_shift_shows_in_leave_one_out() {
         let without = &after.leave_one_out[1];
         assert_eq!((without.strategy, without.rt_venue.p50_ns), (1, honest_p50), "{stage}");
         assert_eq!(without.rt_venue.p99_ns, honest_p50, "{stage}");
-        let said =
+        let is_named =
             |note: &String| note.contains(stage) && note.contains("depends on the stamps of one strategy");
-        assert!(after.notes.iter().any(said), "{stage}: {:?}", after.notes);
+        assert!(after.notes.iter().any(is_named), "{stage}: {:?}", after.notes);
         let text = analysis::report::terminal(&after, false);
         assert!(text.contains("less one") && text.contains("depends on the stamps"), "{text}");
         let json = serde_json::to_value(&after).unwrap();

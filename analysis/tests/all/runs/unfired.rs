@@ -23,7 +23,7 @@ fn at_order(kind: FaultKind, order: u64) -> Fault {
 /// Returns the reasons why these faults never fired, which all are in the verdict.
 fn unfired(mut fixture: Fixture, faults: &[(Fault, Option<u64>)]) -> Vec<String> {
     fixture.record.plan.faults = faults.iter().map(|(fault, _)| *fault).collect();
-    fixture.record.strikes = faults.iter().map(|(_, strikes)| *strikes).collect();
+    fixture.record.strikes = faults.iter().map(|(_, injections)| *injections).collect();
     let summary = summary(&fixture);
     let in_verdict = |why: &String| summary.reasons.iter().any(|reason| reason.starts_with(why));
     assert!(summary.unfired_faults.iter().all(in_verdict), "{:?}", summary.reasons);
@@ -33,35 +33,35 @@ fn unfired(mut fixture: Fixture, faults: &[(Fault, Option<u64>)]) -> Vec<String>
 }
 
 #[track_caller]
-fn says(fixture: Fixture, fault: Fault, strikes: Option<u64>, words: &[&str]) {
-    let said = unfired(fixture, &[(fault, strikes)]);
-    let [why] = said.as_slice() else { panic!("one fault expected, got {said:?}") };
+fn assert_unfired(fixture: Fixture, fault: Fault, injections: Option<u64>, words: &[&str]) {
+    let message = unfired(fixture, &[(fault, injections)]);
+    let [why] = message.as_slice() else { panic!("one fault expected, got {message:?}") };
     assert!(words.iter().all(|word| why.contains(word)) && why.contains("never fired"), "{why}");
 }
 
 #[test]
 fn signal_without_victim_is_named_with_reason() {
     let at = |ns| fault(FaultKind::Kill, VICTIM, ns);
-    says(fixture(), at(1_000_000), Some(0), &["kill:strategy-1", "no target was running"]);
-    says(fixture(), at(60_000_000_000), Some(0), &["due after", "the last order was back after"]);
+    assert_unfired(fixture(), at(1_000_000), Some(0), &["kill:strategy-1", "no target was running"]);
+    assert_unfired(fixture(), at(60_000_000_000), Some(0), &["due after", "the last order was back after"]);
     assert!(unfired(fixture(), &[(at(1_000_000), Some(1))]).is_empty());
 }
 
 #[test]
 fn order_that_was_never_sent_is_named() {
     for kind in [FaultKind::Kill, FaultKind::Flood] {
-        says(fixture(), at_order(kind, 5_000), None, &["it waits for order 5,000", "sent 200"]);
-        says(fixture(), at_order(kind, 201), None, &["it waits for order 201"]);
+        assert_unfired(fixture(), at_order(kind, 5_000), None, &["it waits for order 5,000", "sent 200"]);
+        assert_unfired(fixture(), at_order(kind, 201), None, &["it waits for order 201"]);
     }
     // The order of a flood is not sent itself; who should have died at its last order is alive.
     assert!(unfired(fixture(), &[(at_order(FaultKind::Flood, 200), None)]).is_empty());
-    says(fixture(), at_order(FaultKind::Hang, 200), None, &["it waits for order 200"]);
+    assert_unfired(fixture(), at_order(FaultKind::Hang, 200), None, &["it waits for order 200"]);
 }
 
 #[test]
 fn strategy_that_finished_or_died_before_is_named() {
     let hang = fault(FaultKind::Hang, VICTIM, 1_000_000);
-    says(fixture(), hang, None, &["strategy-1 had finished before"]);
+    assert_unfired(fixture(), hang, None, &["strategy-1 had finished before"]);
     let died = || {
         let mut fixture = fixture();
         fixture.kill(StrategyDeath { restart: Some(200_000), ..StrategyDeath::new(1, 2_000_000) });
@@ -69,14 +69,14 @@ fn strategy_that_finished_or_died_before_is_named() {
     };
     assert!(unfired(died(), &[(fault(FaultKind::Hang, VICTIM, 900_000), None)]).is_empty());
     let late = fault(FaultKind::Hang, VICTIM, 1_800_000);
-    says(died(), late, None, &["strategy-1 had died before (signal 9 (SIGKILL))"]);
-    says(died(), at_order(FaultKind::Exit, 190), None, &["had died before"]);
+    assert_unfired(died(), late, None, &["strategy-1 had died before (signal 9 (SIGKILL))"]);
+    assert_unfired(died(), at_order(FaultKind::Exit, 190), None, &["had died before"]);
 }
 
 #[test]
 fn venue_fault_after_the_end_is_named() {
     let mute = |ns| fault(FaultKind::Mute, FaultTarget::Venue(0), ns);
-    says(fixture(), mute(60_000_000_000), None, &["mute:venue-0", "due after"]);
+    assert_unfired(fixture(), mute(60_000_000_000), None, &["mute:venue-0", "due after"]);
     assert!(unfired(fixture(), &[(mute(1_000), None)]).is_empty());
 }
 

@@ -28,20 +28,20 @@ enum Lie {
 }
 
 /// Accepts each order at once, and fills it in two parts, each after a delay.
-struct Liar {
-    lie: Lie,
+struct FaultyVenue {
+    defect: Lie,
     open: TimerWheel<(Order, u8)>,
 }
 
-impl Liar {
-    fn lies(&self, order: &Order) -> bool {
+impl FaultyVenue {
+    fn has_defect(&self, order: &Order) -> bool {
         order.id.sequence() % 16 == 5
     }
 }
 
 const PART: u64 = 40;
 
-impl Venue for Liar {
+impl Venue for FaultyVenue {
     const INFO: VenueInfo = VenueInfo { reports_per_order: 5, immediate_reports: 1, announces_release: true };
 
     fn has_capacity(&self) -> bool {
@@ -49,11 +49,11 @@ impl Venue for Liar {
     }
 
     fn accept(&mut self, order: &Order, now: u64, reports: &mut impl Reports) -> Option<u64> {
-        let lie = if self.lies(order) { self.lie } else { Lie::None };
-        let number = if lie == Lie::Swaps { 1 } else { 0 };
+        let defect = if self.has_defect(order) { self.defect } else { Lie::None };
+        let number = if defect == Lie::Swaps { 1 } else { 0 };
         let accepted =
             Report { status: OrderStatus::Accepted, filled: 0, number, is_last: false, ..in_full(order) };
-        reports.send(Report { is_last: lie == Lie::TooEarly, ..accepted }).unwrap();
+        reports.send(Report { is_last: defect == Lie::TooEarly, ..accepted }).unwrap();
         self.open.push(now + PART, (*order, 1));
         Some(now)
     }
@@ -61,12 +61,12 @@ impl Venue for Liar {
     fn advance(&mut self, now: u64, reports: &mut impl Reports) {
         while reports.has_capacity() {
             let Some((order, number)) = self.open.pop_due(now) else { break };
-            let lie = if self.lies(&order) { self.lie } else { Lie::None };
+            let defect = if self.has_defect(&order) { self.defect } else { Lie::None };
             let mut report = Report { number, is_last: number == 2, ..in_full(&order) };
             if number == 1 {
                 self.open.push(now + PART, (order, 2));
             }
-            match (lie, number) {
+            match (defect, number) {
                 (Lie::TwoLast, 1) => report.is_last = true,
                 (Lie::NoneLast | Lie::TooEarly, 2) => report.is_last = false,
                 (Lie::SkipsOne, 1) => continue,
@@ -91,8 +91,8 @@ impl Venue for Liar {
     }
 }
 
-fn play(lie: Lie) -> MergedRun {
-    play_with(SOUND, || Liar { lie, open: TimerWheel::with_capacity(64) })
+fn play(defect: Lie) -> MergedRun {
+    play_with(SOUND, || FaultyVenue { defect, open: TimerWheel::with_capacity(64) })
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn correct_three_report_venue_has_no_violations() {
 
 #[test]
 fn every_venue_report_defect_is_detected() {
-    for (lie, kind) in [
+    for (defect, kind) in [
         (Lie::TwoLast, ViolationKind::LastReport),
         (Lie::NoneLast, ViolationKind::LastReport),
         (Lie::TooEarly, ViolationKind::LastReport),
@@ -114,7 +114,7 @@ fn every_venue_report_defect_is_detected() {
         (Lie::Swaps, ViolationKind::TimeOrder),
         (Lie::UnknownOrder, ViolationKind::NotInPlan),
     ] {
-        let merged = play(lie);
-        assert!(kinds(&merged).contains(&kind), "{lie:?}: {:?}", merged.violations);
+        let merged = play(defect);
+        assert!(kinds(&merged).contains(&kind), "{defect:?}: {:?}", merged.violations);
     }
 }

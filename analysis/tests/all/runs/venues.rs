@@ -50,14 +50,15 @@ fn stuck_orders_and_recovery_follow_from_stamps() {
     let [incident] = &summary.venue_incidents[..] else { panic!("{:?}", summary.venue_incidents) };
     assert_eq!((incident.venue, incident.fault), (1, FaultKind::Slow));
     assert_eq!((incident.from_ns, incident.until_ns), (ns(FROM - START), Some(ns(UNTIL - START))));
-    let there = at_venue(&fixture, 1);
-    let then = there.iter().filter(|(t4, t5)| *t4 < UNTIL && *t5 >= FROM).count();
-    assert_eq!((incident.orders, incident.stuck), (then as u64, late.len() as u64));
-    let last = there.iter().filter(|(t4, _)| (FROM..UNTIL).contains(t4)).map(|(_, t5)| *t5).max().unwrap();
+    let at_faulty_venue = at_venue(&fixture, 1);
+    let stuck_or_delayed = at_faulty_venue.iter().filter(|(t4, t5)| *t4 < UNTIL && *t5 >= FROM).count();
+    assert_eq!((incident.orders, incident.stuck), (stuck_or_delayed as u64, late.len() as u64));
+    let last =
+        at_faulty_venue.iter().filter(|(t4, _)| (FROM..UNTIL).contains(t4)).map(|(_, t5)| *t5).max().unwrap();
     assert_eq!(incident.recover_ns, Some(ns(last - UNTIL)));
-    let longest = there.iter().map(|(t4, t5)| t5 - t4).max().unwrap();
+    let longest = at_faulty_venue.iter().map(|(t4, t5)| t5 - t4).max().unwrap();
     assert_eq!(incident.longest_ns, Some(ns(longest)));
-    let before = there.iter().filter(|(_, t5)| *t5 < FROM).map(|(t4, t5)| t5 - t4).max().unwrap();
+    let before = at_faulty_venue.iter().filter(|(_, t5)| *t5 < FROM).map(|(t4, t5)| t5 - t4).max().unwrap();
     assert_eq!(incident.usual_ns, ns(before));
     // Orders of the other venue, which has no fault.
     let (others_before, others_during) = (&incident.others_before, &incident.others_during);

@@ -11,18 +11,18 @@ use std::sync::LazyLock;
 /// Enough orders for a p99.9.
 const SHAPE: Shape = Shape { orders: 5_000, ..Shape::PLAIN };
 
-fn reasons(spoil: impl FnOnce(&mut Fixture)) -> Vec<String> {
+fn reasons(introduce: impl FnOnce(&mut Fixture)) -> Vec<String> {
     static GOOD: LazyLock<Fixture> = LazyLock::new(|| Fixture::new(SHAPE));
     let mut fixture = GOOD.clone();
-    spoil(&mut fixture);
+    introduce(&mut fixture);
     let summary = summary(&fixture);
     assert_eq!(summary.fit_for_latency, summary.reasons.is_empty());
     assert!(summary.reasons.iter().all(|reason| !reason.contains('\n')));
     summary.reasons
 }
 
-fn only(words: &str, spoil: impl FnOnce(&mut Fixture)) {
-    let reasons = reasons(spoil);
+fn assert_only_reason(words: &str, introduce: impl FnOnce(&mut Fixture)) {
+    let reasons = reasons(introduce);
     let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
     assert!(reason.contains(words), "{reason}");
 }
@@ -34,34 +34,40 @@ fn good_run_is_fit_for_latency() {
 
 #[test]
 fn each_disturbance_is_a_reason() {
-    only("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
-    only("interrupted", |f| f.record.outcome = RunOutcome::Interrupted);
-    only("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
-    only("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
-    only("7 pushes found a ring full, most on strategy-1", |f| f.counter("strategy-1", "full", 7));
-    only("strategy-0 was to be on core 0, is pinned on core 3", |f| {
+    assert_only_reason("two roles on one core", |f| f.record.warnings.push("two roles\non one core".into()));
+    assert_only_reason("interrupted", |f| f.record.outcome = RunOutcome::Interrupted);
+    assert_only_reason("failed: engine (pid 77): signal 9", |f| f.fail("engine"));
+    assert_only_reason("offered 220,000/s but sent 200,", |f| f.record.input.offered_per_s = Some(220_000.0));
+    assert_only_reason("7 pushes found a ring full, most on strategy-1", |f| {
+        f.counter("strategy-1", "full", 7)
+    });
+    assert_only_reason("strategy-0 was to be on core 0, is pinned on core 3", |f| {
         f.status("strategy-0", StatusField::CorePlusOne, 4)
     });
-    only("is pinned nowhere", |f| f.status("strategy-0", StatusField::CorePlusOne, 0));
-    only("gateway-0 was away for 1,500 µs", |f| {
+    assert_only_reason("is pinned nowhere", |f| f.status("strategy-0", StatusField::CorePlusOne, 0));
+    assert_only_reason("gateway-0 was away for 1,500 µs", |f| {
         f.status("gateway-0", StatusField::LongestGapTicks, 3_000_000)
     });
-    only("orchestrator was preempted 99.0 times a second", |f| {
+    assert_only_reason("orchestrator was preempted 99.0 times a second", |f| {
         f.status("orchestrator", StatusField::InvoluntarySwitches, 99)
     });
-    only("waited for a device on 1 page fault:", |f| f.status("gateway-1", StatusField::MajorFaults, 1));
+    assert_only_reason("waited for a device on 1 page fault:", |f| {
+        f.status("gateway-1", StatusField::MajorFaults, 1)
+    });
     // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
     // twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
         let open = f.record.open_orders.as_mut().unwrap();
         (open.samples, open.order_ticks) = (10_000, open.order_ticks * factor);
     };
-    only("by 10,000 samples of the counters", |f| counted(f, 1.11));
-    only("by Little's law", |f| counted(f, 0.89));
+    assert_only_reason("by 10,000 samples of the counters", |f| counted(f, 1.11));
+    assert_only_reason("by Little's law", |f| counted(f, 0.89));
     assert_eq!(reasons(|f| counted(f, 1.05)), [""; 0]);
-    only("drifted by -80 ppm", |f| f.record.clock.drift_ppm = -80.0);
-    only("104 ns before the run, 490 ns after", |f| f.record.core_to_core_rtt.after_ns = Some(490.0));
-    only("busy 96% of its time", |f| {
+    assert_only_reason("drifted by -80 ppm", |f| f.record.clock.drift_ppm = -80.0);
+    assert_only_reason("104 ns before the run, 490 ns after", |f| {
+        f.record.core_to_core_rtt.after_ns = Some(490.0)
+    });
+    assert_only_reason("busy 96% of its time", |f| {
         let orchestrator = f.thread("orchestrator");
         let span = f.statuses[orchestrator][StatusField::EndedTicks as usize] - START;
         f.status("orchestrator", StatusField::BusyTicks, span * 96 / 100);
@@ -72,8 +78,8 @@ fn each_disturbance_is_a_reason() {
         }
     };
     let late = "senders lag: slip p99 is 5,050 ns, rt_venue p50 790 ns: read rt_venue from due, or";
-    only(&format!("{late} keep other work off their cores"), send_late);
-    only(&format!("{late} give each strategy a core"), |f| {
+    assert_only_reason(&format!("{late} keep other work off their cores"), send_late);
+    assert_only_reason(&format!("{late} give each strategy a core"), |f| {
         send_late(f);
         f.record.plan.threads[1].core = f.record.plan.threads[0].core;
         f.statuses[1][StatusField::CorePlusOne as usize] = f.statuses[0][StatusField::CorePlusOne as usize];
@@ -83,11 +89,11 @@ fn each_disturbance_is_a_reason() {
 #[test]
 fn unsent_orders_are_a_reason_only_for_players() {
     let more = |f: &mut Fixture| f.record.plan.trading_mut().orders[1] += 7;
-    let said = |spoil: &dyn Fn(&mut Fixture)| {
-        let reasons = reasons(|f| spoil(f));
+    let message = |introduce: &dyn Fn(&mut Fixture)| {
+        let reasons = reasons(|f| introduce(f));
         reasons.into_iter().find(|reason| reason.contains("orders were not sent"))
     };
-    let reason = said(&more).expect("seven are missing");
+    let reason = message(&more).expect("seven are missing");
     assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
     let excuses: [Defect; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
@@ -99,7 +105,7 @@ fn unsent_orders_are_a_reason_only_for_players() {
             more(f);
             excuse(f);
         };
-        assert_eq!(said(&both), None);
+        assert_eq!(message(&both), None);
     }
 }
 

@@ -48,19 +48,19 @@ pub fn unfit_here() -> Vec<String> {
     unfit(&crate::host::machine(), &System::read(), &ActiveRun::all())
 }
 
-fn unfit(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<String> {
-    passing(machine, system, living).iter().filter_map(Check::reason).collect()
+fn unfit(machine: &Machine, system: &System, active_runs: &[ActiveRun]) -> Vec<String> {
+    passing(machine, system, active_runs).iter().filter_map(Check::reason).collect()
 }
 
 /// Checks what may be different in a minute: the quota, the load, and other runs.
-fn passing(machine: &Machine, system: &System, living: &[ActiveRun]) -> [Check; 3] {
-    [quota(system), shared::load(machine, system), shared::runs(machine, living)]
+fn passing(machine: &Machine, system: &System, active_runs: &[ActiveRun]) -> [Check; 3] {
+    [quota(system), shared::load(machine, system), shared::runs(machine, active_runs)]
 }
 
-/// Runs the checks; `living` are the active runs.
-fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check> {
+/// Runs the checks; `active_runs` are the active runs.
+fn check(machine: &Machine, system: &System, active_runs: &[ActiveRun]) -> Vec<Check> {
     let plan = default_plan(machine);
-    let [quota, load, runs] = passing(machine, system, living);
+    let [quota, load, runs] = passing(machine, system, active_runs);
     vec![
         cores(machine),
         quota,
@@ -78,7 +78,7 @@ fn check(machine: &Machine, system: &System, living: &[ActiveRun]) -> Vec<Check>
         hypervisor(machine),
         shared::limits(system, plan.as_ref()),
         shared::mount(system),
-        room(machine, plan.as_ref()),
+        shm_space(machine, plan.as_ref()),
         huge_pages(system),
         swap(system),
     ]
@@ -246,7 +246,7 @@ fn default_plan(machine: &Machine) -> Option<Plan> {
     planner::preview(&resolved, machine).ok().map(|(plan, _)| plan)
 }
 
-fn room(machine: &Machine, plan: Option<&Plan>) -> Check {
+fn shm_space(machine: &Machine, plan: Option<&Plan>) -> Check {
     let (free, total) = (machine.shm_free_bytes, machine.shm_total_bytes);
     if total == 0 {
         return bad("/dev/shm", "not there", "mount -t tmpfs tmpfs /dev/shm");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_virtual_machine() {
+    fn small_virtual_machine_report_matches_snapshot() {
         assert_snapshot!(table(&checked(&fake::two_core_vm())), @"
         ok    cores       0,1: 2 of 2 online
         ok    cpu quota   none
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_with_everything_wrong() {
+    fn unfit_container_report_matches_snapshot() {
         let tree = fake::container();
         tree.put("proc/self/status", "Cpus_allowed_list:\t3\n");
         tree.put("proc/swaps", "Filename Type Size Used Priority\n/swap file 1048576 0 -2\n");
@@ -378,11 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn benchmarks_get_what_makes_machine_unfit_now() {
+    fn benchmarks_get_current_reasons_of_unfitness() {
         let machine = fake::two_core_vm().machine();
-        let of = |load| unfit(&machine, &System { load: Some(load), ..System::default() }, &[]);
-        assert_eq!(of(14.0), ["doctor: load: 14.0 in the last minute, on 2 CPUs"]);
-        assert_eq!(of(0.6), [""; 0], "a note is no reason");
+        let unfit_at_load = |load| unfit(&machine, &System { load: Some(load), ..System::default() }, &[]);
+        assert_eq!(unfit_at_load(14.0), ["doctor: load: 14.0 in the last minute, on 2 CPUs"]);
+        assert_eq!(unfit_at_load(0.6), [""; 0], "a note is no reason");
     }
 
     #[test]
@@ -390,22 +390,22 @@ mod tests {
         assert_eq!(states(&checked(&fake::server())), ["governor"]);
         assert_eq!(states(&checked(&fake::container())), ["clock"]);
         assert_eq!(states(&checked(&fake::plain(32))), [""; 0]);
-        let nothing = check(&Machine::default(), &System::default(), &[]);
-        assert_eq!(states(&nothing), ["cores", "clock", "/dev/shm"]);
+        let checks_of_empty_host = check(&Machine::default(), &System::default(), &[]);
+        assert_eq!(states(&checks_of_empty_host), ["cores", "clock", "/dev/shm"]);
     }
 
     #[test]
-    fn too_little_room_for_the_default_run_is_bad() {
+    fn too_little_shm_for_default_run_is_bad() {
         let machine =
             Machine { shm_free_bytes: 1 << 20, shm_total_bytes: 64 << 20, ..fake::plain(2).machine() };
         let checks = check(&machine, &System::default(), &[]);
-        let room = checks.iter().find(|check| check.name == "/dev/shm").unwrap();
-        assert_eq!(room.state, CheckState::Bad);
-        assert!(room.fix.as_ref().unwrap().contains("remount,size="), "{room:?}");
+        let shm_space = checks.iter().find(|check| check.name == "/dev/shm").unwrap();
+        assert_eq!(shm_space.state, CheckState::Bad);
+        assert!(shm_space.fix.as_ref().unwrap().contains("remount,size="), "{shm_space:?}");
     }
 
     #[test]
-    fn json_holds_the_same() {
+    fn json_has_the_checks_of_the_table() {
         let checks = checked(&fake::two_core_vm());
         let value: serde_json::Value = serde_json::from_str(&json(&checks)).unwrap();
         assert_eq!(value["fit"], true);

@@ -78,32 +78,32 @@ mod tests {
 
     #[test]
     fn priority_check_names_benefit_and_obstacle() {
-        let of = |real_time| priority(&System { real_time, ..System::default() });
-        let missing = of(RealTime::default());
+        let check_of = |real_time| priority(&System { real_time, ..System::default() });
+        let missing = check_of(RealTime::default());
         assert!(missing.state == Note && missing.found.contains("no SCHED_FIFO"), "{missing:?}");
         let free = RealTime { is_capable: true, runtime_us: Some(-1), ..RealTime::default() };
-        assert_eq!(of(free.clone()).state, Fine);
-        let throttled = of(RealTime { runtime_us: Some(950_000), period_us: Some(1_000_000), ..free });
+        assert_eq!(check_of(free.clone()).state, Fine);
+        let throttled = check_of(RealTime { runtime_us: Some(950_000), period_us: Some(1_000_000), ..free });
         assert!(throttled.found.contains("away for up to 50 ms each second"), "{throttled:?}");
         assert!(throttled.fix.unwrap().contains("sched_rt_runtime_us=-1"));
     }
 
     #[test]
     fn partition_check_shows_commands() {
-        let of = |cores: u32, mount: Option<&str>| {
+        let check_of = |cores: u32, mount: Option<&str>| {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
             let partitions = mount.map(PathBuf::from);
             partition(&machine, &System { partitions, ..System::default() })
         };
-        let fix = of(4, Some("/sys/fs/cgroup")).fix.unwrap();
+        let fix = check_of(4, Some("/sys/fs/cgroup")).fix.unwrap();
         assert!(fix.contains("cd /sys/fs/cgroup &&") && fix.contains("echo 1-3 >cpuset.cpus"), "{fix}");
         assert!(fix.contains("smp_affinity_list; do echo 0 >"), "{fix}");
-        assert!(of(1, Some("/sys/fs/cgroup")).found.contains("a core must be left"));
-        assert!(of(2, None).found.contains("cannot be isolated"));
+        assert!(check_of(1, Some("/sys/fs/cgroup")).found.contains("a core must be left"));
+        assert!(check_of(2, None).found.contains("cannot be isolated"));
     }
 
     #[test]
-    fn tracers_are_looked_for_where_they_may_be_read() {
+    fn tracers_are_reported_only_if_readable() {
         for (list, state, words) in [
             (Some("timerlat osnoise blk nop"), Fine, "osnoise and timerlat"),
             (Some("blk nop"), Note, "only: blk nop"),

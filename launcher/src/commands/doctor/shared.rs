@@ -24,19 +24,19 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
-pub fn runs(machine: &Machine, living: &[ActiveRun]) -> Check {
+pub fn runs(machine: &Machine, active_runs: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
-    if living.is_empty() {
+    if active_runs.is_empty() {
         return ok("other runs", "none");
     }
     let words = |run: &ActiveRun| match run.cores.is_empty() {
         true => format!("run {} (pid {}) uses cores that could not be determined", run.run, run.pid),
         false => run.describe_cores(&run.cores.iter().copied().collect::<Vec<_>>()),
     };
-    let found: Vec<String> = living.iter().map(words).collect();
+    let found: Vec<String> = active_runs.iter().map(words).collect();
     let found = found.join("; ");
     let fix = "wait for the end, or measure on other cores with --cores";
-    if living.iter().any(|run| run.cores.is_empty() || !run.shared_cores(&allowed).is_empty()) {
+    if active_runs.iter().any(|run| run.cores.is_empty() || !run.shared_cores(&allowed).is_empty()) {
         bad("other runs", found, fix)
     } else {
         note("other runs", found, "they share caches and memory with you: wait for the end to be sure")
@@ -65,7 +65,7 @@ pub fn mount(system: &System) -> Check {
 
 /// Checks the limits of open files, processes and locked memory against what the default run needs.
 pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
-    let said = |name: &str, limit: Option<u64>| match limit {
+    let describe_limit = |name: &str, limit: Option<u64>| match limit {
         None => format!("{name} unlimited"),
         Some(limit) => format!("{name} {limit}"),
     };
@@ -73,21 +73,21 @@ pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
     let locked = limits.locked_bytes.map_or_else(|| "unlimited".into(), human_bytes);
     let found = format!(
         "{}, {}, -l {locked} (nothing is locked)",
-        said("-n", limits.files),
-        said("-u", limits.processes)
+        describe_limit("-n", limits.files),
+        describe_limit("-u", limits.processes)
     );
-    let few = |limit: Option<u64>, needed: u64| limit.is_some_and(|limit| limit < needed);
+    let is_too_low = |limit: Option<u64>, needed: u64| limit.is_some_and(|limit| limit < needed);
     let files = plan.map_or(0, crate::planner::descriptors_needed);
     // Each process and thread counts, with the launcher, its reaper and the saving thread.
     let tasks = plan.map_or(0, |plan| (plan.processes.len() + plan.threads.len()) as u64 + 3);
-    if few(limits.files, files) {
+    if is_too_low(limits.files, files) {
         return bad(
             "ulimit",
             format!("{found}; the default run opens {files} files"),
             "ulimit -Hn, and raise it",
         );
     }
-    if few(limits.processes, tasks) {
+    if is_too_low(limits.processes, tasks) {
         let why = format!("{found}; the default run has {tasks} processes and threads");
         return bad("ulimit", why, "raise ulimit -u (in a container: --pids-limit)");
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_run_on_these_cores_is_named_with_them() {
+    fn run_on_the_same_cores_is_named_with_them() {
         let machine = fake::two_core_vm().machine();
         // Nobody knows where a run without cores is.
         for (cores, state) in [(&[4, 5][..], Note), (&[], Bad), (&[0, 1], Bad)] {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_cannot_be_written_is_bad() {
+    fn unwritable_mount_is_bad() {
         let shm = |kind: &str, flags: &str| {
             Some(Mount { kind: kind.into(), flags: flags.split(',').map(str::to_owned).collect() })
         };
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_below_what_the_default_run_takes_are_bad() {
+    fn limits_below_default_run_are_bad() {
         let plan = super::super::default_plan(&fake::two_core_vm().machine()).unwrap();
         for (files, processes, state) in
             [(None, None, Fine), (Some(1024), Some(1000), Fine), (Some(20), None, Bad), (None, Some(3), Bad)]

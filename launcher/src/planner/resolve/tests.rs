@@ -23,7 +23,7 @@ const LARGE: (u64, u64) = (4_000_000, 10);
 
 /// Where every role has a whole core and two are left, a run is as large as the seed benchmark's.
 #[test]
-fn default_run_is_what_the_machine_can_carry() {
+fn default_run_fits_the_machine() {
     let [small, server] = [fake::two_core_vm(), fake::server()].map(|host| host.machine());
     let plain = |cores| fake::plain(cores).machine();
     for (words, machine, strategies, load, threading) in [
@@ -55,7 +55,7 @@ fn default_run_is_what_the_machine_can_carry() {
 }
 
 #[test]
-fn cores_that_are_not_there_are_refused() {
+fn missing_cores_are_refused() {
     let plain = fake::plain(4).machine();
     refuses(
         "threading=dedicated",
@@ -86,7 +86,7 @@ fn heap_technique_across_processes_names_twin() {
 }
 
 #[test]
-fn a_recorded_flow_says_how_many_and_when() {
+fn recorded_flow_sets_order_count_and_window() {
     let machine = fake::two_core_vm().machine();
     let recorded = resolved("schedule=flow.csv speed=10", &machine);
     assert_eq!(recorded.input, Input::Recorded { path: "flow.csv".into(), speed: 10.0, span_ns: None });
@@ -137,7 +137,7 @@ fn default_open_limit_exceeds_load() {
 
 proptest! {
     #[test]
-    fn the_effective_settings_resolve_to_the_same(
+    fn effective_settings_resolve_to_themselves(
         settings in crate::config::tests::any_settings(),
         cores in 1u32..40,
     ) {
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn settings_in_effect_have_the_same_faults_again() {
+fn effective_settings_keep_their_faults() {
     let specs = "fault='hang; kill:any@1s every 10ms; flood:strategy-1@order:9'";
     let words = format!("strategies=3 on_death=restart liveness=300ms {specs}");
     let machine = fake::server().machine();

@@ -1,5 +1,5 @@
-//! Whatever a user types or feeds: a clear error that names the thing, the right exit code, nothing
-//! left behind.
+//! Invalid flags, files and paths: each gives an error that names the cause, the right exit code,
+//! and leaves no files.
 
 use crate::common::{Launcher, Running, command, output, output_of, proc, wait_until};
 use crate::fixture::{Fixture, Shape};
@@ -7,24 +7,24 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Runs with these flags; must be a usage error that contains all of `words`.
-fn usage_error(flags: &str, words: &[&str]) {
+/// Runs with these flags; must be a usage error that contains all of `expected`.
+fn usage_error(flags: &str, expected: &[&str]) {
     let launcher = Launcher::new();
-    launcher.result(flags).fails(2, words);
+    launcher.result(flags).fails(2, expected);
     assert_eq!(launcher.folders().len(), 0, "{flags}");
 }
 
-/// The launcher below a limit of the shell's: it says which, fails in order and leaves nothing.
+/// Under a limit of the shell the launcher names the limit, exits with 1 and leaves no files.
 #[test]
-fn limits_of_the_shell_are_named() {
-    for (limit, wanted) in [
+fn shell_limits_are_named() {
+    for (limit, advice) in [
         // At the first byte, at a segment, at a log.
         ("-f 0", "ulimit -f unlimited"),
         ("-f 16", "ulimit -f unlimited"),
         ("-f 256", "ulimit -f unlimited"),
         ("-s 64", "ulimit -s 8192"),
         ("-s 512", "ulimit -s 8192"),
-        // An allocation that fails would end it without a word, or not at all.
+        // A failed allocation would otherwise abort without a message, or go unnoticed.
         ("-v 100000", "ulimit -v"),
         ("-d 20000", "ulimit -d"),
     ] {
@@ -33,13 +33,13 @@ fn limits_of_the_shell_are_named() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).stdin(Stdio::null());
         shell.arg(run.get_program()).args(run.get_args());
-        Running::spawn(&mut shell).end().fails(1, &[wanted, "error: "]);
+        Running::spawn(&mut shell).end().fails(1, &[advice, "error: "]);
     }
 }
 
 #[test]
-fn flags_that_make_no_sense_are_named() {
-    for (flags, words) in [
+fn invalid_flags_are_named() {
+    for (flags, expected) in [
         ("--technique spsc-mix", &["spsc-mux"][..]),
         ("--isolation proces", &["process"]),
         ("--window 5", &["--window", "unit"]),
@@ -70,11 +70,11 @@ fn flags_that_make_no_sense_are_named() {
         ("--fault 'leak@1s every 10ms'", &["--fault", "only kill and stop come again"]),
         ("--fault ''", &["--fault", "KIND[:TARGET][@WHEN]"]),
     ] {
-        usage_error(flags, words);
+        usage_error(flags, expected);
     }
 }
 
-fn written(folder: &TempDir, name: &str, text: &str) -> String {
+fn write_file(folder: &TempDir, name: &str, text: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -83,7 +83,7 @@ fn written(folder: &TempDir, name: &str, text: &str) -> String {
 #[test]
 fn configuration_files_are_read_strictly() {
     let folder = tempfile::tempdir().unwrap();
-    for (text, words) in [
+    for (text, expected) in [
         ("stratgies: 3\n", &["stratgies", "strategies"][..]),
         ("n_strategies: 8\n", &["n_strategies", "strategies"]),
         ("venues: many\n", &["venues"]),
@@ -92,8 +92,8 @@ fn configuration_files_are_read_strictly() {
         ("fault: kill:any@1s; explode\n", &["bulkhead.yaml:1", "fault", "explode"]),
         (&"# long\n".repeat(10_000), &["too much"]),
     ] {
-        let config = written(&folder, "bulkhead.yaml", text);
-        usage_error(&format!("--config {config}"), &[words, &["bulkhead.yaml"]].concat());
+        let config = write_file(&folder, "bulkhead.yaml", text);
+        usage_error(&format!("--config {config}"), &[expected, &["bulkhead.yaml"]].concat());
     }
     usage_error("--config /nowhere/bulkhead.yaml", &["/nowhere/bulkhead.yaml"]);
     usage_error("--config /dev/zero", &["/dev/zero", "too much"]);
@@ -104,29 +104,29 @@ const FLOW: &str = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_s
 #[test]
 fn schedules_are_read_strictly() {
     let folder = tempfile::tempdir().unwrap();
-    let bad_price = written(&folder, "flow.csv", &format!("{FLOW}\n0,1,new,1,S,limit,gtc,abc,5\n"));
+    let bad_price = write_file(&folder, "flow.csv", &format!("{FLOW}\n0,1,new,1,S,limit,gtc,abc,5\n"));
     usage_error(&format!("--schedule {bad_price}"), &["flow.csv:2", "price_cents", "abc"]);
     usage_error("--schedule /nowhere/flow.csv", &["/nowhere/flow.csv"]);
-    let venue = written(&folder, "venue.csv", &format!("{FLOW},venue\n0,1,new,1,S,limit,gtc,1,5,9\n"));
+    let venue = write_file(&folder, "venue.csv", &format!("{FLOW},venue\n0,1,new,1,S,limit,gtc,1,5,9\n"));
     usage_error(&format!("--schedule {venue}"), &["venue.csv:2", "venue"]);
 }
 
 #[test]
-fn names_that_are_no_text_are_refused_or_read() {
+fn non_utf8_paths_are_refused_or_read() {
     use std::os::unix::ffi::OsStrExt;
     let folder = tempfile::tempdir().unwrap();
-    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    let non_utf8 = folder.path().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
     for flag in ["--out", "--schedule", "--instruments"] {
-        output_of(command(&format!("run {flag}")).arg(&odd)).fails(2, &[flag, "not UTF-8"]);
-        assert!(!odd.exists());
+        output_of(command(&format!("run {flag}")).arg(&non_utf8)).fails(2, &[flag, "not UTF-8"]);
+        assert!(!non_utf8.exists());
     }
-    // A run in such a folder is read like any other.
-    std::fs::create_dir(&odd).unwrap();
-    Fixture::new(Shape::PLAIN).write_to(&odd);
+    // A run in a folder with such a name is read like any other.
+    std::fs::create_dir(&non_utf8).unwrap();
+    Fixture::new(Shape::PLAIN).write_to(&non_utf8);
     for (before, after) in
         [("report", ""), ("report", "--html"), ("inspect", ""), ("inspect", "--order 0/3"), ("open", "")]
     {
-        output_of(command(before).arg(&odd).args(after.split_whitespace())).succeeds();
+        output_of(command(before).arg(&non_utf8).args(after.split_whitespace())).succeeds();
     }
 }
 
@@ -141,12 +141,12 @@ fn endless_or_silent_input_never_blocks() {
     for flag in ["--schedule", "--config", "--instruments"] {
         let launcher = Launcher::new();
         let running = Running::spawn(&mut launcher.run(&format!("{flag} {}", fifo.display())));
-        // It catches signals before it reads; then Ctrl-C is heard although nobody ever writes.
+        // It catches signals before it reads, so Ctrl-C works although nothing is ever written.
         let catches = |line: &str| line.starts_with("SigCgt:") && line.ends_with(|c| "2367abef".contains(c));
         wait_until("signals are caught", || proc(running.pid(), "status").lines().any(catches));
         running.interrupt().fails(130, &["interrupted"]);
     }
-    // What is written into a pipe is as good as a file.
+    // A pipe with content is read like a file.
     let writer = std::thread::spawn({
         let fifo = fifo.clone();
         move || std::fs::write(fifo, "strategies: nine\n")
@@ -159,27 +159,28 @@ fn endless_or_silent_input_never_blocks() {
 fn recorded_flow_shows_duration_and_rate() {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|n| format!("{},{n},new,{n},S,limit,gtc,1,5\n", n * 100)).collect();
-    let flow = written(&folder, "flow.csv", &format!("{FLOW}\n{rows}"));
-    let said = Launcher::new().result(&format!("--schedule {flow} --strategies 1 --delay fixed:1ms")).stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("over 200 ms (10,005/s), as recorded"), "{said}");
-    assert!(said.contains("200 ms at 10,005/s"), "{said}");
+    let flow = write_file(&folder, "flow.csv", &format!("{FLOW}\n{rows}"));
+    let printed =
+        Launcher::new().result(&format!("--schedule {flow} --strategies 1 --delay fixed:1ms")).stdout;
+    let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(printed.contains("over 200 ms (10,005/s), as recorded"), "{printed}");
+    assert!(printed.contains("200 ms at 10,005/s"), "{printed}");
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
+fn unwritable_folder_is_named() {
     output("run --out /proc/nowhere").fails(1, &["/proc/nowhere"]);
 }
 
 #[test]
-fn too_little_shared_memory_is_said_before_anything_starts() {
+fn too_little_shared_memory_is_reported_before_start() {
     let result = Launcher::new().result("--orders 1000M --strategies 1");
     assert!(matches!(result.code, Some(1 | 2)), "{result:?}");
     assert!(result.stderr.contains("/dev/shm") || result.stderr.contains("--orders"), "{result:?}");
 }
 
 #[test]
-fn a_command_that_is_misspelt_is_told_the_nearest() {
+fn misspelt_command_suggests_the_nearest() {
     output("swep").fails(2, &["'sweep'"]);
 }
 
@@ -192,7 +193,7 @@ fn full_disk_is_reported_once() {
 }
 
 #[test]
-fn the_folder_of_a_sweep_says_what_reads_it() {
+fn sweep_folder_error_names_its_commands() {
     let folder = tempfile::tempdir().unwrap();
     let golden =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden/sweep.json");
@@ -205,20 +206,20 @@ fn the_folder_of_a_sweep_says_what_reads_it() {
 }
 
 #[test]
-fn clean_can_only_say_what_it_would_remove() {
-    // A name with a nonexistent process, and no control segment: of a dead run.
+fn clean_dry_run_lists_segments() {
+    // A segment of a dead run: its process does not exist, and there is no control segment.
     let name = "bulkhead.20200101-000000000-5-2147483600.submit";
     let path = Path::new("/dev/shm").join(name);
     std::fs::write(&path, [0; 64]).unwrap();
-    let said = output("clean --dry-run").stdout;
-    // Another run that starts now removes it as well.
-    let was_there = said.contains(name) && said.contains("would be removed");
-    assert!(was_there || !path.exists(), "{said}");
+    let printed = output("clean --dry-run").stdout;
+    // Another run that starts now may have removed it.
+    let is_listed = printed.contains(name) && printed.contains("would be removed");
+    assert!(is_listed || !path.exists(), "{printed}");
     let _ = std::fs::remove_file(&path);
 }
 
 #[test]
-fn a_role_started_by_hand_says_who_starts_it() {
+fn role_started_by_hand_is_refused() {
     output("role strategy-0 20260101-000000000-1").fails(1, &["launcher"]);
 }
 
@@ -226,40 +227,40 @@ fn a_role_started_by_hand_says_who_starts_it() {
 fn damaged_logs_never_crash_inspect() {
     let folder = Fixture::new(Shape::PLAIN).write();
     let log = folder.path().join("orchestrator.stamps");
-    let whole = std::fs::read(&log).unwrap();
+    let intact = std::fs::read(&log).unwrap();
     let inspect = |path: &Path| {
         let result = output(&format!("inspect {}", path.display()));
         assert!(matches!(result.code, Some(0 | 1)) && !result.stderr.contains("panicked"), "{result:?}");
         result
     };
-    for len in [0, 7, 128, 300, 640, 641, 648, 700, whole.len() - 3] {
-        std::fs::write(&log, &whole[..len]).unwrap();
+    for len in [0, 7, 128, 300, 640, 641, 648, 700, intact.len() - 3] {
+        std::fs::write(&log, &intact[..len]).unwrap();
         inspect(&log);
         inspect(folder.path());
     }
     for (word, name) in [(0, "magic"), (1, "version"), (2, "layout")] {
-        let mut scribbled = whole.clone();
+        let mut scribbled = intact.clone();
         scribbled[word * 8] ^= 0xff;
         std::fs::write(&log, &scribbled).unwrap();
         inspect(&log).fails(1, &[name]);
     }
     let mut random = 1u64;
     for _ in 0..40 {
-        let mut scribbled = whole.clone();
+        let mut scribbled = intact.clone();
         for _ in 0..20 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let place = (random >> 33) as usize % scribbled.len();
-            scribbled[place] = random as u8;
+            let offset = (random >> 33) as usize % scribbled.len();
+            scribbled[offset] = random as u8;
         }
         std::fs::write(&log, &scribbled).unwrap();
         inspect(&log);
     }
-    std::fs::write(&log, &whole).unwrap();
+    std::fs::write(&log, &intact).unwrap();
     inspect(&log).succeeds();
 }
 
 #[test]
-fn a_log_of_another_run_is_refused() {
+fn log_of_another_run_is_refused() {
     let mut other = Fixture::new(Shape::PLAIN);
     other.record.plan.run += "1";
     let [run, other] = [Fixture::new(Shape::PLAIN).write(), other.write()];

@@ -1,5 +1,4 @@
-//! Text in files that a stranger has written: nothing of it moves a cursor, forges a line or
-//! becomes a tag.
+//! Untrusted text in files is escaped: it moves no cursor, forges no line and becomes no tag.
 
 use super::reading_commands;
 use crate::common::output;
@@ -9,20 +8,20 @@ use analysis::record::{Incident, RunOutcome, RunRecord};
 use std::fs;
 use std::path::Path;
 
-/// A title for the terminal, a cleared screen, a line of its own, a script, a table's column, a
-/// turned direction.
+/// A terminal title, a cleared screen, a forged line, a script, a table column, a bidirectional
+/// override.
 const HOSTILE: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged\t<script>alert(1)</script>|![x](http://x)\u{202e}";
 
 fn is_plain(text: &str) -> bool {
     !text.chars().any(|c| c != '\n' && c != '\t' && (c.is_control() || c == '\u{202e}'))
 }
 
-/// Runs a command, and gives what it printed, which nothing in a terminal obeys.
+/// Runs a command and checks that its output has no control characters. Returns the output.
 fn printed(line: &str) -> String {
     let result = output(line);
     assert!(matches!(result.code, Some(0..=2)), "{line}: {result:?}");
-    assert!(!result.stderr.contains("panicked") && is_plain(&result.said()), "{line}: {result:?}");
-    result.said()
+    assert!(!result.stderr.contains("panicked") && is_plain(&result.all_output()), "{line}: {result:?}");
+    result.all_output()
 }
 
 fn all_commands(shelf: &Path) -> String {
@@ -65,15 +64,15 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     }
     fixture.write_to(&run);
     fs::write(run.join("strategy-9\x1b[2J.stamps"), "a log of no thread").unwrap();
-    let said = all_commands(shelf.path());
-    assert!(said.contains("\\u001b[2J"), "it is shown: {said}");
+    let output = all_commands(shelf.path());
+    assert!(output.contains("\\u001b[2J"), "the text is shown escaped: {output}");
     for name in ["stages.md", "report.html"] {
         let document = fs::read_to_string(run.join(name)).unwrap();
         assert!(is_plain(&document), "{name}");
         assert!(!document.contains("<script>"), "{name}: {document}");
         assert!(document.contains("alert(1)"), "{name} shows it: {document}");
     }
-    // Of a text in a cell or an item no line is made.
+    // Text in a table cell or list item cannot start a new line.
     let markdown = fs::read_to_string(run.join("stages.md")).unwrap();
     assert!(!markdown.lines().any(|line| line.starts_with("error: forged")), "{markdown}");
     assert!(!markdown.contains("![x](") && markdown.contains("!\\[x\\]("), "{markdown}");
@@ -89,7 +88,7 @@ fn errors_of_damaged_documents_are_one_plain_line() {
     let quoted = serde_json::to_string(HOSTILE).unwrap();
     let schema = format!("\"{}\"", RunRecord::schema());
     // An unknown value, which the parser repeats; another schema; another version, with its writer;
-    // a plan that cannot be.
+    // an impossible plan.
     let cases = [
         good.replacen("\"spsc-mux\"", &quoted, 1),
         good.replacen(&schema, &quoted, 1),
@@ -101,9 +100,9 @@ fn errors_of_damaged_documents_are_one_plain_line() {
     for (number, case) in cases.iter().enumerate() {
         assert_ne!(*case, good, "case {number}");
         fs::write(run.join(RunRecord::FILE), case).unwrap();
-        let said = all_commands(shelf.path());
-        assert!(said.contains("run.json"), "case {number}: {said}");
-        assert!(!said.lines().any(|line| line.starts_with("error: forged")), "case {number}: {said}");
+        let output = all_commands(shelf.path());
+        assert!(output.contains("run.json"), "case {number}: {output}");
+        assert!(!output.lines().any(|line| line.starts_with("error: forged")), "case {number}: {output}");
     }
 }
 
@@ -112,14 +111,14 @@ fn hostile_text_in_journals_is_shown_and_not_obeyed() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("log-00000001"), HOSTILE).unwrap();
     fs::write(folder.path().join("snapshot-00000000000000000001"), HOSTILE).unwrap();
-    for act in ["list", "verify", "dump", "cut"] {
-        printed(&format!("journal {act} {}", folder.path().display()));
+    for action in ["list", "verify", "dump", "cut"] {
+        printed(&format!("journal {action} {}", folder.path().display()));
     }
     let good = folder.path().join("good");
     let options = journal::Options { segment_bytes: 1 << 16, ..journal::Options::default() };
     let mut writer = journal::Writer::open(&good, &options, |_| {}).unwrap();
     writer.append("\u{202e}owned".as_bytes()).unwrap();
     writer.close().unwrap();
-    let said = printed(&format!("journal dump {}", good.display()));
-    assert!(said.contains("\\u202eowned"), "{said}");
+    let output = printed(&format!("journal dump {}", good.display()));
+    assert!(output.contains("\\u202eowned"), "{output}");
 }

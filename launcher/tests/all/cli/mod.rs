@@ -3,15 +3,16 @@
 mod bad_input;
 mod hostile_text;
 mod journal;
-mod mutated;
-mod narrow;
+mod mutated_files;
 mod pages;
 mod shelf;
-mod strangers;
+mod special_files;
+mod terminal_width;
 
 use std::path::Path;
 
-/// Commands that read a folder of results, or a run in it, and write at most into the run's folder.
+/// Returns commands that read a folder of results, or a run in it, and write at most into the run's
+/// folder.
 fn reading_commands(shelf: &Path, run: &Path) -> Vec<String> {
     let (shelf, run) = (shelf.display(), run.display());
     let of_run = [

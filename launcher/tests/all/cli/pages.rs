@@ -1,5 +1,5 @@
-//! Pictures of a run by command: `report --html`, `open`, `export --svg`; and what happens where
-//! nobody reads the output.
+//! Pages and pictures of a run: `report --html`, `open`, `export --svg`; and commands whose output
+//! is closed.
 
 use crate::common::{command, entries, output};
 use crate::fixture::{Fixture, Shape};
@@ -7,20 +7,20 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What the command printed, if it went well, or its error.
-fn said(line: &str) -> Result<String, String> {
+/// Runs a command. Returns its stdout, or its stderr if it failed.
+fn run_command(line: &str) -> Result<String, String> {
     let result = output(line);
     if result.code == Some(0) { Ok(result.stdout) } else { Err(result.stderr) }
 }
 
 fn report(folder: &Path, file: &str) -> Result<String, String> {
-    said(&format!("report {} --html {file}", folder.display()))
+    run_command(&format!("report {} --html {file}", folder.display()))
 }
 
-/// A run with all its results, and its page.
+/// Creates a run with all its results. Returns its folder and its page.
 pub fn evaluated() -> (TempDir, String) {
     let folder = Fixture::new(Shape { orders: 2_000, ..Shape::PLAIN }).write();
-    said(&format!("report {}", folder.path().display())).unwrap();
+    run_command(&format!("report {}", folder.path().display())).unwrap();
     let page = page(folder.path());
     (folder, page)
 }
@@ -30,7 +30,7 @@ fn page(folder: &Path) -> String {
 }
 
 #[test]
-fn page_is_made_of_saved_results_or_the_logs() {
+fn page_is_built_from_saved_results_or_logs() {
     let (folder, written) = evaluated();
     let path = |name: &str| folder.path().join(name);
     for name in ["report.html", "timeline.json", "summary.json", "histograms.hlog"] {
@@ -42,14 +42,14 @@ fn page_is_made_of_saved_results_or_the_logs() {
     for name in ["report.html", "strategy-0.stamps", "orchestrator.stamps"] {
         fs::remove_file(path(name)).unwrap();
     }
-    let opened = said(&format!("open {}", folder.path().display())).unwrap();
+    let opened = run_command(&format!("open {}", folder.path().display())).unwrap();
     assert_eq!(Path::new(opened.trim()), path("report.html").canonicalize().unwrap());
     assert!(page(folder.path()) == written, "saved results are enough");
     let elsewhere = path("elsewhere.html");
     assert!(report(folder.path(), elsewhere.to_str().unwrap()).unwrap().contains("elsewhere.html"));
     assert!(fs::read_to_string(elsewhere).unwrap() == written);
 
-    // Damage is named: in the page where it can do without, as an error where it cannot.
+    // Damage is named: in the page if the file is optional, otherwise as an error.
     fs::write(path("histograms.hlog"), "Tag=submit,0.0,1.0,1.0,*\n").unwrap();
     fs::write(path("timeline.json"), "{\"schema\":\"bulkhead.timeline/9\"}").unwrap();
     report(folder.path(), "").unwrap();
@@ -68,7 +68,7 @@ fn other_folders_and_places_are_refused() {
     let (run, _) = evaluated();
     let folder = tempfile::tempdir().unwrap();
     for command in ["open", "report --html=x.html"] {
-        let refused = said(&format!("{command} {}", folder.path().display())).unwrap_err();
+        let refused = run_command(&format!("{command} {}", folder.path().display())).unwrap_err();
         assert!(refused.contains("not the folder of a run"), "{command}: {refused}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is written there");
@@ -94,35 +94,35 @@ fn run_without_logs_shows_what_was_saved() {
 fn file_of_a_run_is_refused_with_its_folder() {
     let (run, _) = evaluated();
     let folder = run.path().display();
-    let wanted = format!("name its folder, {folder}");
+    let advice = format!("name its folder, {folder}");
     for command in ["report", "open", "report --html=x.html"] {
-        output(&format!("{command} {folder}/summary.json")).fails(2, &["not a folder", &wanted]);
+        output(&format!("{command} {folder}/summary.json")).fails(2, &["not a folder", &advice]);
     }
     output("report /etc/passwd").fails(2, &["/etc/passwd: it is not a folder", "launcher list"]);
 }
 
 #[test]
-fn order_path_is_exported_where_there_is_a_median() {
+fn order_path_export_requires_a_median() {
     let (run, _) = evaluated();
     let export =
-        |run: &Path, file: &Path| said(&format!("export {} --svg {}", run.display(), file.display()));
+        |run: &Path, file: &Path| run_command(&format!("export {} --svg {}", run.display(), file.display()));
     let file = run.path().join("path.svg");
     export(run.path(), &file).unwrap();
     assert!(fs::read_to_string(&file).unwrap().starts_with("<svg"));
 
-    let few = Fixture::new(Shape { strategies: 1, orders: 10, ..Shape::PLAIN }).write();
-    said(&format!("report {}", few.path().display())).unwrap();
-    let file = few.path().join("path.svg");
-    let refused = export(few.path(), &file).unwrap_err();
+    let small = Fixture::new(Shape { strategies: 1, orders: 10, ..Shape::PLAIN }).write();
+    run_command(&format!("report {}", small.path().display())).unwrap();
+    let file = small.path().join("path.svg");
+    let refused = export(small.path(), &file).unwrap_err();
     assert!(refused.contains("too few orders came back") && !file.exists(), "{refused}");
 }
 
-/// As by `launcher … 2>&1 | head -1`: the exit code is that of the command, and nothing panics.
+/// As in `launcher … 2>&1 | head -1`: the command keeps its exit code and does not panic.
 #[test]
 fn closed_output_is_no_error() {
     let (run, _) = evaluated();
     let folder = run.path().display();
-    let ended = |line: &str| {
+    let exit_code = |line: &str| {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = command(line);
@@ -132,7 +132,7 @@ fn closed_output_is_no_error() {
     for line in
         ["report", "inspect", "inspect --worst 3", "inspect --csv", "list", "open", "delete --dry-run"]
     {
-        assert_eq!(ended(&format!("{line} {folder}")), Some(0), "{line}");
+        assert_eq!(exit_code(&format!("{line} {folder}")), Some(0), "{line}");
     }
     for (line, code) in [
         (&*format!("report {folder} --json"), 0),
@@ -149,6 +149,6 @@ fn closed_output_is_no_error() {
         (&*format!("compare {folder} {folder}"), 2),
         ("simulate --seeds 200 --broken drops", 1),
     ] {
-        assert_eq!(ended(line), Some(code), "{line}");
+        assert_eq!(exit_code(line), Some(code), "{line}");
     }
 }

@@ -1,4 +1,4 @@
-//! A folder of results: listed, found by `latest`, compared with a baseline, taken away.
+//! A folder of results: listed, found by `latest`, compared with a baseline, deleted.
 
 use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, command, entries, list, output, output_of, string,
@@ -13,14 +13,14 @@ fn listed(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn results_are_listed_found_and_taken_away() {
+fn results_are_listed_found_and_deleted() {
     let launcher = Launcher::new();
     let printed = launcher.result(&format!("{SHORT} --quiet")).succeeds();
     let folder = launcher.folder();
-    // Where its folder is stands alone on stdout, for scripts.
+    // The run's folder is all that is printed on stdout, for scripts.
     assert_eq!(Path::new(printed.trim()), folder.canonicalize().unwrap());
-    let living = launcher.start(LONG);
-    wait_until("there are two", || listed(launcher.out.path()).len() == 2);
+    let running = launcher.start(LONG);
+    wait_until("two runs are listed", || listed(launcher.out.path()).len() == 2);
 
     let all = listed(launcher.out.path());
     let verdicts: Vec<&str> = all.iter().map(|entry| string(&entry["verdict"])).collect();
@@ -39,28 +39,28 @@ fn results_are_listed_found_and_taken_away() {
         assert!(table.contains(words), "{table}");
     }
 
-    // Where one is wanted, a folder of many names one.
+    // Commands for one run refuse a folder of several.
     for command in ["report", "inspect --worst 3"] {
         output(&format!("{command} {shelf}")).fails(2, &["a folder of results"]);
     }
 
-    // What lives stays, and what is named with it.
-    let lives = launcher.folder();
-    output(&format!("delete {path} {}", lives.display())).fails(2, &["still active"]);
-    for wrong in ["/", "/etc", "no-such-run"] {
-        output(&format!("delete {wrong}")).fails(2, &[]);
+    // An active run is kept, and so are the other runs named in the command.
+    let active = launcher.folder();
+    output(&format!("delete {path} {}", active.display())).fails(2, &["still active"]);
+    for invalid in ["/", "/etc", "no-such-run"] {
+        output(&format!("delete {invalid}")).fails(2, &[]);
     }
-    let dry = output(&format!("delete --dry-run {path}")).said();
+    let dry = output(&format!("delete --dry-run {path}")).all_output();
     assert!(dry.contains("would be deleted"), "{dry}");
     assert_exists(&folder);
     output(&format!("delete {path}")).succeeds();
     assert!(!folder.exists());
-    living.interrupt();
+    running.interrupt();
 }
 
-/// Several runs are one document.
+/// Several runs are printed as one document.
 #[test]
-fn a_quiet_run_prints_its_json_all_the_same() {
+fn quiet_run_still_prints_its_json() {
     let launcher = Launcher::new();
     for (repeats, is_list) in [(1, false), (2, true)] {
         let result = launcher.result(&format!("{SHORT} --quiet --json --repeats {repeats}"));
@@ -73,9 +73,9 @@ fn a_quiet_run_prints_its_json_all_the_same() {
 }
 
 #[test]
-fn only_what_bulkhead_wrote_is_deleted() {
+fn delete_keeps_foreign_files() {
     let launcher = Launcher::new();
-    // A folder of somebody's whose file happens to have that name.
+    // A foreign folder with a file of that name.
     let project = launcher.out.path().join("project");
     std::fs::create_dir(&project).unwrap();
     for (file, content) in
@@ -91,7 +91,7 @@ fn only_what_bulkhead_wrote_is_deleted() {
     let folder = launcher.folder();
     std::fs::write(folder.join("notes.txt"), "mine").unwrap();
     std::os::unix::fs::symlink("/etc", folder.join("journal-engine")).unwrap();
-    let deleted = output(&format!("delete {}", folder.display())).fails(1, &[]).said();
+    let deleted = output(&format!("delete {}", folder.display())).fails(1, &[]).all_output();
     for name in ["notes.txt stays", "journal-engine stays", "but for what bulkhead did not write"] {
         assert!(deleted.contains(name), "{name}: {deleted}");
     }
@@ -99,19 +99,19 @@ fn only_what_bulkhead_wrote_is_deleted() {
 }
 
 #[test]
-fn latest_is_the_run_that_began_last() {
+fn latest_names_the_newest_run() {
     let launcher = Launcher::new();
     let out = launcher.out.path();
-    let ran = |line: &str| output_of(command(line).current_dir(out));
+    let run_here = |line: &str| output_of(command(line).current_dir(out));
     for seed in [1, 2] {
-        ran(&format!("run --seed {seed} {SHORT}")).succeeds();
+        run_here(&format!("run --seed {seed} {SHORT}")).succeeds();
     }
-    let summary = ran("report latest --json").json();
+    let summary = run_here("report latest --json").json();
     let all = listed(&out.join("runs"));
     assert_eq!(summary["run"], all[1]["run"]);
-    ran("inspect latest --order 0/1").succeeds();
-    // Both are found; what they played differs.
-    let compared = ran(&format!("compare {} latest", string(&all[0]["folder"]))).said();
+    run_here("inspect latest --order 0/1").succeeds();
+    // Both are found, but their schedules differ.
+    let compared = run_here(&format!("compare {} latest", string(&all[0]["folder"]))).all_output();
     assert!(compared.contains("other schedule"), "{compared}");
     for line in ["report latest", "compare latest latest"] {
         output_of(command(line).current_dir("/")).fails(2, &[]);
@@ -119,7 +119,7 @@ fn latest_is_the_run_that_began_last() {
 }
 
 #[test]
-fn a_dry_run_starts_nothing() {
+fn dry_run_starts_nothing() {
     let launcher = Launcher::new();
     let printed = launcher.result(&format!("{SHORT} --dry-run")).succeeds();
     assert!(printed.contains("strategy-0") && printed.contains("Nothing was started"), "{printed}");
@@ -127,7 +127,7 @@ fn a_dry_run_starts_nothing() {
 }
 
 #[test]
-fn a_baseline_is_a_gate_for_ci() {
+fn baseline_comparison_gates_ci() {
     let launcher = Launcher::new();
     let repeats = |more: &str| launcher.result(&format!("{SHORT} --repeats 5 --seed 7 {more}"));
     repeats("--quiet").succeeds();
@@ -136,25 +136,26 @@ fn a_baseline_is_a_gate_for_ci() {
         std::fs::rename(&folder, baseline.path().join(folder.file_name().unwrap())).unwrap();
     }
     let path = baseline.path().display();
-    // The same schedules again: whatever the machine does, it is not a thousand times as slow.
+    // The same schedules again: no machine is ten times slower the second time.
     let passed = repeats(&format!("--baseline {path} --fail-if-slower 1000%"));
-    // On a machine that moves its cores pairs are left out, and there may be too few: not an pass.
-    let said = passed.said();
-    let is_comparable = !said.contains("cannot be compared");
-    assert_eq!(passed.code == Some(0), is_comparable, "{said}");
-    assert!(!is_comparable || said.contains("B against A"), "{said}");
+    // On a machine that moves its cores, pairs are left out. If too few remain, the gate does not
+    // pass.
+    let printed = passed.all_output();
+    let is_comparable = !printed.contains("cannot be compared");
+    assert_eq!(passed.code == Some(0), is_comparable, "{printed}");
+    assert!(!is_comparable || printed.contains("B against A"), "{printed}");
     // One run proves nothing, and does not pass.
-    let one = launcher.folders().remove(0);
-    let compared = output(&format!("compare {} {path} --fail-if-slower 5%", one.display()));
+    let single = launcher.folders().remove(0);
+    let compared = output(&format!("compare {} {path} --fail-if-slower 5%", single.display()));
     assert!(matches!(compared.code, Some(1 | 2)), "{compared:?}");
-    assert!(compared.said().contains("cannot be compared"), "{compared:?}");
-    for wrong in ["--fail-if-slower 5%".into(), format!("--baseline {path} --fail-if-slower 5")] {
-        repeats(&wrong).fails(2, &[]);
+    assert!(compared.all_output().contains("cannot be compared"), "{compared:?}");
+    for invalid in ["--fail-if-slower 5%".into(), format!("--baseline {path} --fail-if-slower 5")] {
+        repeats(&invalid).fails(2, &[]);
     }
 }
 
 #[test]
-fn shells_and_man_are_told_every_command() {
+fn completions_and_man_pages_cover_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let completions = output(&format!("completions {shell}")).succeeds();
         assert!(completions.contains("watch"), "{shell}");
@@ -180,7 +181,7 @@ fn commands_page_of_the_book_is_current() {
     assert_ne!(output("man --markdown --out x").code, Some(0));
 }
 
-/// The program under its project's name is the same one: it runs its own processes.
+/// The program `bulkhead` is the launcher, and starts its roles from its own executable.
 #[test]
 fn bulkhead_is_the_launcher() {
     let launcher = Launcher::new();
@@ -190,12 +191,12 @@ fn bulkhead_is_the_launcher() {
 }
 
 #[test]
-fn a_long_experiment_says_how_long_it_takes() {
+fn long_experiment_prints_its_expected_duration() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --isolation thread,process --window 30s --repeats 3";
     let sweep = Running::spawn(&mut command(&format!("{words} --out {}", out.path().display())));
-    wait_until("it has begun", || !entries(out.path()).is_empty());
+    wait_until("the experiment has begun", || !entries(out.path()).is_empty());
     std::thread::sleep(std::time::Duration::from_millis(500));
-    let said = sweep.interrupt().said();
-    assert!(said.contains("6 runs, about 3 minutes"), "{said}");
+    let printed = sweep.interrupt().all_output();
+    assert!(printed.contains("6 runs, about 3 minutes"), "{printed}");
 }

@@ -33,48 +33,48 @@ pub fn words(line: &str) -> Vec<String> {
     words.collect()
 }
 
-/// Prints that a test was not made, past the harness, which hides what a passing test prints.
+/// Prints that a test was skipped, past the harness, which hides the output of passing tests.
 pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }
 
 #[derive(Debug)]
 pub struct CommandResult {
-    /// `None`: by a signal.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl CommandResult {
-    pub fn said(&self) -> String {
+    pub fn all_output(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.said()))
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.all_output()))
     }
 
-    /// Checks that it succeeded; what it printed on stdout.
+    /// Checks that the command succeeded. Returns its stdout.
     #[track_caller]
     pub fn succeeds(self) -> String {
-        assert_eq!(self.code, Some(0), "{}", self.said());
+        assert_eq!(self.code, Some(0), "{}", self.all_output());
         self.stdout
     }
 
-    /// Checks the exit code, and that an error has all of these words and is not a panic.
+    /// Checks the exit code, that stderr has all of `words`, and that nothing panicked.
     #[track_caller]
     pub fn fails(self, code: i32, words: &[&str]) -> Self {
-        assert_eq!(self.code, Some(code), "{}", self.said());
+        assert_eq!(self.code, Some(code), "{}", self.all_output());
         for word in words {
-            assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.said());
+            assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.all_output());
         }
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
     }
 }
 
-/// The launcher, with its runs in a folder of its own.
+/// The launcher, with a temporary folder for its runs.
 pub struct Launcher {
     pub out: TempDir,
 }
@@ -84,7 +84,7 @@ impl Launcher {
         Self { out: tempfile::tempdir().unwrap() }
     }
 
-    /// A launcher where there is the sandbox; otherwise `None`, with a message.
+    /// Returns a launcher if the sandbox is available; otherwise `None`, with a message.
     pub fn sandboxed() -> Option<Self> {
         let missing = system::sandbox::missing();
         if !missing.is_empty() {
@@ -93,35 +93,35 @@ impl Launcher {
         missing.is_empty().then(Self::new)
     }
 
-    /// A launcher where there are containers; otherwise `None`, with a message.
+    /// Returns a launcher if containers are available; otherwise `None`, with a message.
     pub fn contained() -> Option<Self> {
-        let found = container_check();
-        let can = found.starts_with("--isolation container");
-        if !can {
-            skip(&found);
+        let check = container_check();
+        let is_supported = check.starts_with("--isolation container");
+        if !is_supported {
+            skip(&check);
         }
-        can.then(Self::new)
+        is_supported.then(Self::new)
     }
 
     pub fn run(&self, flags: &str) -> Command {
         command(&format!("run --out {} {flags}", self.out.path().display()))
     }
 
-    /// Runs to the end, however that is.
+    /// Makes a run and waits until the launcher exits, with any result.
     pub fn result(&self, flags: &str) -> CommandResult {
         Running::spawn(&mut self.run(flags)).end()
     }
 
-    /// Runs to the end and returns the summary, which must be valid.
+    /// Makes a run that must be valid. Returns its summary.
     pub fn summary(&self, flags: &str) -> Value {
         let result = self.result(&format!("{flags} --json"));
-        assert_eq!(result.code, Some(0), "{flags}: {}", result.said());
+        assert_eq!(result.code, Some(0), "{flags}: {}", result.all_output());
         let summary = result.json();
         assert_eq!(summary["valid"], true, "{summary:#}");
         summary
     }
 
-    /// Starts a run and waits until its orders flow.
+    /// Starts a run and waits until its record exists.
     pub fn start(&self, flags: &str) -> Running {
         let mut running = Running::spawn(&mut self.run(flags));
         let mut has_ended = false;
@@ -130,7 +130,7 @@ impl Launcher {
             has_ended || self.has_begun()
         });
         if has_ended && !self.has_begun() {
-            panic!("{flags}: it has ended without a run: {:?}", running.end());
+            panic!("{flags}: the launcher exited without a run: {:?}", running.end());
         }
         running
     }
@@ -139,8 +139,8 @@ impl Launcher {
         self.folders().iter().any(|folder| folder.join("run.json").exists())
     }
 
-    /// Ends a run that would last longer, and gives what came of it: a test that needs a run for as
-    /// long as it takes does not depend on how fast this machine is.
+    /// Interrupts a run and returns its summary. A test with a long run that it interrupts does not
+    /// depend on the speed of the machine.
     pub fn interrupted(&self, running: Running) -> Value {
         running.interrupt().fails(130, &[]);
         self.newest_summary()
@@ -159,20 +159,20 @@ impl Launcher {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The folders of the runs, in the order of their names.
+    /// Returns the folders of the runs, in the order of their names.
     pub fn folders(&self) -> Vec<PathBuf> {
         entries(self.out.path())
     }
 }
 
-/// What `doctor` finds out about containers.
+/// Returns the finding of `doctor` on containers.
 pub fn container_check() -> String {
     let doctor = output("doctor --json").json();
     let check = list(&doctor["checks"]).iter().find(|check| check["name"] == "container").unwrap();
     string(&check["found"]).to_owned()
 }
 
-/// What a folder holds, in the order of the names.
+/// Returns the paths in a folder, in the order of their names.
 pub fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -180,7 +180,7 @@ pub fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A launcher in the middle of a run.
+/// A running launcher process.
 pub struct Running {
     pub child: Child,
 }
@@ -195,17 +195,17 @@ impl Running {
         self.child.id()
     }
 
-    /// Whether it has ended, and nobody has asked how yet.
+    /// Returns `true` if the process has exited and was not waited for.
     pub fn has_ended(&self) -> bool {
         proc(self.pid(), "stat").rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
     }
 
-    /// The process of the run with that name.
+    /// Returns the pid of the run's process with that name.
     pub fn process(&self, name: &str) -> u32 {
-        newest(self.pid(), name, 0).unwrap_or_else(|| panic!("no process {name}"))
+        newest_process(self.pid(), name, 0).unwrap_or_else(|| panic!("no process {name}"))
     }
 
-    /// Waits for the end, after which nothing of its run may be left.
+    /// Waits until the launcher exits. Checks that no process and no segment of its run remains.
     pub fn end(self) -> CommandResult {
         let pid = self.pid();
         let result = self.wait();
@@ -213,13 +213,13 @@ impl Running {
         result
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Interrupts the run as Ctrl-C does and waits for its end.
     pub fn interrupt(self) -> CommandResult {
         signal(self.pid(), "INT");
         self.end()
     }
 
-    /// Kills the launcher, and leaves the rest to its reaper.
+    /// Kills the launcher; its reaper cleans up.
     pub fn kill(&mut self) {
         signal(self.pid(), "KILL");
         self.child.wait().unwrap();
@@ -234,7 +234,7 @@ impl Running {
     }
 }
 
-/// Waits for the end of a process, which comes within a bounded time.
+/// Waits until a process exits, at most [`LIMIT`]. Returns its status.
 pub fn ended(child: &mut Child) -> ExitStatus {
     let started = Instant::now();
     loop {
@@ -243,14 +243,13 @@ pub fn ended(child: &mut Child) -> ExitStatus {
         }
         if started.elapsed() > LIMIT {
             child.kill().unwrap();
-            panic!("it does not end: {:?}", child.wait());
+            panic!("the process does not exit: {:?}", child.wait());
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Of a test that fails in the middle: its run would continue during the other tests and leave its
-/// logs behind.
+/// Ends the run of a failed test, which would otherwise disturb the other tests and leave logs.
 impl Drop for Running {
     fn drop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {
@@ -267,7 +266,7 @@ impl Drop for Running {
 }
 
 pub fn document(folder: &Path, name: &str) -> Value {
-    let text = std::fs::read(folder.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let text = std::fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     serde_json::from_slice(&text).unwrap()
 }
 
@@ -287,7 +286,7 @@ pub fn command(line: &str) -> Command {
     command
 }
 
-/// What a command came to that must end by itself.
+/// Runs a command that exits by itself. Returns its result.
 pub fn output(line: &str) -> CommandResult {
     Running::spawn(&mut command(line)).wait()
 }
@@ -311,7 +310,7 @@ pub fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value:#} is not a text"))
 }
 
-/// Checks that no thread of a run has allocated after the barrier.
+/// Checks that no thread of a run allocated memory after the start barrier.
 #[track_caller]
 pub fn assert_no_allocations(summary: &Value) {
     for thread in list(&summary["processes"]) {
@@ -319,14 +318,14 @@ pub fn assert_no_allocations(summary: &Value) {
     }
 }
 
-/// Reads until that text has come.
+/// Reads until the text has appeared.
 pub fn read_until(from: &mut (impl Read + AsFd), text: &str) {
     let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
     while !String::from_utf8_lossy(&seen).contains(text) {
         let ready = poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], PollTimeout::from(60_000u16));
-        assert_ne!(ready, Ok(0), "{text:?} never comes: {:?}", String::from_utf8_lossy(&seen));
+        assert_ne!(ready, Ok(0), "{text:?} never appeared: {:?}", String::from_utf8_lossy(&seen));
         let len = from.read(&mut bytes).unwrap();
-        assert!(len > 0, "it ended without {text:?}: {:?}", String::from_utf8_lossy(&seen));
+        assert!(len > 0, "the output ended without {text:?}: {:?}", String::from_utf8_lossy(&seen));
         seen.extend_from_slice(&bytes[..len]);
     }
 }
@@ -341,8 +340,8 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     wait_for(what, || condition().then_some(()));
 }
 
-/// What is there at last. To wait until it is there and to look for it once more is to lose what
-/// ends in between.
+/// Polls `look` until it returns a value. To wait for a process and then look it up again would
+/// miss one that exits in between.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
@@ -350,7 +349,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(started.elapsed() < LIMIT, "never: {what}");
-        // The longer it takes, the more rarely: looking keeps a core busy that the others need.
+        // Polls less often the longer it waits, since polling takes CPU time from the run.
         std::thread::sleep(
             (started.elapsed() / 20).clamp(Duration::from_millis(5), Duration::from_millis(25)),
         );
@@ -372,15 +371,15 @@ pub fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes of the run of that launcher: pid and command line. A run's id ends with the
+/// Returns pid and command line of each process in the launcher's run. A run's id ends with the
 /// launcher's pid.
-pub fn family(launcher: u32) -> Vec<(u32, String)> {
+pub fn run_processes(launcher: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     for pid in processes() {
         let cmdline = proc(pid, "cmdline").replace('\0', " ");
-        // Sandboxed processes get a descriptor and not the run's id: children of the launcher, or
-        // of nobody any more. In this order: a test that waits for a process looks at every process
-        // of the machine, again and again.
+        // Sandboxed processes get a descriptor instead of the run's id, so they are found as
+        // children of the launcher. The cheap check of the command line comes first, since waiting
+        // tests scan every process of the machine repeatedly.
         let is_of_run =
             || cmdline.trim_end().ends_with(&format!("-{launcher}")) || parent(pid) == Some(launcher);
         if cmdline.contains(" role ") && is_of_run() {
@@ -390,15 +389,16 @@ pub fn family(launcher: u32) -> Vec<(u32, String)> {
     found
 }
 
-/// The newest process of that role in the run of that launcher, but for one.
-pub fn newest(launcher: u32, role: &str, but: u32) -> Option<u32> {
-    let of_role = |(pid, cmdline): &(u32, String)| cmdline.contains(&format!("role {role} ")) && *pid != but;
-    family(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
+/// Returns the newest process of a role in the launcher's run, except one pid.
+pub fn newest_process(launcher: u32, role: &str, except: u32) -> Option<u32> {
+    let of_role =
+        |(pid, cmdline): &(u32, String)| cmdline.contains(&format!("role {role} ")) && *pid != except;
+    run_processes(launcher).into_iter().filter(of_role).map(|(pid, _)| pid).max()
 }
 
-/// Whether an engine's or exchange's process has threads of its roles: it has recovered what there
-/// was.
-pub fn is_back(pid: u32) -> bool {
+/// Returns `true` if an engine or exchange process has threads of its roles, which it starts after
+/// its recovery.
+pub fn has_role_threads(pid: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let others = tasks.filter(|task| task.file_name().to_string_lossy() != pid.to_string());
     let mut names = others.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
@@ -406,15 +406,15 @@ pub fn is_back(pid: u32) -> bool {
     names.any(|name| roles.iter().any(|role| name.starts_with(role)))
 }
 
-/// The process that has that role now, in its duty cycles: the one that was started so, or a spare
-/// that has taken over. Who was killed may be seen for a while yet.
-pub fn in_place(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
+/// Returns the process that currently runs the role's duty cycles: the one started for the role or
+/// a promoted standby. `killed` processes may still be visible and are excluded.
+pub fn serving_process(launcher: u32, role: &str, killed: &[u32]) -> Option<u32> {
     let names = [format!("role {role} "), format!("role spare:{role} ")];
     let is_of_role = |cmdline: &str| names.iter().any(|name| cmdline.contains(name));
-    let all = family(launcher).into_iter();
+    let all = run_processes(launcher).into_iter();
     all.filter(|(_, cmdline)| is_of_role(cmdline))
         .map(|(pid, _)| pid)
-        .find(|pid| !killed.contains(pid) && is_back(*pid))
+        .find(|pid| !killed.contains(pid) && has_role_threads(*pid))
 }
 
 pub fn segments(launcher: u32) -> Vec<String> {
@@ -423,18 +423,18 @@ pub fn segments(launcher: u32) -> Vec<String> {
     names.filter(|name| name.starts_with("bulkhead.") && name.contains(&format!("-{launcher}."))).collect()
 }
 
-/// Nothing of that launcher's run is left, neither processes nor segments.
+/// Waits until neither processes nor segments of the launcher's run remain.
 pub fn assert_nothing_left(launcher: u32) {
-    wait_until("all processes are gone", || family(launcher).is_empty());
-    // Of a launcher that was killed the reaper removes them, behind the end of everybody else.
+    wait_until("all processes are gone", || run_processes(launcher).is_empty());
+    // If the launcher was killed, its reaper removes them after all other processes have exited.
     wait_until("all segments are gone", || segments(launcher).is_empty());
 }
 
 pub fn assert_exists(path: &Path) {
-    assert!(path.exists(), "{} is not there", path.display());
+    assert!(path.exists(), "{} does not exist", path.display());
 }
 
-/// Checks each case, up to `max` of them concurrently: for most of their time they wait.
+/// Checks each case, up to `max` of them concurrently, since the cases mostly wait.
 pub fn concurrently<'a, T: Sync>(max: usize, cases: &'a [T], check: impl Fn(&'a T) + Sync) {
     let rest = Mutex::new(cases.iter());
     let take = || rest.lock().unwrap().next();
@@ -471,7 +471,7 @@ impl Random {
     }
 }
 
-/// Whether the slow variants of the tests are wanted: `BULKHEAD_SLOW=1`.
+/// Returns `true` if the slow variants of the tests are enabled: `BULKHEAD_SLOW=1`.
 pub fn slow() -> bool {
     std::env::var("BULKHEAD_SLOW").is_ok_and(|value| value == "1")
 }

@@ -1,5 +1,5 @@
-//! A `/dev/shm` of this test program's own, where the kernel allows it: runs of others on this
-//! machine neither clean up after its runs, nor fill its memory, nor count among its runs.
+//! A private `/dev/shm` for this test program, where the kernel allows it. Other runs on this
+//! machine then neither remove its segments, nor fill its memory, nor count as its runs.
 //!
 //! | the program runs | what it does |
 //! |---|---|
@@ -20,13 +20,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 const SHM: &str = "/dev/shm";
-/// Set for a program that has its own `/dev/shm`, or that cannot have one.
+/// Environment variable, set once a private `/dev/shm` was mounted or found impossible.
 const VARIABLE: &str = "BULKHEAD_OWN_SHM";
 
 system::before_main!(enter);
 
-/// Starts this program again with a `/dev/shm` of its own. To start it again gives up the rights
-/// that its user gets in a new user namespace.
+/// Executes this program again with a `/dev/shm` of its own. The `exec` drops the capabilities that
+/// its user has in a new user namespace.
 fn enter() {
     if env::var_os(VARIABLE).is_some() || env::args().any(|word| word == "--list") {
         return;
@@ -45,7 +45,7 @@ fn enter() {
     skip(&format!("the tests cannot be started again: {error}"));
 }
 
-/// Tries it in another process: a namespace that turns out to be useless cannot be left.
+/// Tries to mount in another process, since a process cannot leave a namespace.
 fn may_mount() -> bool {
     let mut tried = Command::new("unshare");
     if !geteuid().is_root() {
@@ -56,7 +56,7 @@ fn may_mount() -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-/// Mounts an empty file system on `/dev/shm` that is as large as the one below it.
+/// Mounts an empty tmpfs on `/dev/shm`, as large as the one that it hides.
 fn mount_own() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     let size = nix::sys::statvfs::statvfs(SHM)?;
@@ -76,7 +76,7 @@ fn mount_own() -> io::Result<()> {
     Ok(())
 }
 
-/// What this program mounts is its own: the mount is in no namespace but this one.
+/// The mount is only visible in this program's namespace.
 #[test]
 fn tests_have_shared_memory_of_their_own() {
     if env::var_os(VARIABLE).is_none_or(|how| how != "own") {
@@ -87,5 +87,5 @@ fn tests_have_shared_memory_of_their_own() {
     let parent = nix::unistd::getppid();
     let seen = fs::metadata(format!("/proc/{parent}/root{name}"));
     fs::remove_file(&name).unwrap();
-    assert!(seen.is_err(), "the program that started this one sees it");
+    assert!(seen.is_err(), "the parent program sees the file");
 }

@@ -1,7 +1,7 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
 use crate::common::{
-    CommandResult, Running, command, document, entries, family, list, number, output, signal, string,
+    CommandResult, Running, command, document, entries, list, number, output, run_processes, signal, string,
     wait_until,
 };
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
         folder.map_or(0, |folder| runs(&document(&folder, "sweep.json")).len())
     };
     wait_until("runs are finished", || measured() >= finished);
-    wait_until("another one runs", || family(running.pid()).len() > 1);
+    wait_until("another one runs", || run_processes(running.pid()).len() > 1);
     signal(running.pid(), name);
     let code = running.end().code;
     let folder = only(out);

@@ -1,9 +1,9 @@
-//! `launcher board` with real processes: nothing torn, versions that add up, deaths, and nothing
-//! left behind.
+//! `launcher board` with real processes: untorn values, versions that add up, killed processes, and
+//! complete clean-up.
 
 use crate::common::{
-    Launcher, Running, assert_exists, command, entries, list, newest, number, output, proc, signal, string,
-    wait_until,
+    Launcher, Running, assert_exists, command, entries, list, newest_process, number, output, proc, signal,
+    string, wait_until,
 };
 use serde_json::Value;
 
@@ -11,30 +11,32 @@ fn board(launcher: &Launcher, flags: &str) -> Running {
     Running::spawn(&mut command(&format!("board --json --out {} {flags}", launcher.out.path().display())))
 }
 
-/// Starts a board that lasts until it is ended, and waits until its writer has begun.
+/// Starts a board that lasts until it is interrupted, and waits until its writer has begun.
 fn start(launcher: &Launcher, readers: u16) -> Running {
     let running = board(launcher, &format!("--mode poisson:2k --duration 60s --readers {readers}"));
-    let has = |name: &str| newest(running.pid(), name, 0).is_some();
-    wait_until("the board has its processes", || has("board-writer") && has("board-reader-0"));
-    // It spins from the start on; before, it sleeps.
-    let spent = || {
+    let has_process = |name: &str| newest_process(running.pid(), name, 0).is_some();
+    wait_until("the board has its processes", || {
+        has_process("board-writer") && has_process("board-reader-0")
+    });
+    // The writer spins once the board has started; before, it sleeps.
+    let cpu_ticks = || {
         let stat = proc(running.process("board-writer"), "stat");
         let ticks = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(11));
         ticks.and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0)
     };
-    wait_until("it has begun", || spent() >= 5);
+    wait_until("the writer has begun", || cpu_ticks() >= 5);
     running
 }
 
-/// Each reader's versions add up to what was written; none was torn.
+/// Checks that each reader read or missed every written version, and read none torn.
 fn check(case: &Value) {
     let writes = number(&case["writer"]["writes"]);
     assert!(writes > 0, "{case:#}");
     for reader in list(&case["each"]) {
         let reading = &reader["reading"];
-        let of = |key: &str| number(&reading[key]);
-        assert_eq!((of("torn"), of("unseen")), (0, 0), "{reader:#}");
-        assert_eq!(of("reads") + of("missed"), writes, "{reader:#}");
+        let count = |key: &str| number(&reading[key]);
+        assert_eq!((count("torn"), count("unseen")), (0, 0), "{reader:#}");
+        assert_eq!(count("reads") + count("missed"), writes, "{reader:#}");
         assert_eq!(reading["propagation"]["count"], reading["reads"], "every read is measured");
     }
     assert_eq!(case["writer"]["write"]["count"], case["writer"]["writes"]);
@@ -74,7 +76,7 @@ fn contained_board_values_are_consistent() {
 }
 
 #[test]
-fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
+fn board_survives_deaths_and_readers_cannot_write() {
     let launcher = Launcher::new();
     let running = start(&launcher, 2);
     let (pid, writer, reader) =
@@ -85,26 +87,26 @@ fn deaths_harm_nobody_else_and_a_reader_cannot_write() {
         let board = maps.lines().find(|line| line.ends_with(".board"))?;
         board.split_whitespace().nth(1).map(str::to_owned)
     };
-    wait_until("both have mapped it", || rights(writer).is_some() && rights(reader).is_some());
+    wait_until("both have mapped the board", || rights(writer).is_some() && rights(reader).is_some());
     assert_eq!((rights(writer).as_deref(), rights(reader).as_deref()), (Some("rw-s"), Some("r--s")));
     signal(writer, "KILL");
-    wait_until("a successor", || newest(pid, "board-writer", writer).is_some());
+    wait_until("the writer has a successor", || newest_process(pid, "board-writer", writer).is_some());
     signal(reader, "KILL");
     std::thread::sleep(std::time::Duration::from_millis(200));
     let result = running.interrupt().fails(130, &[]);
     let case = &result.json()["cases"][0];
     let writes = number(&case["writer"]["writes"]);
     for reader in list(&case["each"]) {
-        let of = |key: &str| number(&reader["reading"][key]);
-        assert!(of("torn") == 0 && of("reads") > 0, "{reader:#}");
-        assert!(reader["name"] == "reader-0" || of("reads") + of("missed") == writes, "{reader:#}");
+        let count = |key: &str| number(&reader["reading"][key]);
+        assert!(count("torn") == 0 && count("reads") > 0, "{reader:#}");
+        assert!(reader["name"] == "reader-0" || count("reads") + count("missed") == writes, "{reader:#}");
     }
     let deaths = list(&case["deaths"]);
-    // Written by the writer that exits normally: the successor.
+    // `duration_ns` was written by the successor, the writer that exits normally.
     assert!(number(&case["duration_ns"]) > number(&deaths[0]["at_ns"]), "{case:#}");
-    let died: Vec<_> =
+    let deaths_and_successors: Vec<_> =
         deaths.iter().map(|death| (string(&death["process"]), death["succeeded"] == true)).collect();
-    assert_eq!(died, [("board-writer", true), ("board-reader-0", false)]);
+    assert_eq!(deaths_and_successors, [("board-writer", true), ("board-reader-0", false)]);
 }
 
 #[test]
@@ -123,6 +125,6 @@ fn interrupted_board_saves_results_and_cleans_up() {
 }
 
 #[test]
-fn bad_input_of_a_board_is_named() {
+fn invalid_board_input_is_named() {
     output("board --size 12").fails(2, &["--size 12"]);
 }

@@ -1,10 +1,10 @@
-//! Strategy, engine and exchange killed by an outsider within 30 ms of each other, in every order,
-//! and again while they are restarted: each run ends by itself, and its losses have incidents.
+//! Strategy, engine and exchange are killed from outside within 30 ms of each other, in every
+//! order, and again during their restart. Each run completes, and each loss has an incident.
 //!
-//! Victims, times and settings follow from a number, which a failure names; the folder of a run
-//! that fails is kept. `BULKHEAD_SLOW=1` makes 500 bursts next to two busy loops.
+//! Victims, times and settings follow from a seed, which a failure names; the folder of a failed
+//! run is kept. `BULKHEAD_SLOW=1` makes 500 bursts with two busy loops running.
 
-use crate::common::{Launcher, Random, Running, concurrently, in_place, newest, slow};
+use crate::common::{Launcher, Random, Running, concurrently, newest_process, serving_process, slow};
 use std::os::fd::AsFd;
 use std::process::{Child, Command};
 use std::sync::Mutex;
@@ -14,12 +14,12 @@ use system::process;
 const RUN: &str = "--isolation process --on-death restart --venue book --exchange process --venues 1 \
                    --window 2s --idle park";
 
-/// Bursts of two or three kills that are wanted, and how many runs are made at once.
-fn wanted() -> (u64, usize) {
+/// Returns the number of bursts of two or three kills, and of concurrent runs.
+fn required_bursts() -> (u64, usize) {
     if slow() { (500, 6) } else { (6, 3) }
 }
 
-/// Two threads' worth of work for the cores that the runs use, ended with the test.
+/// Busy loops that compete for the cores of the runs; killed at the end of the test.
 struct BusyLoops(Vec<Child>);
 
 impl BusyLoops {
@@ -47,28 +47,28 @@ fn settings(random: &mut Random) -> String {
 
 /// Kills two or three roles, 0 to 30 ms apart. Returns the roles with the pauses after them,
 /// in milliseconds.
-fn strike(running: &Running, random: &mut Random) -> Vec<(&'static str, u64)> {
+fn kill_burst(running: &Running, random: &mut Random) -> Vec<(&'static str, u64)> {
     let mut roles = vec!["strategy-0", "engine", "exchange-0"];
     roles.swap(0, random.below(3));
     roles.swap(1, 1 + random.below(2));
     roles.truncate(2 + random.below(2));
-    let mut struck = Vec::new();
+    let mut killed = Vec::new();
     for role in roles {
         let pid = match role {
-            "strategy-0" => newest(running.pid(), role, 0),
-            _ => in_place(running.pid(), role, &[]),
+            "strategy-0" => newest_process(running.pid(), role, 0),
+            _ => serving_process(running.pid(), role, &[]),
         };
         let pidfd = pid.and_then(|pid| process::pidfd_open(pid).ok());
         if pidfd.is_some_and(|pidfd| process::kill(pidfd.as_fd()).is_ok()) {
             let pause = random.next() % 31;
-            struck.push((role, pause));
+            killed.push((role, pause));
             std::thread::sleep(Duration::from_millis(pause));
         }
     }
-    struck
+    killed
 }
 
-/// Makes a run with one to three bursts. Returns how many there were.
+/// Makes a run with one to three bursts. Returns the number of those with two kills or more.
 fn burst_run(seed: u64) -> Result<u64, String> {
     let mut launcher = Launcher::new();
     launcher.out.disable_cleanup(true);
@@ -78,7 +78,7 @@ fn burst_run(seed: u64) -> Result<u64, String> {
     let mut bursts = Vec::new();
     for _ in 0..1 + random.below(3) {
         std::thread::sleep(Duration::from_millis(random.next() % 700));
-        bursts.push(strike(&running, &mut random));
+        bursts.push(kill_burst(&running, &mut random));
     }
     let result = running.end();
     let folder = launcher.folder();
@@ -97,19 +97,19 @@ fn burst_run(seed: u64) -> Result<u64, String> {
 
 #[test]
 fn killed_roles_recover_from_bursts_in_every_order() {
-    let (wanted, at_once) = wanted();
+    let (required_bursts, at_once) = required_bursts();
     let _busy = BusyLoops::start(if slow() { 2 } else { 0 });
     let (bursts, failures) = (Mutex::new(0), Mutex::new(Vec::new()));
-    let seeds: Vec<u64> = (0..wanted).collect();
+    let seeds: Vec<u64> = (0..required_bursts).collect();
     concurrently(at_once, &seeds, |seed| {
-        if *bursts.lock().unwrap() >= wanted {
+        if *bursts.lock().unwrap() >= required_bursts {
             return;
         }
         match burst_run(*seed) {
             Ok(more) => *bursts.lock().unwrap() += more,
-            Err(why) => {
-                println!("{why}");
-                failures.lock().unwrap().push(why);
+            Err(reason) => {
+                println!("{reason}");
+                failures.lock().unwrap().push(reason);
             }
         }
     });

@@ -1,4 +1,4 @@
-//! Commands that continue until a signal comes or their terminal is closed.
+//! Commands that run until a signal arrives or their terminal is closed.
 
 use crate::common::{LONG, Launcher, ended, read_until, signal};
 use nix::fcntl::OFlag;
@@ -8,7 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 
-/// A terminal of 100 columns: its user's end, which no process inherits, and the other one.
+/// Creates a pseudoterminal of 100 columns. Returns the master, which no process inherits, and the
+/// slave.
 fn terminal() -> (File, File) {
     let master = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
     grantpt(&master).unwrap();
@@ -25,13 +26,14 @@ fn terminal() -> (File, File) {
 /// Starts a command on the slave end of a terminal. Neither Ctrl-C nor a hang-up is ignored,
 /// whatever the test's own parent has set (`nohup`).
 fn start_on(slave: &File, args: &[&str]) -> Child {
-    let end = || Stdio::from(slave.try_clone().unwrap());
+    let stream = || Stdio::from(slave.try_clone().unwrap());
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,HUP", env!("CARGO_BIN_EXE_launcher")]).args(args);
-    command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap()
+    command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap()
 }
 
-/// Starts the command on a new terminal for each signal, reads each of `texts`, and ends it so.
+/// Checks that each signal ends the command, started on a new terminal, once it has printed
+/// `texts`.
 fn ends_at_signals(args: &[&str], texts: &[&str], signals: &[(&str, i32)]) {
     for (name, number) in signals {
         let (mut master, slave) = terminal();
@@ -60,7 +62,7 @@ fn watch_redraws_until_signal_or_closed_terminal() {
 }
 
 #[test]
-fn a_followed_journal_ends_at_a_signal() {
+fn journal_follow_ends_at_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = journal::Writer::open(folder.path(), &journal::Options::default(), |_| {}).unwrap();
     writer.append(b"one").unwrap();

@@ -1,7 +1,7 @@
-//! Live runs at the isolation level `container`: strategies, ours and a program, trade from
-//! containers, die as they do at `process`, and find there what they were handed and nothing else.
+//! Live runs at the isolation level `container`: built-in strategies and programs trade from
+//! containers, crash as they do at `process`, and see only what they were given.
 
-use super::programs::{BOOK, Program, agreed_fills, with_broken};
+use super::programs::{BOOK, Program, checked_fills, run_broken};
 use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, assert_no_allocations, container_check, list, output,
     output_of, proc, signal, string, wait_until,
@@ -16,26 +16,26 @@ use std::process::Command;
 pub const CONTAINER: &str = "--isolation container";
 
 #[test]
-fn every_technique_that_reaches_in_carries_a_contained_run() {
+fn every_supported_technique_carries_a_contained_run() {
     let Some(launcher) = Launcher::contained() else { return };
     for technique in ["spsc-mux", "array-queue", "linked", "channel", "pipe"] {
         let summary = launcher.summary(&format!("{CONTAINER} {SHORT} --technique {technique} --idle park"));
-        let wanted = (&"container".into(), &2000.into());
-        assert_eq!((&summary["isolation"], &summary["orders"]["returned"]), wanted, "{technique}");
+        let expected = (&"container".into(), &2000.into());
+        assert_eq!((&summary["isolation"], &summary["orders"]["returned"]), expected, "{technique}");
         assert_no_allocations(&summary);
     }
     let refused = launcher.result(&format!("{CONTAINER} {SHORT} --technique unix-seqpacket"));
     refused.fails(2, &["Use another --technique"]);
 }
 
-/// The cgroups of that launcher's run.
-fn groups(launcher: u32) -> Vec<String> {
-    let found = output_of(Command::new("find").args(["/sys/fs/cgroup", "-name", "bulkhead.*"]));
+/// Returns the cgroups of the launcher's run.
+fn cgroups_of(launcher: u32) -> Vec<String> {
+    let cgroup_paths = output_of(Command::new("find").args(["/sys/fs/cgroup", "-name", "bulkhead.*"]));
     let of_run = |line: &&str| line.contains(&format!("-{launcher}."));
-    found.stdout.lines().filter(of_run).map(str::to_owned).collect()
+    cgroup_paths.stdout.lines().filter(of_run).map(str::to_owned).collect()
 }
 
-/// A field of a process's status.
+/// Returns a field of `/proc/PID/status`.
 fn status(pid: u32, field: &str) -> String {
     let status = proc(pid, "status");
     let value =
@@ -43,33 +43,33 @@ fn status(pid: u32, field: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is seen from outside of a living strategy in its container.
-fn look_into(running: &Running) {
+/// Checks from outside what a running strategy can reach in its container.
+fn assert_isolated(running: &Running) {
     let pid = running.process("strategy-1");
     assert_eq!(status(pid, "NSpid"), format!("{pid} 2"));
     assert_eq!((status(pid, "CapEff"), status(pid, "NoNewPrivs")), ("0000000000000000".into(), "1".into()));
-    let own = |name: &str| fs::read_link(format!("/proc/{pid}/ns/{name}")).unwrap();
-    let host = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
+    let own_namespace = |name: &str| fs::read_link(format!("/proc/{pid}/ns/{name}")).unwrap();
+    let host_namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).unwrap();
     for name in ["user", "mnt", "pid", "net", "ipc", "uts"] {
-        assert_ne!(own(name), host(name), "{name}");
+        assert_ne!(own_namespace(name), host_namespace(name), "{name}");
     }
-    assert_eq!(own("time"), host("time"), "clocks are the same");
+    assert_eq!(own_namespace("time"), host_namespace("time"), "all processes share the time namespace");
     let names = fs::read_dir(format!("/proc/{pid}/root/dev/shm")).unwrap();
     let names: BTreeSet<String> =
         names.map(|name| name.unwrap().file_name().into_string().unwrap()).collect();
-    let what: BTreeSet<&str> = names.iter().filter_map(|name| name.splitn(3, '.').nth(2)).collect();
-    for there in ["control", "schedule-1", "return-1", "bell-engine", "wake-engine-strategy-1"] {
-        assert!(what.contains(there), "{there}: {what:?}");
+    let suffixes: BTreeSet<&str> = names.iter().filter_map(|name| name.splitn(3, '.').nth(2)).collect();
+    for expected in ["control", "schedule-1", "return-1", "bell-engine", "wake-engine-strategy-1"] {
+        assert!(suffixes.contains(expected), "{expected}: {suffixes:?}");
     }
-    // What it may write has no name; what others have is not there at all.
+    // Memory that it may write has no name; memory of other processes does not exist there.
     let of_others =
         ["desk", "answers", "repairs", "schedule-0", "thread-engine", "return-0", "wake-engine-strategy-0"];
     for not in ["thread-strategy-1", "bell-strategy-1", "submit-1"].into_iter().chain(of_others) {
-        assert!(!what.contains(not), "{not}: {what:?}");
+        assert!(!suffixes.contains(not), "{not}: {suffixes:?}");
     }
-    let open = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let links: Vec<String> =
-        open.map(|fd| fs::read_link(fd.unwrap().path()).unwrap().display().to_string()).collect();
+        descriptors.map(|fd| fs::read_link(fd.unwrap().path()).unwrap().display().to_string()).collect();
     let is_known = |link: &String| {
         let is_sealed = link.starts_with("/memfd:bulkhead.") && !link.contains("strategy-0");
         link == "/dev/null" || link.ends_with(".stderr") || link == "anon_inode:[pidfd]" || is_sealed
@@ -84,22 +84,22 @@ fn contained_strategy_sees_only_its_segments() {
     let Some(launcher) = Launcher::contained() else { return };
     let running = launcher.start(&format!("{CONTAINER} {LONG}"));
     let pid = running.pid();
-    look_into(&running);
+    assert_isolated(&running);
     let stderr = running.interrupt().stderr;
-    assert_eq!(groups(pid), [""; 0], "{stderr}");
+    assert_eq!(cgroups_of(pid), [""; 0], "{stderr}");
 }
 
 #[test]
-fn a_launcher_that_is_killed_leaves_no_container() {
+fn killed_launcher_leaves_no_container() {
     let Some(launcher) = Launcher::contained() else { return };
     let mut running = launcher.start(&format!("{CONTAINER} {LONG}"));
     let pid = running.pid();
     running.kill();
     running.end();
-    wait_until("the control groups are gone", || groups(pid).is_empty());
+    wait_until("the cgroups are gone", || cgroups_of(pid).is_empty());
     assert_exists(&launcher.folder().join("strategy-0.stamps"));
-    let said = launcher.read("strategy-0.stderr");
-    assert!(said.contains("the launcher (pid") && said.contains("the logs are complete"), "{said}");
+    let stderr = launcher.read("strategy-0.stderr");
+    assert!(stderr.contains("the launcher (pid") && stderr.contains("the logs are complete"), "{stderr}");
 }
 
 #[test]
@@ -111,10 +111,11 @@ fn killing_container_shim_ends_container() {
     running.end().fails(1, &["strategy-1", "SIGKILL", &strategy]);
 }
 
-/// A run in which each strategy but the first has one of these faults and is started again: the
-/// cause of each incident, and whether the strategy came back.
-fn causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
-    // Several faults at once need time: a leak grows with its duty cycles, which are few then.
+/// Makes a run in which each strategy but the first has one of these faults and is restarted.
+/// Returns the cause of each incident, and whether the strategy was restarted.
+fn incident_causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
+    // Several concurrent faults need time: a leak grows with each duty cycle, of which there are
+    // few.
     let window = if faults.len() > 1 { "4s" } else { "1s" };
     let each = faults.iter().zip(1..).map(|(fault, strategy)| format!("{fault}:strategy-{strategy}@200ms"));
     let each = each.collect::<Vec<_>>().join("; ");
@@ -127,20 +128,20 @@ fn causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
     assert_eq!(incidents.len(), faults.len(), "{each}: {incidents:#?}");
     assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{each}");
     incidents.sort_by_key(|incident| incident["strategy"].as_u64());
-    let end =
+    let cause_and_restart =
         |incident: &Value| (string(&incident["cause"]).to_owned(), incident["repair_to_restart_ns"].is_u64());
-    incidents.iter().map(end).collect()
+    incidents.iter().map(cause_and_restart).collect()
 }
 
 #[test]
-fn deaths_in_containers_are_what_they_are_outside() {
+fn container_deaths_have_the_same_causes_as_outside() {
     if Launcher::contained().is_none() {
         return;
     }
-    let wanted = ["signal 11 (SIGSEGV)", "exit 3", "signal 6 (SIGABRT)", "hangs"];
-    let ends = causes("container", &["segv", "exit", "leak", "stop"]);
-    for ((cause, comes_back), wanted) in ends.iter().zip(wanted) {
-        assert!(cause.contains(wanted) && *comes_back, "{wanted}: {ends:?}");
+    let expected = ["signal 11 (SIGSEGV)", "exit 3", "signal 6 (SIGABRT)", "hangs"];
+    let ends = incident_causes("container", &["segv", "exit", "leak", "stop"]);
+    for ((cause, is_restarted), expected) in ends.iter().zip(expected) {
+        assert!(cause.contains(expected) && *is_restarted, "{expected}: {ends:?}");
     }
 }
 
@@ -151,12 +152,14 @@ fn resource_exhaustion_is_limited_in_container() {
     }
     let limits = container_check();
     let faults = ["forkbomb", "descriptors", "disk", "children", "peek", "network", "punch"];
-    // A punch at `process` ends the run: see `taken`.
+    // A punched hole at `process` ends the run: see `lost_memory`.
     // Without limits one fault would disturb the others.
-    let at_process: Vec<_> = faults[..6].iter().flat_map(|fault| causes("process", &[fault])).collect();
-    let contained = causes("container", &faults);
+    let at_process: Vec<_> =
+        faults[..6].iter().flat_map(|fault| incident_causes("process", &[fault])).collect();
+    let contained = incident_causes("container", &faults);
     assert_eq!(contained[6], ("exit 41".into(), true));
-    for ((fault, (at_process, _)), (contained, comes_back)) in faults.iter().zip(&at_process).zip(&contained)
+    for ((fault, (at_process, _)), (contained, is_restarted)) in
+        faults.iter().zip(&at_process).zip(&contained)
     {
         assert!(["exit 40", "exit 41"].contains(&at_process.as_str()), "{fault}: {at_process}");
         if ["forkbomb", "disk"].contains(fault) && at_process != "exit 40" {
@@ -164,17 +167,17 @@ fn resource_exhaustion_is_limited_in_container() {
         }
         let unlimited = *fault == "children" && limits.contains("for all of a container together");
         let refused = ["exit 41", "signal 9 (SIGKILL)"].contains(&contained.as_str());
-        assert!(*comes_back && (refused || unlimited), "{fault}: {contained}");
+        assert!(*is_restarted && (refused || unlimited), "{fault}: {contained}");
     }
 }
 
-/// The check finds each part that is not there.
+/// The container check detects each missing barrier.
 #[test]
-fn a_container_that_is_broken_on_purpose_is_found() {
+fn container_check_detects_each_missing_barrier() {
     if Launcher::contained().is_none() {
         return;
     }
-    for (without, words) in [
+    for (missing_barrier, words) in [
         ("processes", "it sees process"),
         ("network", "its net namespace is the host's"),
         ("ipc", "its ipc namespace is the host's"),
@@ -183,8 +186,12 @@ fn a_container_that_is_broken_on_purpose_is_found() {
         ("calls", "it may make sockets of the kind Vsock"),
         ("rights", "NoNewPrivs is 0"),
     ] {
-        let probe = output(&format!("role --contain probe {without}"));
-        assert!(probe.code != Some(0) && probe.stderr.contains(words), "without {without}: {}", probe.stderr);
+        let probe = output(&format!("role --contain probe {missing_barrier}"));
+        assert!(
+            probe.code != Some(0) && probe.stderr.contains(words),
+            "without {missing_barrier}: {}",
+            probe.stderr
+        );
     }
     output("role --contain probe ''").succeeds();
 }
@@ -192,12 +199,12 @@ fn a_container_that_is_broken_on_purpose_is_found() {
 #[test]
 fn contained_program_and_engine_agree_on_fills() {
     let Some(launcher) = Launcher::contained() else { return };
-    // Under /tmp, which a container has of its own: its folder is shown all the same.
+    // A container has its own `/tmp`, but shows the program's folder below it.
     let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let kinds = program.with_player("");
     let summary = launcher.summary(&format!("{CONTAINER} {BOOK} {kinds} --orders 2400 --idle park"));
     assert_eq!((&summary["orders"]["sent"], &summary["orders"]["lost"]), (&2400.into(), &0.into()));
-    agreed_fills(&launcher, &summary, 1);
+    checked_fills(&launcher, &summary, 1);
 }
 
 #[test]
@@ -215,7 +222,7 @@ fn container_blocks_escapes_outside_namespaces() {
     assert!(error.contains("exit 40") && !error.contains("allowed:"), "{error}");
 }
 
-/// Signals to its own group reach nobody who is to see its end.
+/// A signal to its own process group does not reach the processes that supervise it.
 #[test]
 fn program_stopping_its_process_group_is_ended() {
     if Launcher::contained().is_none() {
@@ -223,7 +230,7 @@ fn program_stopping_its_process_group_is_ended() {
     }
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let contained = format!("{CONTAINER} --on-death restart --liveness 1s");
-    let summary = with_broken(&program, "stop", &contained).1.json();
+    let summary = run_broken(&program, "stop", &contained).1.json();
     let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
     assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
     assert!(incident["repair_to_restart_ns"].is_u64(), "{incident:#}");

@@ -1,9 +1,9 @@
-//! Whatever dies, hangs or is interrupted: the run ends, says why, keeps what was measured and
-//! leaves nothing behind.
+//! A process crashes, hangs or is interrupted: the run ends with the reason, keeps its measurements
+//! and leaves no processes or segments.
 
 use crate::common::{
-    LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, concurrently, ended, family, number,
-    output, proc, segments, signal, wait_until,
+    LONG, Launcher, Running, SHORT, assert_exists, assert_nothing_left, concurrently, ended, number, output,
+    proc, run_processes, segments, signal, wait_until,
 };
 use launcher::shm::memory::{SHM_DIR, lock::lock_shared};
 use std::fs::File;
@@ -19,12 +19,12 @@ fn death_or_hang_ends_run_naming_process() {
         ("gateways", "KILL", "SIGKILL", "--process gateways"),
         ("strategy-0", "STOP", "hangs", ""),
     ];
-    concurrently(4, &deaths, |(victim, name, says, more)| {
+    concurrently(4, &deaths, |(victim, name, reason, flags)| {
         let launcher = Launcher::new();
-        let running = launcher.start(&format!("{LONG} --liveness 1s {more}"));
+        let running = launcher.start(&format!("{LONG} --liveness 1s {flags}"));
         let process = running.process(victim);
         signal(process, name);
-        running.end().fails(1, &[&format!("{victim} (pid {process})"), says]);
+        running.end().fails(1, &[&format!("{victim} (pid {process})"), reason]);
         let summary = launcher.newest_summary();
         assert_eq!(summary["outcome"]["ended"], "failed");
         assert!(number(&summary["orders"]["sent"]) > 0, "the logs were gathered");
@@ -52,17 +52,17 @@ fn ctrl_c_drains_and_reports_measured_orders() {
     let summary = launcher.newest_summary();
     let orders = &summary["orders"];
     assert_eq!((&summary["valid"], &summary["outcome"]["ended"]), (&true.into(), &"interrupted".into()));
-    assert_eq!(orders["sent"], orders["returned"], "what was sent came home");
+    assert_eq!(orders["sent"], orders["returned"], "every sent order returned");
     assert!(number(&orders["sent"]) < number(&orders["scheduled"]));
 }
 
-/// A start that comes before the reaper has saved the logs leaves them alone.
+/// A start before the reaper has saved the logs does not remove them.
 #[test]
 fn killed_launcher_leaves_only_mergeable_logs() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
-    assert!(family(pid).len() >= 4, "two strategies, the engine, the reaper");
+    assert!(run_processes(pid).len() >= 4, "two strategies, the engine, the reaper");
     assert!(!segments(pid).is_empty());
     running.kill();
     output("clean").succeeds();
@@ -70,8 +70,8 @@ fn killed_launcher_leaves_only_mergeable_logs() {
     let folder = launcher.folder();
     assert_exists(&folder.join("engine.stamps"));
     for role in ["strategy-0", "strategy-1", "engine"] {
-        let said = launcher.read(&format!("{role}.stderr"));
-        assert!(said.contains(&format!("the launcher (pid {pid}) died")), "{role}: {said:?}");
+        let stderr = launcher.read(&format!("{role}.stderr"));
+        assert!(stderr.contains(&format!("the launcher (pid {pid}) died")), "{role}: {stderr:?}");
     }
     let summary = output(&format!("report {} --json", folder.display())).json();
     assert_eq!(summary["outcome"]["ended"], "failed");
@@ -79,7 +79,7 @@ fn killed_launcher_leaves_only_mergeable_logs() {
 }
 
 #[test]
-fn a_stopped_role_ends_with_its_launcher_too() {
+fn stopped_role_ends_with_its_launcher() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     signal(running.process("strategy-1"), "STOP");
@@ -92,36 +92,37 @@ fn next_start_removes_segments_of_killed_reaper() {
     let launcher = Launcher::new();
     let mut running = launcher.start(LONG);
     let pid = running.pid();
-    // A launcher that sees its reaper die starts another one.
+    // A launcher restarts a dead reaper, so it is stopped first.
     signal(pid, "STOP");
     signal(running.process("reaper"), "KILL");
     // Starts of other tests leave the run alone while its control segment is locked.
     let control = segments(pid).into_iter().find(|name| name.ends_with(".control")).unwrap();
-    let held = File::open(Path::new(SHM_DIR).join(control)).unwrap();
-    lock_shared(&held).unwrap();
+    let locked_control = File::open(Path::new(SHM_DIR).join(control)).unwrap();
+    lock_shared(&locked_control).unwrap();
     running.kill();
-    wait_until("its children are gone", || family(pid).is_empty());
-    assert!(!segments(pid).is_empty(), "nobody was left to remove them");
-    drop(held);
+    wait_until("its children are gone", || run_processes(pid).is_empty());
+    assert!(!segments(pid).is_empty(), "no process was left to remove them");
+    drop(locked_control);
     output("clean").succeeds();
     assert_nothing_left(pid);
 }
 
 #[test]
-fn a_killed_reaper_is_named_and_another_one_watches() {
+fn killed_reaper_is_named_and_replaced() {
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
         let mut running = launcher.start(&format!("{LONG} --isolation {isolation} --allow-weaker-sandbox"));
         let (pid, first) = (running.pid(), running.process("reaper"));
         signal(first, "KILL");
-        let is_other = |(reaper, line): &(u32, String)| *reaper != first && line.contains("role reaper ");
-        wait_until("there is another one", || family(pid).iter().any(is_other));
-        // It does what the first one would have done.
+        let is_replacement =
+            |(reaper, line): &(u32, String)| *reaper != first && line.contains("role reaper ");
+        wait_until("another reaper has started", || run_processes(pid).iter().any(is_replacement));
+        // The second reaper does the first one's work.
         running.kill();
         let stderr = running.end().stderr;
-        let named = format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))");
-        assert!(stderr.contains(&named), "{stderr}");
-        // A sandboxed reaper does not get the run's id, and is orphaned now.
+        let exit_message = format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))");
+        assert!(stderr.contains(&exit_message), "{stderr}");
+        // A sandboxed reaper has no run id in its command line, and is now an orphan.
         assert_nothing_left(pid);
         wait_until("the logs are saved", || launcher.folder().join("engine.stamps").exists());
     }
@@ -131,7 +132,7 @@ fn a_killed_reaper_is_named_and_another_one_watches() {
 fn exit_code_names_ending_signal() {
     for (name, code) in [("TERM", 143), ("HUP", 129)] {
         let launcher = Launcher::new();
-        // These tests may run under nohup, which the launcher would inherit.
+        // The launcher would inherit an ignored SIGHUP if the tests run under nohup.
         let run = launcher.run(LONG);
         let mut command = Command::new("env");
         command.arg("--default-signal=HUP").arg(run.get_program()).args(run.get_args());
@@ -146,10 +147,9 @@ fn exit_code_names_ending_signal() {
 }
 
 #[test]
-fn a_run_under_nohup_outlives_its_terminal() {
+fn nohup_run_outlives_its_terminal() {
     let launcher = Launcher::new();
-    // As `nohup` starts it: with SIGHUP ignored. The signal comes while it sets up, or trades;
-    // either way it is ignored.
+    // SIGHUP is ignored, as under `nohup`, when the signal arrives during start or trading.
     let run = launcher.run("--strategies 2 --venues 2 --orders 2000 --window 1s");
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(run.get_program()).args(run.get_args());
@@ -162,11 +162,11 @@ fn a_run_under_nohup_outlives_its_terminal() {
 
 #[test]
 fn closed_reader_keeps_run_and_exit_code() {
-    for (fault, wanted) in [("", 0), ("--fault kill:engine@100ms", 1)] {
+    for (fault, expected) in [("", 0), ("--fault kill:engine@100ms", 1)] {
         let launcher = Launcher::new();
         let mut child = launcher.run(&format!("{SHORT} {fault}")).stdout(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        assert_eq!(ended(&mut child).code(), Some(wanted), "{fault}");
+        assert_eq!(ended(&mut child).code(), Some(expected), "{fault}");
         assert_exists(&launcher.folder().join("summary.json"));
     }
 }

@@ -1,4 +1,4 @@
-//! The exchange as a venue: the recorded morning through real processes, and drawn flow at every
+//! The exchange as a venue: a recorded session through real processes, and random flow at every
 //! placement.
 
 use crate::common::{Launcher, assert_no_allocations, list, number};
@@ -20,7 +20,7 @@ fn columns<const N: usize>(rows: &[Vec<String>], columns: [usize; N]) -> Vec<[St
     rows.iter().map(|row| columns.map(|column| row[column].clone())).collect()
 }
 
-/// The recorded id of each order as the run names it: `strategy/sequence`.
+/// Returns the recorded id of each order by its id in the run, `strategy/sequence`.
 fn recorded_ids(strategies: u64) -> HashMap<String, String> {
     let mut sent = HashMap::<u64, u64>::new();
     let name = |row: &Vec<String>| {
@@ -32,13 +32,14 @@ fn recorded_ids(strategies: u64) -> HashMap<String, String> {
     rows(&data("flow.csv")).iter().map(name).collect()
 }
 
-/// Plays the recording; its trades and last book must be those that the real exchange published.
-pub fn plays_the_morning(strategies: u64, isolation: &str, more: &str) -> Value {
+/// Plays the recorded session; its trades and last book must equal those that the real exchange
+/// published.
+pub fn play_recorded_morning(strategies: u64, isolation: &str, flags: &str) -> Value {
     let launcher = Launcher::new();
     let (flow, book) = (data("flow.csv"), data("opening_book.csv"));
     let summary = launcher.summary(&format!(
         "--venue book --venues 1 --strategies {strategies} --isolation {isolation} --speed 50 --idle park \
-         --schedule '{}' --book '{}' {more}",
+         --schedule '{}' --book '{}' {flags}",
         flow.display(),
         book.display()
     ));
@@ -57,38 +58,38 @@ pub fn plays_the_morning(strategies: u64, isolation: &str, more: &str) -> Value 
     let (book, expected) = (rows(&folder.join("book-0.csv")), rows(&data("expected_final_book.csv")));
     for side in ["B", "S"] {
         let levels = book.iter().filter(|row| row[1] == side).take(50).cloned().collect::<Vec<_>>();
-        let wanted = expected.iter().filter(|row| row[0] == side).cloned().collect::<Vec<_>>();
-        assert_eq!(columns(&levels, [1, 3, 4]), columns(&wanted, [0, 1, 2]), "side {side}");
+        let expected = expected.iter().filter(|row| row[0] == side).cloned().collect::<Vec<_>>();
+        assert_eq!(columns(&levels, [1, 3, 4]), columns(&expected, [0, 1, 2]), "side {side}");
     }
     summary
 }
 
 #[test]
-fn the_recorded_morning_comes_out_as_it_was() {
-    plays_the_morning(1, "process", "--exchange process");
-    plays_the_morning(8, "sandbox", "");
+fn recorded_morning_reproduces_its_trades_and_book() {
+    play_recorded_morning(1, "process", "--exchange process");
+    play_recorded_morning(8, "sandbox", "");
 }
 
 #[test]
 fn drawn_flow_trades_wherever_the_exchange_runs() {
-    for more in [
+    for flags in [
         "--venue book --exchange thread --isolation thread",
         "--venue book --exchange process --process each-gateway",
         "--venue book,delay --technique array-queue",
     ] {
         let launcher = Launcher::new();
         let load = "--venues 2 --strategies 3 --orders 3000 --window 200ms --idle park";
-        let summary = launcher.summary(&format!("{load} {more}"));
+        let summary = launcher.summary(&format!("{load} {flags}"));
         let orders = &summary["orders"];
-        assert_eq!((&orders["returned"], &orders["lost"]), (&3000.into(), &0.into()), "{more}");
+        assert_eq!((&orders["returned"], &orders["lost"]), (&3000.into(), &0.into()), "{flags}");
         let trades = rows(&launcher.folder().join("trades-0.csv"));
-        assert!(trades.len() > 50, "{more}: {} trades", trades.len());
+        assert!(trades.len() > 50, "{flags}: {} trades", trades.len());
         // Every side of a trade is an order that was sent.
         assert!(trades.iter().all(|trade| trade[2].contains('/') && trade[3].contains('/')));
     }
 }
 
-/// Limits that hardly anything reaches.
+/// All limits, at values that hardly any order reaches.
 const EVERY_CONTROL: &str = "max-order-volume=1000000000000,max-order-value=100000000000,price-collar=5000,message-rate=1000000,\
     max-executions=1000000,duplicate-window=1us,max-position=1000000000000,\
     max-gross-exposure=100000000000000,max-net-exposure=100000000000000,max-loss=100000000000,kill-message-rate=10000000";
@@ -108,21 +109,21 @@ fn maker_and_taker_positions_match_their_fills() {
         ));
         assert_eq!(summary["orders"]["lost"], 0, "{flow}");
         assert_no_allocations(&summary);
-        // That what is booked is what was filled, the merge has checked.
+        // The merge has checked that positions equal the fills.
         let positions = list(&summary["trading"]["positions"]);
         let has_fills = |strategy: u64| {
-            let mut of = positions.iter().filter(|position| position["strategy"] == strategy);
-            of.any(|position| number(&position["fills"]) > 0)
+            let mut own_positions = positions.iter().filter(|position| position["strategy"] == strategy);
+            own_positions.any(|position| number(&position["fills"]) > 0)
         };
         assert!(has_fills(1) && has_fills(2), "{flow}: {positions:#?}");
     }
 }
 
-/// What rests is open until trading is over, so a strategy may come to the end of what it may have
-/// open: it is said how many orders that were, and what to do.
+/// Resting orders stay open until the end of trading, so a strategy may reach `--max-open`. The
+/// summary then gives the number of unsent orders and the remedy.
 #[test]
 fn unsent_orders_are_reported_with_remedy() {
-    let told = |max_open: u64| {
+    let unsent_orders = |max_open: u64| {
         let summary = Launcher::new().summary(&format!(
             "--venue book --venues 1 --strategies 2 --idle park --orders 2000 --window 200ms --max-open {max_open}"
         ));
@@ -131,14 +132,14 @@ fn unsent_orders_are_reported_with_remedy() {
         let reasons: Vec<String> = serde_json::from_value(summary["reasons"].clone()).unwrap();
         (unsent, reasons.into_iter().find(|reason| reason.contains("were not sent")))
     };
-    let (unsent, why) = told(50);
-    let wanted = format!(
+    let (unsent, reason) = unsent_orders(50);
+    let expected = format!(
         "{} of 2,000 orders were not sent: 2 strategies had 50 orders open, as many as --max-open allows, and what rests at a venue \
          stays open: raise --max-open",
         if unsent >= 1000 { format!("1,{:03}", unsent - 1000) } else { unsent.to_string() }
     );
-    assert_eq!(why.as_deref(), Some(wanted.as_str()));
-    assert_eq!(told(4000), (0, None));
+    assert_eq!(reason.as_deref(), Some(expected.as_str()));
+    assert_eq!(unsent_orders(4000), (0, None));
 }
 
 #[test]

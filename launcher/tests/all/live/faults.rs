@@ -1,20 +1,20 @@
-//! Every fault that a strategy does to itself, live: with `--on-death stop` the run ends, names who
-//! died of what, and leaves nothing behind.
+//! Every self-inflicted fault of a strategy, live: with `--on-death stop` the run ends, names the
+//! process and the cause, and leaves no processes or segments.
 
 use crate::common::{LONG, Launcher, SHORT, concurrently, list, output, proc, slow, string};
 use serde_json::json;
 
-/// Runs with these flags until the fault in strategy 1 has ended the run; what was said.
-fn ended_by(flags: &str, fault: &str) -> String {
+/// Makes a run that a fault in strategy 1 ends. Returns its stderr.
+fn run_until_fault_ends_it(flags: &str, fault: &str) -> String {
     let launcher = Launcher::new();
-    // Short only where it is waited for: a backtrace takes its time.
-    let is_waited_for = ["hang", "stop", "feign", "scribble"].iter().any(|kind| fault.starts_with(kind));
-    let liveness = if is_waited_for { "1s" } else { "10s" };
+    // Short only if the fault is detected by the timeout: a crash with a backtrace takes longer.
+    let needs_timeout = ["hang", "stop", "feign", "scribble"].iter().any(|kind| fault.starts_with(kind));
+    let liveness = if needs_timeout { "1s" } else { "10s" };
     let flags = format!("{LONG} --on-death stop --liveness {liveness} --fault {fault} {flags}");
     launcher.start(&flags).end().fails(1, &[]).stderr
 }
 
-/// How the strategy ends that does this to itself at that time.
+/// Fault, its trigger and the expected end of the strategy.
 const ENDS: [(&str, &str, &str); 10] = [
     ("kill", "@200ms", "SIGKILL"),
     ("stop", "@order:20", "hangs"),
@@ -29,33 +29,36 @@ const ENDS: [(&str, &str, &str); 10] = [
 ];
 
 #[track_caller]
-fn ends_as_it_should(flags: &str, kind: &str, when: &str) {
-    let stderr = ended_by(flags, &format!("{kind}:strategy-1{when}"));
-    let (.., how) = ENDS.iter().find(|(name, ..)| *name == kind).unwrap();
-    assert!(stderr.contains("strategy-1") && stderr.contains(how), "{kind}{when} {flags}: {stderr}");
+fn assert_fault_ends_run(flags: &str, kind: &str, trigger: &str) {
+    let stderr = run_until_fault_ends_it(flags, &format!("{kind}:strategy-1{trigger}"));
+    let (.., expected_end) = ENDS.iter().find(|(name, ..)| *name == kind).unwrap();
+    assert!(
+        stderr.contains("strategy-1") && stderr.contains(expected_end),
+        "{kind}{trigger} {flags}: {stderr}"
+    );
 }
 
 const SANDBOX: &str = "--isolation sandbox";
 const THREAD: &str = "--isolation thread";
 
 #[test]
-fn each_kind_ends_its_run() {
-    concurrently(5, &ENDS, |(kind, when, _)| ends_as_it_should("", kind, when));
+fn each_fault_kind_ends_run() {
+    concurrently(5, &ENDS, |(kind, trigger, _)| assert_fault_ends_run("", kind, trigger));
 }
 
 #[test]
-fn each_kind_in_the_sandbox() {
+fn each_fault_kind_ends_sandboxed_run() {
     if Launcher::sandboxed().is_none() {
         return;
     }
     let kinds = ENDS.map(|(kind, ..)| kind);
     let some = ["kill", "hang", "abort", "oom", "forge"];
     let kinds = if slow() { &kinds[..] } else { &some };
-    concurrently(5, kinds, |kind| ends_as_it_should(SANDBOX, kind, "@order:20"));
+    concurrently(5, kinds, |kind| assert_fault_ends_run(SANDBOX, kind, "@order:20"));
 }
 
 #[test]
-fn the_steps_of_a_push() {
+fn fault_at_each_push_step_ends_run() {
     let faults = [
         ("spsc-mux", "kill", "half-written"),
         ("spsc-mux", "kill", "written"),
@@ -71,47 +74,47 @@ fn the_steps_of_a_push() {
         ("pipe", "kill", "published"),
     ];
     concurrently(4, &faults, |(technique, kind, step)| {
-        ends_as_it_should(&format!("--technique {technique}"), kind, &format!("@push:{step}:20"));
+        assert_fault_ends_run(&format!("--technique {technique}"), kind, &format!("@push:{step}:20"));
     });
 }
 
 #[test]
 fn thread_fault_ends_process_and_hang_is_detected() {
-    concurrently(2, &[("exit", "exit 3"), ("hang", "hangs")], |(kind, how)| {
-        let stderr = ended_by(THREAD, &format!("{kind}:strategy-1@order:20"));
-        assert!(stderr.contains("all (pid") && stderr.contains(how), "{kind}: {stderr}");
+    concurrently(2, &[("exit", "exit 3"), ("hang", "hangs")], |(kind, expected_end)| {
+        let stderr = run_until_fault_ends_it(THREAD, &format!("{kind}:strategy-1@order:20"));
+        assert!(stderr.contains("all (pid") && stderr.contains(expected_end), "{kind}: {stderr}");
     });
 }
 
 #[test]
-fn a_scribbler_harms_itself_only() {
+fn scribbling_strategy_is_blamed_not_the_engine() {
     let mut cases = vec![("--technique spsc-mux", "200ms"), ("--technique pipe", "200ms")];
     cases.extend(Launcher::sandboxed().map(|_| (SANDBOX, "order:20")));
-    concurrently(3, &cases, |(flags, when)| {
-        let stderr = ended_by(flags, &format!("scribble:strategy-1@{when}"));
+    concurrently(3, &cases, |(flags, trigger)| {
+        let stderr = run_until_fault_ends_it(flags, &format!("scribble:strategy-1@{trigger}"));
         assert!(stderr.contains("strategy-1") && !stderr.contains("engine"), "{flags}: {stderr}");
     });
 }
 
 #[test]
 fn scribbling_strategy_does_not_hang_launcher() {
-    // Each may take the launcher's grace of five seconds to end.
+    // Each end may take the launcher's grace period of five seconds.
     concurrently(2, &["--technique array-queue", THREAD], |flags| {
-        ended_by(flags, "scribble:strategy-1@200ms");
+        run_until_fault_ends_it(flags, "scribble:strategy-1@200ms");
     });
 }
 
 #[test]
-fn a_flood_is_noticed() {
-    let stderr = ended_by("--max-open 1000", "flood:strategy-1@order:20");
+fn flood_is_detected() {
+    let stderr = run_until_fault_ends_it("--max-open 1000", "flood:strategy-1@order:20");
     assert!(stderr.contains("strategy-1") && stderr.contains("flood"), "{stderr}");
 }
 
-/// A fault in strategy 1 of a shared ring is contained: its cause, the reason of a quarantine, and
-/// whether the strategy is started again.
+/// A fault of strategy 1 in a shared ring is contained. Each case has the cause, the reason of a
+/// quarantine, and whether the strategy is restarted.
 #[test]
 fn fault_in_shared_ring_blocks_no_one() {
-    let withheld = |technique, when| (technique, "hold", when, "", "withheld-place", false);
+    let withheld = |technique, trigger| (technique, "hold", trigger, "", "withheld-place", false);
     let faults = [
         withheld("array-queue", "order:20"),
         withheld("array-queue", "push:written:20"),
@@ -135,34 +138,34 @@ fn fault_in_shared_ring_blocks_no_one() {
         ),
         ("array-queue", "hang", "push:claimed:20", "hangs: no duty cycle for 1s", "", true),
     ];
-    concurrently(4, &faults, |(technique, kind, when, cause, reason, comes_back)| {
+    concurrently(4, &faults, |(technique, kind, trigger, cause, reason, is_restarted)| {
         let liveness = if *kind == "hang" { "1s" } else { "500ms" };
         let summary = Launcher::new().summary(&format!(
             "{SHORT} --technique {technique} --on-death restart --liveness {liveness} --idle park \
-             --fault {kind}:strategy-1@{when}"
+             --fault {kind}:strategy-1@{trigger}"
         ));
-        let what = format!("{technique} {kind} {when}: {:#}", summary["incidents"]);
-        let [incident] = list(&summary["incidents"]) else { panic!("{what}") };
-        assert_eq!(incident["strategy"], 1, "{what}");
-        assert!(cause.is_empty() || incident["cause"] == *cause, "{what}");
-        assert_eq!(incident["quarantined"].as_str().unwrap_or_default(), *reason, "{what}");
-        assert_eq!(incident["repair_to_restart_ns"].is_u64(), *comes_back, "{what}");
-        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{what}");
-        assert_eq!(summary["outcome"]["ended"], "complete", "{what}");
+        let context = format!("{technique} {kind} {trigger}: {:#}", summary["incidents"]);
+        let [incident] = list(&summary["incidents"]) else { panic!("{context}") };
+        assert_eq!(incident["strategy"], 1, "{context}");
+        assert!(cause.is_empty() || incident["cause"] == *cause, "{context}");
+        assert_eq!(incident["quarantined"].as_str().unwrap_or_default(), *reason, "{context}");
+        assert_eq!(incident["repair_to_restart_ns"].is_u64(), *is_restarted, "{context}");
+        assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{context}");
+        assert_eq!(summary["outcome"]["ended"], "complete", "{context}");
     });
 }
 
 #[test]
 fn unwritten_claim_ends_uncontained_run() {
-    concurrently(2, &[("process", "strategy-1"), ("thread", "all")], |(isolation, who)| {
+    concurrently(2, &[("process", "strategy-1"), ("thread", "all")], |(isolation, blamed_process)| {
         let flags = "--technique array-queue --liveness 1s --fault hold:strategy-1@order:20";
         let result = Launcher::new().result(&format!("{SHORT} {flags} --isolation {isolation}"));
-        let said = "claimed but never written, while its claimant keeps running";
-        result.fails(1, &[&format!("{who} (pid"), said]);
+        let message = "claimed but never written, while its claimant keeps running";
+        result.fails(1, &[&format!("{blamed_process} (pid"), message]);
     });
 }
 
-/// Without a report nothing more is sent, long before the schedule ends.
+/// A strategy without reports stops sending long before the schedule ends.
 fn lost_orders_end_run(technique: &str) {
     let flags = format!("--technique {technique} --max-open 20 --idle park --fault lose:strategy-1@order:30");
     let result = Launcher::new().result(&format!("{SHORT} {flags}"));
@@ -175,13 +178,17 @@ fn unwritten_claim_in_own_ring_blocks_only_itself() {
     assert!(result.stderr.contains("waiting: strategy-1"), "{}", result.stderr);
     let summary = result.json();
     assert_eq!(summary["incidents"], json!([]));
-    let planned = summary["plan"]["workload"]["trading"]["orders"][0].as_u64().unwrap();
-    assert_eq!(summary["orders"]["returned"], planned + 20, "all of the other one, and what was sent before");
+    let player_orders = summary["plan"]["workload"]["trading"]["orders"][0].as_u64().unwrap();
+    assert_eq!(
+        summary["orders"]["returned"],
+        player_orders + 20,
+        "all orders of the other strategy, and 20 sent before the fault"
+    );
 }
 
 fn long_pause_before_an_order_is_no_stall() {
-    // Its last order, and here it is the only one, is due at the end of the window: for longer than
-    // nothing may move where something should, nothing moves.
+    // The only order is due at the end of the window, so nothing happens for longer than the stall
+    // timeout.
     let summary = Launcher::new()
         .summary("--arrivals pareto --orders 1 --window 12s --delay fixed:1ms --strategies 1 --idle park");
     assert_eq!(summary["orders"]["returned"], 1);
@@ -199,7 +206,7 @@ fn run_stalls_only_where_an_order_is_missing() {
 }
 
 #[test]
-fn a_process_maps_read_only_what_it_only_reads() {
+fn process_maps_its_inputs_read_only() {
     let launcher = Launcher::new();
     let running = launcher.start(LONG);
     let strategy = running.process("strategy-1");
@@ -210,8 +217,8 @@ fn a_process_maps_read_only_what_it_only_reads() {
     running.interrupt().fails(130, &[]);
 }
 
-/// What strategy 1 has mapped of its run, and may do with it: its own to write, the engine's to
-/// read, nobody else's at all.
+/// The segments that strategy 1 maps, with their rights: its own writable, the engine's read-only,
+/// and none of other strategies.
 pub const OWN_SEGMENTS: [&str; 11] = [
     "bell-engine r--s",
     "bell-strategy-1 rw-s",
@@ -226,48 +233,51 @@ pub const OWN_SEGMENTS: [&str; 11] = [
     "wake-strategy-1-engine rw-s",
 ];
 
-/// The segments that a process has mapped, with the rights of its pages.
+/// Returns the segments that a process has mapped, with the rights of their pages.
 pub fn mapped(pid: u32) -> Vec<String> {
     let maps = proc(pid, "maps");
     let segment = |line: &str| {
         let (_, name) = line.split_once("bulkhead.")?;
-        let what = name.split_once('.')?.1.trim_end_matches(" (deleted)");
-        Some(format!("{what} {}", line.split(' ').nth(1)?))
+        let segment_name = name.split_once('.')?.1.trim_end_matches(" (deleted)");
+        Some(format!("{segment_name} {}", line.split(' ').nth(1)?))
     };
     let mut found: Vec<_> = maps.lines().filter_map(segment).collect();
     found.sort_unstable();
     found
 }
 
-/// A fault that never fired is in the verdict, on the last lines, and in the exit code.
+/// A fault that never fired shows in the verdict, on the last lines, and in the exit code.
 #[test]
 fn fault_that_never_fired_fails_run() {
     let launcher = Launcher::new();
-    for (fault, why) in [
+    for (fault, reason) in [
         ("kill:strategy-0@order:99999", "order 99,999"),
         ("kill:strategy-0@60s", "due after"),
-        // The second one finds nobody: the first one came earlier, and no strategy is restarted.
+        // The second fault finds no target: the first one killed it, and nothing restarts it.
         ("kill:strategy-0@20ms;stop:strategy-0@60ms", "no target was running"),
     ] {
         let flags = format!(
             "--strategies 2 --orders 500 --window 100ms --idle park --on-death continue --fault {fault}"
         );
-        let result = launcher.result(&flags).fails(1, &["never fired", why, "--allow-unfired"]);
+        let result = launcher.result(&flags).fails(1, &["never fired", reason, "--allow-unfired"]);
         assert!(result.stdout.contains("never fired"), "{}", result.stdout);
         let summary = launcher.newest_summary();
-        let said = string(&summary["unstruck"][0]);
-        assert!(said.contains(why) && string(&summary["reasons"][0]).starts_with(said), "{summary:#}");
+        let message = string(&summary["unstruck"][0]);
+        assert!(
+            message.contains(reason) && string(&summary["reasons"][0]).starts_with(message),
+            "{summary:#}"
+        );
         let allowed = launcher.result(&format!("{flags} --allow-unfired"));
-        assert!(allowed.stderr.contains("note: the fault"), "{}", allowed.said());
+        assert!(allowed.stderr.contains("note: the fault"), "{}", allowed.all_output());
         allowed.succeeds();
     }
-    // In any of several runs, whatever the last one was.
+    // Also if it is not the last of several runs.
     let repeats = "--repeats 2 --strategies 2 --orders 500 --window 100ms --idle park --fault kill@60s";
     launcher.result(repeats).fails(1, &["never fired"]);
     launcher.result(&format!("{repeats} --strict-faults")).fails(1, &["never fired"]);
 }
 
-/// A comparison whose fault never fired compares what nobody asked for.
+/// A comparison whose fault never fired does not compare what was requested.
 #[test]
 fn fault_that_never_fired_fails_comparison() {
     let out = tempfile::tempdir().unwrap();

@@ -1,82 +1,91 @@
-//! Exchanges and the engine killed by SIGKILL under load, again and again, at whatever instruction
-//! they are: the merge is the ledger over all processes. Each order is sent once, at its exchange
-//! once and answered once, or its strategy died.
+//! Exchanges and the engine are killed repeatedly under load, at arbitrary instructions. The merge
+//! of all logs checks that each order was sent once, reached its exchange once and was answered
+//! once, unless its strategy died.
 
-use super::comebacks::{BASE, assert_settled};
-use crate::common::{Launcher, in_place, list, newest, slow, wait_for};
+use super::journal_recovery::{BASE, assert_settled};
+use crate::common::{Launcher, list, newest_process, serving_process, slow, wait_for};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use system::process;
 
-/// Deaths that are wanted of each role.
-fn wanted() -> usize {
+/// Returns the number of kills of each role.
+fn required_kills() -> usize {
     if slow() { 1000 } else { 12 }
 }
 
-/// Kills a process; `false`: it was gone.
-fn is_killed(pid: u32) -> bool {
+/// Kills a process. Returns `false` if it had exited.
+fn try_kill(pid: u32) -> bool {
     process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
-/// One run, in which that role is killed up to a number of times, in its duty cycles or just after
-/// a death, now and then with somebody else; how often that was.
-fn kills(role: &str, orders: &str, with: [&str; 2], at_most: usize) -> usize {
+/// Makes one run in which a role is killed up to `max_kills` times, while it serves or just after a
+/// restart, sometimes together with another process. Returns the number of kills.
+fn kill_repeatedly(role: &str, orders: &str, with: [&str; 2], max_kills: usize) -> usize {
     let launcher = Launcher::new();
-    let how = "--journal process --liveness 2s --strategies 2 --window 18s";
-    let running = launcher.start(&format!("{BASE} {how} --orders {orders}"));
-    let (pid, mut kills, mut killed) = (running.pid(), 0, Vec::new());
-    // Ended long before its orders are.
-    let until = Instant::now() + Duration::from_secs(9);
-    while kills < at_most && Instant::now() < until {
-        wait_for("it is back", || in_place(pid, role, &killed));
-        std::thread::sleep(Duration::from_millis(3 + 37 * kills as u64 % 90));
-        let with = match kills % 16 {
+    let flags = "--journal process --liveness 2s --strategies 2 --window 18s";
+    let running = launcher.start(&format!("{BASE} {flags} --orders {orders}"));
+    let (pid, mut kill_count, mut killed) = (running.pid(), 0, Vec::new());
+    // The run is interrupted long before its orders run out.
+    let deadline = Instant::now() + Duration::from_secs(9);
+    while kill_count < max_kills && Instant::now() < deadline {
+        wait_for("the role serves again", || serving_process(pid, role, &killed));
+        std::thread::sleep(Duration::from_millis(3 + 37 * kill_count as u64 % 90));
+        let with = match kill_count % 16 {
             5 => Some(with[0]),
             11 => Some(with[1]),
             _ => None,
         };
-        let with = with.and_then(|role| newest(pid, role, 0));
-        // Not the one that was seen before: a fault may have come in between.
-        let Some(living) = in_place(pid, role, &killed).filter(|living| is_killed(*living)) else { continue };
-        kills += 1;
-        killed.push(living);
-        // It may have been about to end.
-        with.map(is_killed);
-        // Every fourth time its successor dies as well, wherever that is by now.
-        if kills % 4 == 0
-            && let Some(next) = newest(pid, role, living)
+        let with = with.and_then(|role| newest_process(pid, role, 0));
+        // Looked up again: the process seen before may have been killed.
+        let Some(victim) = serving_process(pid, role, &killed).filter(|victim| try_kill(*victim)) else {
+            continue;
+        };
+        kill_count += 1;
+        killed.push(victim);
+        // The process may already have exited.
+        with.map(try_kill);
+        // Every fourth time its successor is killed as well, during its recovery.
+        if kill_count % 4 == 0
+            && let Some(next) = newest_process(pid, role, victim)
         {
-            is_killed(next);
+            try_kill(next);
             killed.push(next);
         }
     }
-    wait_for("it is back", || in_place(pid, role, &killed));
+    wait_for("the role serves again", || serving_process(pid, role, &killed));
     let summary = launcher.interrupted(running);
     assert_eq!(summary["valid"], true, "{summary:#}");
     assert_settled(&summary);
-    let died = list(&summary["comebacks"]).iter().filter(|one| one["role"] == *role).count();
-    // Who was killed on its way back came back once for all of these deaths.
-    assert!(died <= 2 * kills && 2 * died >= kills, "{died} comebacks, {kills} kills");
-    kills
+    let restarts = list(&summary["comebacks"]).iter().filter(|restart| restart["role"] == *role).count();
+    // Kills during a recovery count as one restart.
+    assert!(
+        restarts <= 2 * kill_count && 2 * restarts >= kill_count,
+        "{restarts} restarts, {kill_count} kills"
+    );
+    kill_count
 }
 
-/// Kills in runs of their own until there were as many as wanted.
-fn until_enough(role: &str, run: impl Fn(usize) -> usize) {
-    let (mut kills, mut runs) = (0, 0);
-    while kills < wanted() {
-        let here = run(wanted() - kills);
-        assert!(here > 0, "nobody was killed");
-        (kills, runs) = (kills + here, runs + 1);
+/// Makes runs until there were enough kills.
+fn repeat_until_enough(role: &str, run: impl Fn(usize) -> usize) {
+    let (mut kill_count, mut runs) = (0, 0);
+    while kill_count < required_kills() {
+        let kills_in_run = run(required_kills() - kill_count);
+        assert!(kills_in_run > 0, "no process was killed");
+        (kill_count, runs) = (kill_count + kills_in_run, runs + 1);
     }
-    println!("{role}: {kills} kills in {runs} runs, nothing lost, nothing twice");
+    println!("{role}: {kill_count} kills in {runs} runs, nothing lost, nothing twice");
 }
 
 #[test]
 fn orders_answered_once_for_any_exchange_kills() {
-    until_enough("exchange", |most| kills("exchange-0", "60k", ["spare:exchange-0", "strategy-1"], most));
+    repeat_until_enough("exchange", |max_kills| {
+        kill_repeatedly("exchange-0", "60k", ["spare:exchange-0", "strategy-1"], max_kills)
+    });
 }
 
 #[test]
 fn orders_answered_once_for_any_engine_kills() {
-    until_enough("engine", |most| kills("engine", "12k", ["exchange-0", "strategy-1"], most));
+    repeat_until_enough("engine", |max_kills| {
+        kill_repeatedly("engine", "12k", ["exchange-0", "strategy-1"], max_kills)
+    });
 }

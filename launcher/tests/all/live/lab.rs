@@ -1,8 +1,8 @@
-//! The lab with real processes: conservation at every level, deaths that are named, and nothing
-//! left behind.
+//! The lab with real processes: conservation at every level, named deaths, and complete clean-up.
 
 use crate::common::{
-    Launcher, Running, command, entries, family, list, newest, number, output, signal, wait_for,
+    Launcher, Running, command, entries, list, newest_process, number, output, run_processes, signal,
+    wait_for,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn contained_lab_delivers_every_event() {
 }
 
 /// A lab whose one run lasts until it is ended, and its process of that name.
-fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
+fn start_endless_lab(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     let running = lab(
         out,
         &format!(
@@ -104,16 +104,17 @@ fn long(out: &Path, technique: &str, role: &str) -> (Running, u32) {
     );
     let pid = running.pid();
     // Both are there, and the reaper.
-    let process =
-        wait_for("the run has its processes", || newest(pid, role, 0).filter(|_| family(pid).len() == 3));
+    let process = wait_for("the run has its processes", || {
+        newest_process(pid, role, 0).filter(|_| run_processes(pid).len() == 3)
+    });
     (running, process)
 }
 
 #[test]
-fn a_killed_end_is_named_and_leaves_nothing() {
+fn killed_lab_process_is_named_and_leaves_nothing() {
     for (technique, role) in [("pipe", "lab-consumer-0"), ("array-queue", "lab-producer-0")] {
         let out = tempfile::tempdir().unwrap();
-        let (running, pid) = long(out.path(), technique, role);
+        let (running, pid) = start_endless_lab(out.path(), technique, role);
         signal(pid, "KILL");
         running.end().fails(1, &[&format!("{role}: signal 9 (SIGKILL)")]);
     }
@@ -122,21 +123,21 @@ fn a_killed_end_is_named_and_leaves_nothing() {
 #[test]
 fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     let out = tempfile::tempdir().unwrap();
-    let (running, _) = long(out.path(), "unix-seqpacket", "lab-producer-0");
+    let (running, _) = start_endless_lab(out.path(), "unix-seqpacket", "lab-producer-0");
     running.interrupt().fails(130, &["launcher lab --resume"]);
     let folder = entries(out.path()).remove(0);
     let resume = format!("lab --resume {}", folder.display());
     output(&format!("{resume} --runs 2")).fails(2, &[]);
-    // What is missing is made: of a lab that asks for little.
+    // The missing run is made, here with fewer events.
     let path = folder.join("lab.json");
-    let less = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
-    std::fs::write(&path, less).unwrap();
+    let smaller_lab = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
+    std::fs::write(&path, smaller_lab).unwrap();
     let resumed = output(&format!("{resume} --json"));
     assert_eq!(resumed.json()["cells"][0]["made"][0]["taken"], 20);
     resumed.succeeds();
 
     for technique in ["array-queue", "pipe"] {
-        let (running, _) = long(out.path(), technique, "lab-consumer-0");
+        let (running, _) = start_endless_lab(out.path(), technique, "lab-consumer-0");
         wait_for("the run has begun", || newest_run(out.path()).join("run.json").exists().then_some(()));
         signal(running.pid(), "KILL");
         running.end();

@@ -1,7 +1,8 @@
-//! The same strategy in every language in one run, and what a collector's pause in one does to the
-//! others. Python and Java where `.ci/languages.sh` has made them ready; said loudly where not.
+//! The same strategy in every language in one run, and the effect of one's garbage collection on
+//! the others. Python and Java need `.ci/languages.sh`; without it their tests print a message and
+//! are skipped.
 
-use super::programs::{BOOK, Program, agreed_fills, libraries, planned, with_player};
+use super::programs::{BOOK, Program, checked_fills, libraries, planned, with_player};
 use crate::common::{Launcher, list, number, output_of, skip, string};
 use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
@@ -15,9 +16,10 @@ fn bindings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings")
 }
 
-/// What `.ci/languages.sh` has put there; `None`, and said: it has not.
-fn made(what: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/languages").join(what);
+/// Returns the path of a file that `.ci/languages.sh` creates; `None`, with a message, if it is
+/// missing.
+fn prepared(figure: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/languages").join(figure);
     if path.exists() {
         return Some(path);
     }
@@ -25,15 +27,15 @@ fn made(what: &str) -> Option<PathBuf> {
     None
 }
 
-/// When a file was written.
-fn age(path: &Path) -> Option<std::time::SystemTime> {
+/// Returns the modification time of a file.
+fn modified_at(path: &Path) -> Option<std::time::SystemTime> {
     std::fs::metadata(path).ok()?.modified().ok()
 }
 
-/// The strategy in Python, as a command without words.
+/// Returns the `exec:` strategy of a Python script, without arguments.
 fn python(script: &str) -> Option<String> {
-    let (python, installed) = (made("python/bin/python")?, made("python/installed")?);
-    if age(&installed) < age(&libraries().join("libbulkhead.so")) {
+    let (python, installed) = (prepared("python/bin/python")?, prepared("python/installed")?);
+    if modified_at(&installed) < modified_at(&libraries().join("libbulkhead.so")) {
         skip("the Python package is older than the library: bash .ci/languages.sh makes it again");
         return None;
     }
@@ -49,7 +51,7 @@ struct Java {
 impl Java {
     fn new() -> Option<Self> {
         static COMPILED: OnceLock<()> = OnceLock::new();
-        let (java, javac) = (made("java/bin/java")?, made("java/bin/javac")?);
+        let (java, javac) = (prepared("java/bin/java")?, prepared("java/bin/javac")?);
         let classes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("java");
         COMPILED.get_or_init(|| {
             let folders = ["src/bulkhead", "examples"].map(|folder| bindings().join("java").join(folder));
@@ -71,11 +73,11 @@ impl Java {
     }
 }
 
-/// The strategy in Rust, which `cargo test --workspace` builds, if nothing that it is made of has
-/// been built since.
+/// Returns the `exec:` strategy in Rust, which `cargo test --workspace` builds, if it is not older
+/// than the library.
 fn rust() -> Option<String> {
     let path = libraries().join("../examples/strategy");
-    if age(&path) < age(&libraries().join("libbulkhead.so")) {
+    if modified_at(&path) < modified_at(&libraries().join("libbulkhead.so")) {
         skip(&format!(
             "{} is old or not there: cargo build -p launcher -p bindings --example strategy",
             path.display()
@@ -103,9 +105,10 @@ fn strategies_in_every_language_agree_with_engine() {
         return;
     }
     let strategies = commands.len() + 1;
-    let own: Vec<String> = commands.iter().map(|command| format!("{command} 400000")).collect();
-    // As soon as the one before is answered, and at times that are due.
-    for programs in [&commands, &own] {
+    let scheduled_commands: Vec<String> =
+        commands.iter().map(|command| format!("{command} 400000")).collect();
+    // Closed-loop, and open-loop on a schedule.
+    for programs in [&commands, &scheduled_commands] {
         let launcher = Launcher::new();
         let summary = launcher.summary(&format!(
             "{BOOK} --strategies {strategies} --strategy 'player,{}' --orders {} --idle park --technique spsc-mux",
@@ -115,11 +118,11 @@ fn strategies_in_every_language_agree_with_engine() {
         let rows = list(&summary["strategies"]);
         assert_eq!(rows.len(), strategies, "{rows:#?}");
         for (strategy, program) in (1..).zip(programs) {
-            agreed_fills(&launcher, &summary, strategy);
+            checked_fills(&launcher, &summary, strategy);
             let row = &rows[strategy];
             let sent = row["sent"].as_i64().unwrap();
             assert_eq!((string(&row["kind"]), sent), (program.as_str(), planned(&summary, strategy)));
-            let usage = |what: &str| number(&row["usage"][what]);
+            let usage = |figure: &str| number(&row["usage"][figure]);
             assert!(usage("startup_ns") > 0 && usage("cpu_ns") > usage("startup_cpu_ns"), "{row:#}");
             assert!(usage("peak_bytes") > usage("shared_bytes") && usage("shared_bytes") > 0, "{row:#}");
             assert_eq!(number(&row["slip"]["count"]) > 0, program.ends_with(" 400000"), "{row:#}");
@@ -127,25 +130,28 @@ fn strategies_in_every_language_agree_with_engine() {
     }
 }
 
-/// The pauses that a program said it made, from and to, in nanoseconds since the start of the run.
+/// Returns begin and end of the pauses that a program reported, in nanoseconds since the start of
+/// the run.
 fn pauses(launcher: &Launcher) -> Vec<(u64, u64)> {
-    let said = launcher.read("strategy-1.stderr");
+    let stderr = launcher.read("strategy-1.stderr");
     let pause = |line: &str| {
         let mut numbers = line.strip_prefix("pause ")?.split(' ').map_while(|word| word.parse().ok());
         Some((numbers.next()?, numbers.next()?))
     };
-    said.lines().filter_map(pause).collect()
+    stderr.lines().filter_map(pause).collect()
 }
 
-/// Orders of a strategy that were sent and came back within one of those times, which are in ticks.
-fn served(merged: &MergedRun, strategy: u16, times: &[(u64, u64)]) -> usize {
-    let own = merged.measured().filter(|(id, _)| id.strategy() == strategy);
-    let within = |from: u64, to: u64| times.iter().any(|(began, ended)| *began <= from && to <= *ended);
-    own.filter(|(_, row)| within(row.began(), row.ended())).count()
+/// Counts orders of a strategy that were sent and returned within one of the pauses, given in
+/// ticks.
+fn count_served(merged: &MergedRun, strategy: u16, times: &[(u64, u64)]) -> usize {
+    let own_orders = merged.measured().filter(|(id, _)| id.strategy() == strategy);
+    let is_within = |from: u64, to: u64| times.iter().any(|(began, ended)| *began <= from && to <= *ended);
+    own_orders.filter(|(_, row)| is_within(row.began(), row.ended())).count()
 }
 
-/// A run with a player and a program that collects garbage every 40 orders.
-fn collects(program: &str) {
+/// Makes a run with a player and a program that collects garbage every 40 orders, and checks that
+/// the pauses only delay the program.
+fn assert_pauses_are_contained(program: &str) {
     let launcher = Launcher::new();
     let kinds = with_player(&format!("{program} 0 40"));
     let load = "--orders 4000 --window 2s --idle park --venue book --venues 1 --technique spsc-mux";
@@ -157,19 +163,20 @@ fn collects(program: &str) {
     let pauses: Vec<(u64, u64)> =
         pauses(&launcher).into_iter().map(|(from, to)| (ticks(from), ticks(to))).collect();
     assert!(pauses.len() >= 20, "{program}: {pauses:?}");
-    // To the others: nothing. They go on trading in the very time in which it collects; it itself
-    // does not.
-    assert!(served(&merged, 0, &pauses) > 0, "{program}: nobody was served while strategy 1 collected");
-    assert_eq!(served(&merged, 1, &pauses), 0, "{program}: it cannot have been served meanwhile");
+    // The player trades during the pauses; the program does not.
+    assert!(
+        count_served(&merged, 0, &pauses) > 0,
+        "{program}: the player traded during no pause of strategy 1"
+    );
+    assert_eq!(count_served(&merged, 1, &pauses), 0, "{program}: strategy 1 traded during its own pause");
     assert_eq!(summary["containment"], serde_json::Value::Null);
-    // To itself: a gap of its own thread, each time, which is the cause that its own orders' time
-    // has.
+    // Each pause is a gap of the program's thread, and the cause of its orders' delay.
     let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
     let gaps = &merged.threads[thread].gaps;
-    // A tick of rounding on either side.
-    let slack = ticks(1_000) - ticks(0);
+    // Tolerance for rounding, on either side.
+    let tolerance = ticks(1_000) - ticks(0);
     let is_gap = |(from, to): &&(u64, u64)| {
-        gaps.iter().any(|gap| gap.ended - gap.ticks <= from + slack && gap.ended + slack >= *to)
+        gaps.iter().any(|gap| gap.ended - gap.ticks <= from + tolerance && gap.ended + tolerance >= *to)
     };
     assert_eq!(pauses.iter().filter(is_gap).count(), pauses.len(), "{program}: {gaps:?}");
     let tail = &summary["strategies"][1]["tail"];
@@ -179,13 +186,13 @@ fn collects(program: &str) {
 #[test]
 fn python_collector_pause_stays_in_its_strategy() {
     let Some(python) = python("examples/strategy.py") else { return };
-    collects(&python);
+    assert_pauses_are_contained(&python);
 }
 
 #[test]
 fn java_collector_pause_stays_in_its_strategy() {
     let Some(java) = Java::new() else { return };
-    collects(&java.exec("Strategy"));
+    assert_pauses_are_contained(&java.exec("Strategy"));
 }
 
 #[test]
@@ -217,8 +224,8 @@ fn uncaught_python_exception_ends_its_strategy() {
     let launcher = Launcher::new();
     let kinds = with_player(&format!("exec:{python} {}", script.display()));
     let summary = launcher.summary(&format!("{BOOK} {kinds} --orders 200 --idle park --on-death continue"));
-    let said = launcher.read("strategy-1.stderr");
-    assert!(said.starts_with("refused\n") && said.contains("RuntimeError: on purpose"), "{said}");
+    let stderr = launcher.read("strategy-1.stderr");
+    assert!(stderr.starts_with("refused\n") && stderr.contains("RuntimeError: on purpose"), "{stderr}");
     let cause = string(&summary["incidents"][0]["cause"]);
     assert!(cause.contains("exit 1"), "{cause}");
 }

@@ -1,30 +1,30 @@
-//! The ledger: strategies are killed and started again under load, hundreds of times, and every
-//! message is accounted for.
+//! The ledger: strategies are killed and restarted under load, hundreds of times, and every message
+//! is accounted for.
 //!
-//! The merge of each run is the ledger: every order of every incarnation has its stamps, so a lost,
-//! doubled, overtaken or invented one is a violation, and an incarnation may lose one order: the
-//! one that it was about to push when it died. In addition this test watches from outside that
-//! nothing grows: descriptors, memory, segments. `BULKHEAD_SLOW=1`: ten thousand.
+//! The merge of each run is the ledger: every order of every incarnation has stamps, so a lost,
+//! duplicated, reordered or invented order is a violation. An incarnation may lose one order, which
+//! it was pushing when it was killed. The test also observes that descriptors, memory and segments
+//! do not grow. `BULKHEAD_SLOW=1`: ten thousand kills.
 
 use crate::common::{Launcher, list, number, proc, segments};
 use serde_json::Value;
 use std::fs;
 
-/// Every technique across processes has its turn.
+/// The techniques that cross processes, used in turn.
 const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
 
 /// One run: 0.8 seconds of load with a kill every 8 ms.
 const FLAGS: &str = "--strategies 4 --venues 2 --orders 6400 --window 800ms --delay uniform:1ms..20ms \
                      --on-death restart --fault 'kill:any@200ms every 8ms' --json";
 
-/// What a process has open and holds: descriptors, and kilobytes of memory of its own.
+/// Open descriptors of a process, and its private memory in KiB.
 #[derive(Clone, Copy, Debug, Default)]
 struct ProcessResources {
     descriptors: usize,
     own_kb: u64,
 }
 
-fn holds(pid: u32) -> Option<ProcessResources> {
+fn resources_of(pid: u32) -> Option<ProcessResources> {
     let status = proc(pid, "status");
     let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     let own_kb = anonymous.trim().trim_end_matches("kB").trim().parse().ok()?;
@@ -34,42 +34,47 @@ fn holds(pid: u32) -> Option<ProcessResources> {
 /// Makes one run, watches launcher and engine, and returns its summary.
 fn run(technique: &str, isolation: &str, seed: u64) -> Value {
     let launcher = Launcher::new();
-    // Every second one parks.
-    let parks = TECHNIQUES.iter().position(|it| *it == technique).is_some_and(|place| place % 2 == 0);
-    let idle = if parks { "park" } else { "auto" };
-    let how = format!("--technique {technique} --isolation {isolation} --seed {seed} --idle {idle}");
-    let running = launcher.start(&format!("{FLAGS} {how}"));
+    // Every second technique parks.
+    let is_parking =
+        TECHNIQUES.iter().position(|other| *other == technique).is_some_and(|place| place % 2 == 0);
+    let idle = if is_parking { "park" } else { "auto" };
+    let flags = format!("--technique {technique} --isolation {isolation} --seed {seed} --idle {idle}");
+    let running = launcher.start(&format!("{FLAGS} {flags}"));
     let (pid, engine) = (running.pid(), running.process("engine"));
-    let (mut seen, mut named) = (Vec::new(), Vec::new());
-    while let (Some(launcher), Some(engine)) = (holds(pid), holds(engine)) {
-        seen.push((launcher, engine));
-        named.push(segments(pid).len());
+    let (mut samples_of_both, mut segment_counts) = (Vec::new(), Vec::new());
+    while let (Some(launcher), Some(engine)) = (resources_of(pid), resources_of(engine)) {
+        samples_of_both.push((launcher, engine));
+        segment_counts.push(segments(pid).len());
         std::thread::sleep(std::time::Duration::from_millis(25));
         if launcher.descriptors == 0 || engine.descriptors == 0 {
             break;
         }
     }
     let result = running.end();
-    assert_eq!(result.code, Some(0), "{technique}, {isolation}: {}", result.said());
-    let flat = |what: &str, of: &dyn Fn(&(ProcessResources, ProcessResources)) -> u64, slack: u64| {
-        // The first samples are of the start, the last of the end.
-        let samples: Vec<u64> = seen.iter().map(of).collect();
-        let middle = &samples[samples.len() / 5..samples.len() * 4 / 5];
-        let Some((first, rest)) = middle.split_first() else { return };
-        let most = rest.iter().max().unwrap_or(first);
-        assert!(*most <= first + slack, "{technique}: {what} grew from {first} to {most}: {samples:?}");
-    };
-    // A start in the middle has a few descriptors of its own for a moment.
-    flat("the launcher's descriptors", &|(launcher, _)| launcher.descriptors as u64, 8);
-    flat("the engine's descriptors", &|(_, engine)| engine.descriptors as u64, 5);
-    flat("the launcher's memory (KiB)", &|(launcher, _)| launcher.own_kb, 4096);
-    flat("the engine's memory (KiB)", &|(_, engine)| engine.own_kb, 1024);
-    let middle = &named[named.len() / 5..named.len() * 4 / 5];
-    assert!(middle.iter().all(|count| Some(count) == middle.first()), "segments come and go: {named:?}");
+    assert_eq!(result.code, Some(0), "{technique}, {isolation}: {}", result.all_output());
+    let assert_flat =
+        |what: &str, measure: &dyn Fn(&(ProcessResources, ProcessResources)) -> u64, slack: u64| {
+            // The first and last samples are from the start and the end of the run.
+            let samples: Vec<u64> = samples_of_both.iter().map(measure).collect();
+            let middle = &samples[samples.len() / 5..samples.len() * 4 / 5];
+            let Some((first, rest)) = middle.split_first() else { return };
+            let max = rest.iter().max().unwrap_or(first);
+            assert!(*max <= first + slack, "{technique}: {what} grew from {first} to {max}: {samples:?}");
+        };
+    // A restart briefly needs a few descriptors.
+    assert_flat("the launcher's descriptors", &|(launcher, _)| launcher.descriptors as u64, 8);
+    assert_flat("the engine's descriptors", &|(_, engine)| engine.descriptors as u64, 5);
+    assert_flat("the launcher's memory (KiB)", &|(launcher, _)| launcher.own_kb, 4096);
+    assert_flat("the engine's memory (KiB)", &|(_, engine)| engine.own_kb, 1024);
+    let middle = &segment_counts[segment_counts.len() / 5..segment_counts.len() * 4 / 5];
+    assert!(
+        middle.iter().all(|count| Some(count) == middle.first()),
+        "segments come and go: {segment_counts:?}"
+    );
     result.json()
 }
 
-/// Kills, and orders that went with them.
+/// Checks a run's summary. Returns the number of kills and of orders lost with them.
 fn check(summary: &Value, what: &str) -> (u64, u64) {
     assert_eq!(summary["outcome"]["ended"], "complete", "{what}");
     assert_eq!(summary["valid"], true, "{what}: {:#}", summary["violations"]);
@@ -90,17 +95,17 @@ fn check(summary: &Value, what: &str) -> (u64, u64) {
 
 #[test]
 fn killed_strategies_lose_only_unfinished_orders() {
-    let wanted = if crate::common::slow() { 10_000 } else { 200 };
+    let required_kills = if crate::common::slow() { 10_000 } else { 200 };
     let (mut kills, mut lost, mut sent, mut runs) = (0, 0, 0, 0);
-    while kills < wanted || runs < TECHNIQUES.len() as u64 {
-        assert!(runs < wanted / 10 + 6, "{kills} kills in {runs} runs: they are too rare");
+    while kills < required_kills || runs < TECHNIQUES.len() as u64 {
+        assert!(runs < required_kills / 10 + 6, "{kills} kills in {runs} runs: they are too rare");
         let technique = TECHNIQUES[runs as usize % TECHNIQUES.len()];
         // Every fourth run in the sandbox.
         let isolation = if runs % 4 == 3 { "sandbox" } else { "process" };
         let summary = run(technique, isolation, runs);
-        let found = check(&summary, &format!("{technique} under {isolation}, seed {runs}"));
-        kills += found.0;
-        lost += found.1;
+        let kills_and_losses = check(&summary, &format!("{technique} under {isolation}, seed {runs}"));
+        kills += kills_and_losses.0;
+        lost += kills_and_losses.1;
         sent += number(&summary["orders"]["sent"]);
         runs += 1;
     }

@@ -1,9 +1,9 @@
-//! Gateways in processes of their own that die or hang: their venues are down, the others trade on,
-//! and they restart.
+//! Gateways in their own processes crash or hang: their venues are down, the others continue to
+//! trade, and the gateways restart.
 
 use crate::common::{
-    Launcher, Running, concurrently, is_back, list, newest, number, output, signal, slow, string, wait_for,
-    wait_until,
+    Launcher, Running, concurrently, has_role_threads, list, newest_process, number, output, signal, slow,
+    string, wait_for, wait_until,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ const APART: &str = "--process each-gateway";
 const CONTINUE: &str = "--on-death continue --liveness 2s";
 const RESTART: &str = "--on-death restart --liveness 2s";
 
-/// The orders that were rejected for a reason.
+/// Returns the number of orders that were rejected for a reason.
 fn rejected(summary: &Value, reason: &str) -> u64 {
     let all = summary["trading"]["rejections"].as_array().cloned().unwrap_or_default();
     all.iter().filter(|one| one["reason"] == reason).map(|one| number(&one["orders"])).sum()
@@ -28,14 +28,14 @@ fn outages(summary: &Value) -> &[Value] {
     list(&summary["outages"])
 }
 
-/// A run for this long and its summary, after `strike` has seen it. It must end in order, leave
-/// nothing, and have ended each order once; only orders for dead gateways are rejected.
-fn struck(window: &str, flags: &str, strike: impl FnOnce(&Running)) -> (Launcher, Value) {
+/// Makes a run in which `inject` causes faults. Checks that it completes, that each order ended
+/// once, and that only orders for dead gateways were rejected. Returns its summary.
+fn run_and_check(window: &str, flags: &str, inject: impl FnOnce(&Running)) -> (Launcher, Value) {
     let launcher = Launcher::new();
     let running = launcher.start(&format!("{ORDERS} --window {window} {flags}"));
-    strike(&running);
+    inject(&running);
     let result = running.end();
-    assert!(result.code == Some(0) && result.stderr.contains(" died: "), "{}", result.said());
+    assert!(result.code == Some(0) && result.stderr.contains(" died: "), "{}", result.all_output());
     let summary = launcher.newest_summary();
     assert_eq!(summary["valid"], true, "{:#}", summary["reasons"]);
     let orders = &summary["orders"];
@@ -50,8 +50,8 @@ fn struck(window: &str, flags: &str, strike: impl FnOnce(&Running)) -> (Launcher
     (launcher, summary)
 }
 
-/// The only outage of a run in which gateway 1 of two died and stayed down.
-fn down_to_the_end(summary: &Value) -> &Value {
+/// Returns the only outage of a run in which gateway 1 of two crashed and stayed down.
+fn sole_permanent_outage(summary: &Value) -> &Value {
     let [outage] = outages(summary) else { panic!("{summary:#}") };
     assert_eq!((&outage["gateways"], &outage["restarted_ns"]), (&json!([1]), &Value::Null));
     outage
@@ -62,21 +62,22 @@ fn dead_gateway_takes_down_its_venue_only() {
     let deaths =
         [("2s", "", "kill", "2s", "SIGKILL"), ("4s", "--technique unix-seqpacket", "stop", "300ms", "hangs")];
     concurrently(2, &deaths, |(window, technique, kind, liveness, cause)| {
-        let how = format!("--on-death continue --liveness {liveness} --fault {kind}:gateway-1@300ms");
-        let (launcher, summary) = struck(window, &format!("{DELAYS} {APART} {technique} {how}"), |_| ());
-        let outage = down_to_the_end(&summary);
+        let flags = format!("--on-death continue --liveness {liveness} --fault {kind}:gateway-1@300ms");
+        let (launcher, summary) =
+            run_and_check(window, &format!("{DELAYS} {APART} {technique} {flags}"), |_| ());
+        let outage = sole_permanent_outage(&summary);
         assert!(string(&outage["cause"]).contains(cause), "{outage}");
         assert!(number(&outage["fault_ns"]) <= number(&outage["detected_ns"]), "{outage}");
         let (unknown, down) = (rejected(&summary, "venue-unknown"), rejected(&summary, "venue-down"));
         assert!(unknown > 0 && down > 0, "{unknown} {down}");
-        // Half of the orders are for each venue, and those of venue 0 all came back.
+        // Half of the orders are for each venue, and all those of venue 0 returned.
         let orders = &summary["orders"];
         assert!(number(&orders["returned"]) >= number(&orders["sent"]) * 2 / 5, "{orders}");
         let reasons = summary["reasons"].to_string();
         for words in ["gateway-1 (pid", "of venue-1 died", "to the end"] {
             assert!(reasons.contains(words), "{reasons}");
         }
-        // Read again from its folder, the run is the same.
+        // The report from the folder has the same verdict and outages.
         let again = output(&format!("report {} --json", launcher.folder().display())).json();
         assert_eq!((&again["valid"], &again["outages"]), (&true.into(), &summary["outages"]), "{technique}");
     });
@@ -85,13 +86,13 @@ fn dead_gateway_takes_down_its_venue_only() {
 #[test]
 fn exchange_gateway_stays_down_and_fills_are_conserved() {
     let flags = format!("{EXCHANGES} {APART} {CONTINUE} --journal process");
-    let (_, summary) = struck("2s", &flags, |running| signal(running.process("gateway-1"), "KILL"));
-    down_to_the_end(&summary);
+    let (_, summary) = run_and_check("2s", &flags, |running| signal(running.process("gateway-1"), "KILL"));
+    sole_permanent_outage(&summary);
 }
 
-/// What holds of a run in which each gateway that died was started again and resumed its session:
-/// no order was lost with one.
-fn is_resumed(summary: &Value) {
+/// Checks that each dead gateway was restarted and resumed its session, so that no order is
+/// unknown.
+fn assert_resumed(summary: &Value) {
     assert_eq!(rejected(summary, "venue-unknown"), 0);
     for outage in outages(summary) {
         assert_eq!((&outage["unknown"], &outage["stayed_down"]), (&json!(0), &Value::Null));
@@ -108,16 +109,17 @@ fn gateway_of_an_exchange_resumes_its_session() {
     ];
     concurrently(3, &cases, |(placement, process, more)| {
         let flags = format!("{EXCHANGES} {placement} --on-death restart --liveness 500ms {more}");
-        let (_, summary) = struck("2s", &flags, |running| {
+        let (_, summary) = run_and_check("2s", &flags, |running| {
             let first = running.process(process);
             signal(first, "KILL");
-            let second = wait_for("the next one", || newest(running.pid(), process, first));
-            // Killed or stopped before it serves, it would be part of the same outage.
-            wait_until("it serves", || is_back(second));
+            let second =
+                wait_for("the gateway was restarted", || newest_process(running.pid(), process, first));
+            // A gateway that is stopped before it serves would be part of the same outage.
+            wait_until("the gateway serves", || has_role_threads(second));
             std::thread::sleep(Duration::from_millis(300));
             signal(second, "STOP");
         });
-        is_resumed(&summary);
+        assert_resumed(&summary);
         let [_, hang] = outages(&summary) else { panic!("{flags}: {:#}", summary["outages"]) };
         assert!(string(&hang["cause"]).contains("hangs"), "{flags}: {hang}");
         assert!(number(&summary["orders"]["returned"]) > number(&summary["orders"]["sent"]) / 3, "{flags}");
@@ -125,17 +127,17 @@ fn gateway_of_an_exchange_resumes_its_session() {
 }
 
 #[test]
-fn orders_of_a_gateway_that_cannot_resume_are_closed() {
-    // Longer than the pauses between eight restarts.
-    let (_, summary) = struck("4s", &format!("{EXCHANGES} {APART} {RESTART}"), |running| {
+fn orders_of_unresumable_gateway_are_closed() {
+    // Longer than the backoff of eight restarts.
+    let (_, summary) = run_and_check("4s", &format!("{EXCHANGES} {APART} {RESTART}"), |running| {
         let mut last = running.process("gateway-1");
         signal(last, "KILL");
-        // Each successor is killed on its way back, until nobody starts another one.
-        let mut quiet = Instant::now();
-        while quiet.elapsed() < Duration::from_millis(2_500) {
-            if let Some(next) = newest(running.pid(), "gateway-1", last) {
+        // Each successor is killed during its recovery, until no further one is started.
+        let mut last_kill = Instant::now();
+        while last_kill.elapsed() < Duration::from_millis(2_500) {
+            if let Some(next) = newest_process(running.pid(), "gateway-1", last) {
                 signal(next, "KILL");
-                (last, quiet) = (next, Instant::now());
+                (last, last_kill) = (next, Instant::now());
             }
         }
     });
@@ -147,42 +149,42 @@ fn orders_of_a_gateway_that_cannot_resume_are_closed() {
 #[test]
 fn killed_process_of_all_gateways_takes_down_all_venues() {
     let flags = format!("{DELAYS} {CONTINUE} --process gateways");
-    let (_, summary) = struck("2s", &flags, |running| signal(running.process("gateways"), "KILL"));
+    let (_, summary) = run_and_check("2s", &flags, |running| signal(running.process("gateways"), "KILL"));
     assert_eq!(summary["outages"][0]["gateways"], json!([0, 1]));
     assert!(summary["reasons"].to_string().contains("of venue-0, venue-1 died"), "{:#}", summary["reasons"]);
 }
 
-/// Kills the gateways of such a load in one run after the other until there were enough deaths;
-/// `check` looks at each summary.
+/// Makes runs in which gateways are killed repeatedly, until there were enough kills. `check` is
+/// called with each summary.
 fn kill_often(load: &str, check: impl Fn(&Value)) {
-    let wanted = if slow() { 1_000 } else { 24 };
+    let required_kills = if slow() { 1_000 } else { 24 };
     let mut kills = 0;
-    let mut dead = BTreeSet::new();
+    let mut killed_gateways = BTreeSet::new();
     for technique in ["spsc-mux", "array-queue"].into_iter().cycle() {
         let faults = "kill:gateway-0@100ms every 70ms; kill:gateway-1@130ms every 90ms";
         let flags = format!("{load} {APART} {RESTART} --technique {technique} --fault '{faults}'");
-        let (_, summary) = struck("2s", &flags, |_| ());
+        let (_, summary) = run_and_check("2s", &flags, |_| ());
         check(&summary);
         kills += outages(&summary).len();
-        dead.extend(outages(&summary).iter().map(|outage| number(&outage["gateways"][0])));
-        if kills >= wanted {
+        killed_gateways.extend(outages(&summary).iter().map(|outage| number(&outage["gateways"][0])));
+        if kills >= required_kills {
             break;
         }
     }
-    assert_eq!(dead.len(), 2, "both had their deaths");
+    assert_eq!(killed_gateways.len(), 2, "both gateways were killed");
     eprintln!("{kills} gateways killed: nothing lost, nothing doubled");
 }
 
 #[test]
 fn gateways_killed_often_lose_and_double_nothing() {
     kill_often(DELAYS, |summary| {
-        let comes_back = |outage: &&Value| outage["restarted_ns"].as_u64() > outage["repaired_ns"].as_u64();
-        let restarts = outages(summary).iter().filter(comes_back).count();
+        let is_restarted = |outage: &&Value| outage["restarted_ns"].as_u64() > outage["repaired_ns"].as_u64();
+        let restarts = outages(summary).iter().filter(is_restarted).count();
         assert!(restarts + 2 >= outages(summary).len(), "{:#}", summary["outages"]);
     });
 }
 
 #[test]
 fn sessions_resumed_often_lose_and_double_nothing() {
-    kill_often(EXCHANGES, is_resumed);
+    kill_often(EXCHANGES, assert_resumed);
 }

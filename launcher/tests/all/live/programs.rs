@@ -1,6 +1,5 @@
-//! Strategies that are programs in another language: C and C++, built here, through the library in
-//! `bindings`. They trade, they are supervised, and what is broken of them is contained as what is
-//! broken of ours.
+//! Strategies that are C and C++ programs, built here against the library in `bindings`. They trade
+//! and are supervised, and their faults are contained like those of built-in strategies.
 
 use crate::common::{
     CommandResult, Launcher, Running, assert_no_allocations, concurrently, list, output_of, proc, processes,
@@ -12,22 +11,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Where Cargo has put the library that this test program was built with.
+/// Returns the folder of the library that this test program was built with.
 pub(super) fn libraries() -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    assert!(bulkhead::abi::bh_version() > 0, "it is linked here too");
+    assert!(bulkhead::abi::bh_version() > 0, "the library is linked here as well");
     assert!(folder.join("libbulkhead.so").exists(), "no libbulkhead.so in {}", folder.display());
     folder
 }
 
-/// A folder with a program that was built from one of the sources in `bindings`, ready to be a
-/// `--strategy`.
+/// A folder with a program built from a source file in `bindings`, for use as a `--strategy`.
 pub struct Program {
     folder: TempDir,
 }
 
 impl Program {
-    /// `None`, with a message: no compiler here.
+    /// Compiles a program. Returns `None`, with a message, without a compiler.
     pub fn compile(source: &str) -> Option<Self> {
         let (folder, libraries) = (tempfile::tempdir().unwrap(), libraries());
         let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings");
@@ -37,12 +35,10 @@ impl Program {
         cc.args([standard, "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o"]);
         cc.arg(folder.path().join("program")).arg(bindings.join(source));
         cc.arg("-I").arg(bindings.join("include")).arg("-L").arg(&libraries).arg("-lbulkhead");
-        // Its library next to it, as a distribution would: a container shows a program its own
-        // folder, and hides others below `/tmp`, where this checkout may be.
-        let (library, beside) = (libraries.join("libbulkhead.so"), folder.path().join("libbulkhead.so"));
-        std::fs::hard_link(&library, &beside)
-            .or_else(|_| std::fs::copy(&library, &beside).map(|_| ()))
-            .unwrap();
+        // The library is placed next to the program, as in a distribution: a container shows a
+        // program its own folder, and hides others below `/tmp`, where this checkout may be.
+        let (library, copy) = (libraries.join("libbulkhead.so"), folder.path().join("libbulkhead.so"));
+        std::fs::hard_link(&library, &copy).or_else(|_| std::fs::copy(&library, &copy).map(|_| ())).unwrap();
         cc.arg("-Wl,-rpath,$ORIGIN");
         let Ok(output) = cc.output() else {
             skip(&format!("there is no compiler {compiler}"));
@@ -56,59 +52,60 @@ impl Program {
         self.folder.path().join("program").display().to_string()
     }
 
-    /// As a strategy, with these words behind it.
+    /// Returns the `exec:` strategy with these arguments.
     pub fn exec(&self, words: &str) -> String {
         format!("exec:{} {words}", self.path()).trim_end().to_owned()
     }
 
-    /// As strategy 1 next to a player, with these words after it.
+    /// Returns the flags of a run with a player and, as strategy 1, this program with these
+    /// arguments.
     pub fn with_player(&self, words: &str) -> String {
         with_player(&self.exec(words))
     }
 
-    /// Its processes.
+    /// Returns the processes of the program.
     pub(super) fn processes(&self) -> Vec<u32> {
         processes().filter(|pid| proc(*pid, "cmdline").starts_with(&self.path())).collect()
     }
 }
 
-/// The flags of a run with a player and that program.
+/// Returns the flags of a run with a player and, as strategy 1, a program.
 pub fn with_player(program: &str) -> String {
     format!("--strategies 2 --strategy 'player,{program}'")
 }
 
-/// The names and numbers in what a program printed last.
-fn told(launcher: &Launcher, strategy: usize) -> HashMap<String, i64> {
-    let said = launcher.read(&format!("strategy-{strategy}.stderr"));
-    let words: Vec<&str> = said.lines().last().unwrap_or_default().split(' ').collect();
+/// Returns the names and numbers in the last line that a program printed.
+fn last_printed_counts(launcher: &Launcher, strategy: usize) -> HashMap<String, i64> {
+    let counts = launcher.read(&format!("strategy-{strategy}.stderr"));
+    let words: Vec<&str> = counts.lines().last().unwrap_or_default().split(' ').collect();
     words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
-/// How many orders the plan has for a strategy.
+/// Returns the number of orders that the plan has for a strategy.
 pub fn planned(summary: &Value, strategy: usize) -> i64 {
     summary["plan"]["workload"]["trading"]["orders"][strategy].as_i64().unwrap()
 }
 
-/// Checks that a program has sent all of its orders, and that it and the engine agree on its fills.
-/// Returns how many there were.
-pub fn agreed_fills(launcher: &Launcher, summary: &Value, strategy: usize) -> i64 {
-    let (said, sent) = (told(launcher, strategy), planned(summary, strategy));
-    let wanted = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
-    assert!(wanted.iter().all(|(what, count)| said[*what] == *count), "strategy {strategy}: {said:?}");
+/// Checks that a program has sent all of its orders and that it and the engine agree on its fills.
+/// Returns the number of fills.
+pub fn checked_fills(launcher: &Launcher, summary: &Value, strategy: usize) -> i64 {
+    let (counts, sent) = (last_printed_counts(launcher, strategy), planned(summary, strategy));
+    let expected = [("sent", sent), ("answered", sent), ("rejected", 0), ("odd", 0)];
+    assert!(expected.iter().all(|(name, count)| counts[*name] == *count), "strategy {strategy}: {counts:?}");
     let mut positions = list(&summary["trading"]["positions"]).iter();
     let booked = positions.find(|position| position["strategy"] == strategy);
     let figure = |name: &str| booked.map_or(0, |booked| booked[name].as_i64().unwrap());
-    assert_eq!((figure("net"), figure("fills")), (said["net"], said["fills"]), "strategy {strategy}");
-    said["fills"]
+    assert_eq!((figure("net"), figure("fills")), (counts["net"], counts["fills"]), "strategy {strategy}");
+    counts["fills"]
 }
 
 /// One venue that is an exchange.
 pub const BOOK: &str = "--venue book --venues 1 --window 200ms";
 
-/// A venue at which nothing rests: a run with deaths waits there for no silence at its end.
+/// A venue without resting orders: the end of a run with deaths need not wait for them.
 const DELAY: &str = "--venues 1 --window 200ms --delay fixed:1ms";
 
-/// Through the default technique with programs in every language: see `languages`.
+/// The module `languages` tests the default technique.
 #[test]
 fn programs_and_engine_agree_on_exchange_fills() {
     let Some(c) = Program::compile("examples/c/strategy.c") else { return };
@@ -126,13 +123,13 @@ fn programs_and_engine_agree_on_exchange_fills() {
         assert_eq!(counts, [2400, 2400, 0], "{technique}");
         assert_no_allocations(&summary);
         for strategy in [1, 2] {
-            assert!(agreed_fills(&launcher, &summary, strategy) > 0, "{technique}: {strategy}");
+            assert!(checked_fills(&launcher, &summary, strategy) > 0, "{technique}: {strategy}");
         }
     }
 }
 
 #[test]
-fn a_killed_program_is_started_again_and_goes_on() {
+fn killed_program_restarts_and_continues() {
     let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     let summary = launcher.summary(&format!(
@@ -143,15 +140,22 @@ fn a_killed_program_is_started_again_and_goes_on() {
     assert_eq!((&incident["strategy"], &incident["cause"]), (&1.into(), &"signal 9 (SIGKILL)".into()));
     assert!(incident["repair_to_restart_ns"].is_u64(), "{incident:#}");
     assert_eq!(summary["containment"]["lost_of_survivors"], 0);
-    let said = told(&launcher, 1);
-    assert_eq!((said["sent"] - said["answered"], said["odd"]), (0, 0), "the second incarnation: {said:?}");
-    assert!((1..planned(&summary, 1)).contains(&said["sent"]), "what the first had not sent: {said:?}");
+    let counts = last_printed_counts(&launcher, 1);
+    assert_eq!(
+        (counts["sent"] - counts["answered"], counts["odd"]),
+        (0, 0),
+        "the second incarnation has answers to all its orders: {counts:?}"
+    );
+    assert!(
+        (1..planned(&summary, 1)).contains(&counts["sent"]),
+        "the second incarnation sends the remaining orders: {counts:?}"
+    );
 }
 
-/// A run with a player and that broken program.
-pub fn with_broken(program: &Program, what: &str, more: &str) -> (Launcher, CommandResult) {
+/// Makes a run with a player and a faulty program.
+pub fn run_broken(program: &Program, behavior: &str, more: &str) -> (Launcher, CommandResult) {
     let launcher = Launcher::new();
-    let kinds = program.with_player(what);
+    let kinds = program.with_player(behavior);
     let result = launcher.result(&format!("{DELAY} {kinds} --orders 4000 --idle park --json {more}"));
     (launcher, result)
 }
@@ -168,7 +172,7 @@ fn broken_program_is_contained() {
         ("nowhere", "quarantined: unknown-venue", false),
         ("scribble", "quarantined: ", false),
     ];
-    let kinds = broken.map(|(what, ..)| program.exec(what)).join(",");
+    let kinds = broken.map(|(behavior, ..)| program.exec(behavior)).join(",");
     let summary = Launcher::new().summary(&format!(
         "{DELAY} --strategies {} --strategy 'player,{kinds}' --orders 16000 --idle park --on-death restart --liveness 2s",
         broken.len() + 1
@@ -176,10 +180,10 @@ fn broken_program_is_contained() {
     let mut incidents = list(&summary["incidents"]).to_vec();
     incidents.sort_by_key(|incident| incident["strategy"].as_u64());
     assert_eq!(incidents.len(), broken.len(), "{incidents:#?}");
-    for (((what, cause, comes_back), incident), strategy) in broken.iter().zip(&incidents).zip(1..) {
-        let said = incident["cause"].as_str().unwrap();
-        assert!(incident["strategy"] == strategy && said.contains(cause), "{what}: {said}");
-        assert_eq!(incident["repair_to_restart_ns"].is_u64(), *comes_back, "{what}: {incident:#}");
+    for (((behavior, cause, is_restarted), incident), strategy) in broken.iter().zip(&incidents).zip(1..) {
+        let counts = incident["cause"].as_str().unwrap();
+        assert!(incident["strategy"] == strategy && counts.contains(cause), "{behavior}: {counts}");
+        assert_eq!(incident["repair_to_restart_ns"].is_u64(), *is_restarted, "{behavior}: {incident:#}");
     }
     assert_eq!(summary["containment"]["lost_of_survivors"], 0);
     assert_eq!(summary["outcome"]["ended"], "complete");
@@ -188,7 +192,7 @@ fn broken_program_is_contained() {
 #[test]
 fn invalid_library_calls_send_nothing() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
-    let (launcher, result) = with_broken(&program, "refused", "");
+    let (launcher, result) = run_broken(&program, "refused", "");
     let summary = result.json();
     assert_eq!((&summary["valid"], &summary["orders"]["sent"]), (&true.into(), &4000.into()));
     assert_eq!(launcher.read("strategy-1.stderr"), "well\n");
@@ -199,8 +203,8 @@ fn program_that_never_attaches_is_named() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let wrapper = program.folder.path().join("wrapper.sh");
     std::fs::write(&wrapper, format!("#!/bin/sh\n{}\n", program.path())).unwrap();
-    let made = Command::new("chmod").arg("+x").arg(&wrapper).status().unwrap();
-    assert!(made.success());
+    let status = Command::new("chmod").arg("+x").arg(&wrapper).status().unwrap();
+    assert!(status.success());
     let wrapped = format!("exec:{}", wrapper.display());
     let broken = [
         (program.exec("never"), "500ms", ["not ready after 500ms", "has not attached (bh_attach)"]),
@@ -222,10 +226,10 @@ fn program_that_never_attaches_is_named() {
 #[test]
 fn no_program_outlives_its_launcher() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
-    // One that waits for reports, one that never attaches, one that means to stay.
-    for what in ["idle", "never", "stays"] {
+    // Programs that wait for reports, never attach, or ignore the end of the run.
+    for behavior in ["idle", "never", "stays"] {
         let launcher = Launcher::new();
-        let kind = program.exec(what);
+        let kind = program.exec(behavior);
         let flags = format!("--strategies 1 --strategy '{kind}' --quiet --orders 1000");
         let running = Running::spawn(&mut launcher.run(&flags));
         wait_until("the program runs", || !program.processes().is_empty());

@@ -1,16 +1,16 @@
-//! Any process of a run killed at any time, the launcher and its reaper included: the run ends, its
-//! files can be read, and nothing is left.
+//! Any process of a run is killed at any time, the launcher and its reaper included: the run ends,
+//! its files can be read, and no process or segment remains.
 //!
-//! The victim, the time and the run's settings follow from a number, which a failure names.
+//! The victim, the time and the run's settings follow from a seed, which a failure names.
 //! `BULKHEAD_SLOW=1` kills 200 times.
 
-use crate::common::{Launcher, Random, Running, family, output, signal, slow, wait_until};
+use crate::common::{Launcher, Random, Running, output, run_processes, signal, slow, wait_until};
 use std::os::fd::AsFd;
 use std::time::Duration;
 use system::process;
 
-/// Kills that are wanted.
-fn wanted() -> u64 {
+/// Returns the number of kills.
+fn required_kills() -> u64 {
     if slow() { 200 } else { 8 }
 }
 
@@ -23,14 +23,14 @@ fn settings(random: &mut Random) -> String {
         "--isolation thread",
         "--on-death restart --venue book --exchange process --journal process",
     ];
-    let how = random.choose(&RUNS);
-    format!("{how} --strategies 2 --venues 1 --orders 30k --window 30s --idle park")
+    let isolation_flags = random.choose(&RUNS);
+    format!("{isolation_flags} --strategies 2 --venues 1 --orders 30k --window 30s --idle park")
 }
 
 /// Kills one process of the run, or the launcher. Returns the victim's role, or `None` if it had
 /// ended before.
 fn kill_any(running: &Running, random: &mut Random) -> Option<String> {
-    let mut victims = family(running.pid());
+    let mut victims = run_processes(running.pid());
     victims.sort();
     victims.push((running.pid(), "role launcher ".into()));
     let (pid, command) = random.choose(&victims);
@@ -39,7 +39,7 @@ fn kill_any(running: &Running, random: &mut Random) -> Option<String> {
     process::kill(pidfd.as_fd()).ok().map(|()| role)
 }
 
-/// A run from which one process is killed. Returns the victim's role.
+/// Makes a run and kills one of its processes. Returns the victim's role.
 fn killed(seed: u64) -> Option<String> {
     let launcher = Launcher::new();
     let mut random = Random(seed);
@@ -77,12 +77,12 @@ fn killed(seed: u64) -> Option<String> {
 #[test]
 fn randomly_killed_process_leaves_readable_run_and_nothing_else() {
     let (mut kills, mut seed) = (std::collections::BTreeMap::<String, u64>::new(), 0);
-    while kills.values().sum::<u64>() < wanted() {
+    while kills.values().sum::<u64>() < required_kills() {
         if let Some(victim) = killed(seed) {
             *kills.entry(victim).or_default() += 1;
         }
         seed += 1;
-        assert!(seed < 2 * wanted() + 20, "the victims have ended before they could be killed");
+        assert!(seed < 2 * required_kills() + 20, "the victims have ended before they could be killed");
     }
     println!("{} kills: {kills:?}", kills.values().sum::<u64>());
 }

@@ -1,11 +1,12 @@
-//! Whole live runs: every isolation level, threading and idle strategy conserves its orders.
+//! Complete live runs: every isolation level, threading and idle strategy conserves its orders.
 
 use crate::common::{Launcher, SHORT, assert_exists, assert_no_allocations, list, number, output, string};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A run that a loaded 2-core machine carries: 2,000 orders of two strategies at two venues.
-fn short(more: &str) -> Value {
+/// Makes a run that a loaded 2-core machine can keep up with: 2,000 orders of two strategies at two
+/// venues.
+fn run_short(more: &str) -> Value {
     let delay = if more.contains("--delay") { "" } else { "--delay uniform:1ms..20ms" };
     let summary = Launcher::new()
         .summary(&format!("--strategies 2 --venues 2 --orders 2000 --window 200ms {delay} {more}"));
@@ -23,8 +24,8 @@ fn short(more: &str) -> Value {
     ] {
         assert_eq!(summary["stages"][stage]["count"], 2000, "{stage}");
     }
-    for whole in ["round_trip", "rt_venue", "gateway_lateness"] {
-        assert_eq!(summary[whole]["count"], 2000, "{whole}");
+    for total_stage in ["round_trip", "rt_venue", "gateway_lateness"] {
+        assert_eq!(summary[total_stage]["count"], 2000, "{total_stage}");
     }
     assert_no_allocations(&summary);
     for (role, counters) in [
@@ -33,10 +34,10 @@ fn short(more: &str) -> Value {
         ("gateway-", ["received", "completed"]),
     ] {
         for counter in counters {
-            assert_eq!(counted(&summary, role, counter), 2000, "{role} {counter}");
+            assert_eq!(sum_counter(&summary, role, counter), 2000, "{role} {counter}");
         }
     }
-    // Under closed pacing nothing is due.
+    // Under closed-loop pacing orders have no due times.
     let due = if more.contains("stress") { 0 } else { 2000 };
     for from_due in ["rt_venue_from_due", "slip"] {
         assert_eq!(summary[from_due]["count"], due, "{from_due}");
@@ -44,21 +45,21 @@ fn short(more: &str) -> Value {
     summary
 }
 
-/// The sum of a counter over all agents whose role begins so, on whatever threads they run.
-fn counted(summary: &Value, role: &str, counter: &str) -> u64 {
+/// Returns the sum of a counter over all agents whose role begins with `role`.
+fn sum_counter(summary: &Value, role: &str, counter: &str) -> u64 {
     let agents = list(&summary["processes"]).iter().flat_map(|thread| list(&thread["agents"]));
     let of_role = agents.filter(|agent| string(&agent["role"]).starts_with(role));
     of_role.map(|agent| number(&agent["counters"][counter])).sum()
 }
 
-/// How many processes the threads of a run belong to.
+/// Returns the number of processes of a run's threads.
 fn count_processes(summary: &Value) -> usize {
     list(&summary["processes"]).iter().map(|thread| number(&thread["pid"])).collect::<BTreeSet<_>>().len()
 }
 
 /// Two strategies and the engine are three processes, or one.
 #[test]
-fn every_level_idle_strategy_and_arrivals_carry_a_run() {
+fn run_completes_with_every_level_idle_strategy_and_arrivals() {
     let mut hashes = Vec::new();
     for (isolation, idle, arrivals, seed) in [
         ("thread", "spin", "uniform", 7),
@@ -70,7 +71,7 @@ fn every_level_idle_strategy_and_arrivals_carry_a_run() {
         ("process", "auto", "uniform", 8),
     ] {
         let flags = format!("--isolation {isolation} --idle {idle} --arrivals {arrivals} --seed {seed}");
-        let summary = short(&flags);
+        let summary = run_short(&flags);
         assert_eq!(
             (&summary["isolation"], &summary["input"]["arrivals"]),
             (&isolation.into(), &arrivals.into())
@@ -78,15 +79,15 @@ fn every_level_idle_strategy_and_arrivals_carry_a_run() {
         assert_eq!(count_processes(&summary), if isolation == "thread" { 1 } else { 3 }, "{flags}");
         hashes.push((arrivals, seed, summary["input"]["hash"].to_string()));
     }
-    // The schedule is the same at every level, and for no two seeds.
+    // Schedules are equal at every level and differ for each seed and kind of arrivals.
     let schedules: BTreeSet<_> = hashes.iter().collect();
     let distinct: BTreeSet<_> = hashes.iter().map(|(.., hash)| hash).collect();
     assert_eq!((schedules.len(), distinct.len()), (6, 6), "{hashes:?}");
 }
 
 #[test]
-fn small_rings_push_back_and_lose_nothing() {
-    let summary = short("--arrivals stress --capacity 2 --delay fixed:10us --work 20us");
+fn small_rings_apply_backpressure_and_lose_nothing() {
+    let summary = run_short("--arrivals stress --capacity 2 --delay fixed:10us --work 20us");
     assert!(number(&summary["orders"]["full"]) > 0, "{}", summary["orders"]);
     assert!(summary["work"]["achieved_ns"].as_f64() > Some(0.0), "{}", summary["work"]);
     assert_eq!(summary["work"]["requested_ns"], 20_000);
@@ -94,7 +95,7 @@ fn small_rings_push_back_and_lose_nothing() {
 
 #[test]
 fn open_orders_are_limited_on_request() {
-    let summary = short("--arrivals stress --max-open 3 --delay fixed:10us");
+    let summary = run_short("--arrivals stress --max-open 3 --delay fixed:10us");
     let in_flight = number(&summary["in_flight"]["max"]);
     assert!(in_flight <= 6, "two strategies of three: {in_flight}");
     assert_eq!(summary["orders"]["rejected"], 0, "strategies keep to the limit by themselves");
@@ -128,8 +129,8 @@ fn finished_run_can_be_reported_inspected_and_repeated() {
     }
     let config = launcher.read("config.yaml");
     let folder = folder.display();
-    let again = output(&format!("report {folder} --json")).json();
-    assert_eq!(again, summary, "merging again gives the same");
+    let reported_again = output(&format!("report {folder} --json")).json();
+    assert_eq!(reported_again, summary, "merging again gives the same");
     let report = output(&format!("report {folder}")).succeeds();
     assert_fits_eighty_columns(&report);
     assert!(report.contains("rt_venue"));
@@ -138,20 +139,20 @@ fn finished_run_can_be_reported_inspected_and_repeated() {
     for point in ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release"] {
         assert!(path.contains(point), "{point} is missing:\n{path}");
     }
-    let head = output(&format!("inspect {folder}/engine.stamps --head 5 --csv")).stdout;
-    assert_eq!(head.lines().count(), 6, "{head}");
+    let first_rows = output(&format!("inspect {folder}/engine.stamps --head 5 --csv")).stdout;
+    assert_eq!(first_rows.lines().count(), 6, "{first_rows}");
     let second = launcher.summary(&format!("--config {folder}/config.yaml"));
     assert_eq!(second["input"], summary["input"]);
     assert_eq!((launcher.folders().len(), launcher.read("config.yaml")), (2, config));
 }
 
 #[test]
-fn gateways_in_processes_of_their_own_carry_a_run() {
+fn run_completes_with_gateways_in_own_processes() {
     for (flags, processes) in [
         ("--process gateways", 4),
         ("--process each-gateway --technique array-queue --idle park", 5),
         ("--process each-gateway --isolation sandbox --allow-weaker-sandbox", 5),
     ] {
-        assert_eq!(count_processes(&short(flags)), processes, "{flags}");
+        assert_eq!(count_processes(&run_short(flags)), processes, "{flags}");
     }
 }

@@ -1,5 +1,5 @@
-//! Real stalls in real runs: the engine is stopped for 4 ms at a time, and the figures without the
-//! machine's stalls are what they are without that.
+//! Real stalls in real runs: the engine is stopped for 4 ms at a time, and the stall-free figures
+//! equal those of runs without stops.
 
 use crate::common::{Launcher, Running, skip};
 use analysis::document::Document;
@@ -12,84 +12,89 @@ use std::thread::sleep;
 use std::time::Duration;
 use system::process;
 
-/// A second of orders that the machine carries with ease.
+/// A second of orders at a rate that the machine easily sustains.
 const LOAD: &str =
     "--strategies 1 --venues 1 --orders 10000 --window 1s --delay fixed:200us --threading shared --idle spin";
-/// Stops in a run, and the time from one to the next: 8 % of the orders are sent into one.
+/// Stops in a run, and the time between them: 8 % of the orders are sent during a stop.
 const STOPS: usize = 12;
 const EVERY: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_millis(4);
-/// Runs of each kind: an odd number, so that the middle one is one of them.
+/// Runs of each kind: an odd number, so that the median is one of them.
 const REPEATS: usize = 3;
 
-/// Stops the engine again and again, until there is none any more; how often that was.
-fn stop(running: &Running) -> usize {
+/// Stops the engine repeatedly until it exits. Returns the number of stops.
+fn stop_repeatedly(running: &Running) -> usize {
     let pid = running.process("engine");
     let Ok(engine) = process::pidfd_open(pid) else { return 0 };
     let stopped = || {
         sleep(EVERY);
         process::stop(engine.as_fd()).ok()?;
         sleep(LONG);
-        // It is stopped, so it is still there.
+        // The process is stopped, so its pid is still valid.
         Command::new("kill").args(["-CONT", &pid.to_string()]).status().ok().filter(ExitStatus::success)
     };
     (0..STOPS).map_while(|_| stopped()).count()
 }
 
-/// The middle of the runs' figures; `None`: one of them has too few orders for it.
-fn middle(of: &[Summary], figure: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
-    median(&of.iter().map(figure).collect::<Option<Vec<f64>>>()?)
+/// Returns the median of a figure over runs; `None` if one of them has too few orders for it.
+fn median_figure(runs: &[Summary], figure: impl Fn(&Summary) -> Option<f64>) -> Option<f64> {
+    median(&runs.iter().map(figure).collect::<Option<Vec<f64>>>()?)
 }
 
 #[test]
-fn stops_of_the_engine_are_seen_and_taken_out() {
+fn engine_stops_are_logged_and_excluded_from_figures() {
     let (mut quiet, mut stopped) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
         for stops in [false, true] {
             let launcher = Launcher::new();
             let running = launcher.start(LOAD);
-            let stops = if stops { stop(&running) } else { 0 };
+            let stops = if stops { stop_repeatedly(&running) } else { 0 };
             running.end().succeeds();
             let folder = launcher.folder();
             let summary = Summary::read(&folder).unwrap();
             assert!(summary.valid, "{:?}", summary.violations);
             if stops > 0 {
-                found(&Tail::read(&folder).unwrap(), stops);
+                assert_stops_logged(&Tail::read(&folder).unwrap(), stops);
             }
             if stops > 0 { &mut stopped } else { &mut quiet }.push(summary);
         }
     }
-    let raw = |run: &Summary| run.rt_venue.p99_ns.map(|ns| ns as f64);
-    let free = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns.map(|ns| ns as f64);
-    let taken_out = |run: &Summary| Some(run.stall_free.map_or(1.0, |free| free.excluded_share));
-    let out = middle(&quiet, taken_out).unwrap();
-    let (Some(undisturbed), Some(rest)) = (middle(&quiet, free), middle(&stopped, free)) else {
+    let raw_p99 = |run: &Summary| run.rt_venue.p99_ns.map(|ns| ns as f64);
+    let stall_free_p99 = |run: &Summary| run.stall_free.as_ref()?.rt_venue.p99_ns.map(|ns| ns as f64);
+    let excluded_share = |run: &Summary| Some(run.stall_free.map_or(1.0, |figures| figures.excluded_share));
+    let quiet_share = median_figure(&quiet, excluded_share).unwrap();
+    let (Some(undisturbed), Some(stopped_p99)) =
+        (median_figure(&quiet, stall_free_p99), median_figure(&stopped, stall_free_p99))
+    else {
         return skip(&format!(
             "stops of the engine: {:.0} % of the orders were touched by stalls of this machine",
-            out * 100.0
+            quiet_share * 100.0
         ));
     };
-    if out > 0.25 || stopped.len() < REPEATS {
+    if quiet_share > 0.25 || stopped.len() < REPEATS {
         return skip("stops of the engine: this machine is too busy");
     }
-    // The stops are in the raw figure, or the test would show nothing.
-    let seen = middle(&stopped, raw).unwrap() / rest;
-    assert!(seen > 10.0, "raw p99 is only {seen} times the one without stalls");
-    // As in a run without stops: a wide bound, since others may be at work on this machine; the raw
-    // figure is far beyond it.
-    let kept = rest / undisturbed;
-    assert!((0.2..5.0).contains(&kept), "p99 without stalls is {kept} times that without stops");
-    let more = middle(&stopped, taken_out).unwrap() - out;
-    assert!(more > 0.02, "{more}");
+    // The raw figure must show the stops, or the test would prove nothing.
+    let slowdown = median_figure(&stopped, raw_p99).unwrap() / stopped_p99;
+    assert!(slowdown > 10.0, "raw p99 is only {slowdown} times the one without stalls");
+    // Similar to a run without stops. The bound is wide, since the machine may be busy; the raw
+    // figure is far outside it.
+    let ratio = stopped_p99 / undisturbed;
+    assert!((0.2..5.0).contains(&ratio), "p99 without stalls is {ratio} times that without stops");
+    let extra_share = median_figure(&stopped, excluded_share).unwrap() - quiet_share;
+    assert!(extra_share > 0.02, "{extra_share}");
 }
 
-/// The stops are in the log of the engine, and the slowest orders are explained by them.
-fn found(tail: &Tail, stops: usize) {
+/// Checks that the engine's log has the stops, and that they explain the slowest orders.
+fn assert_stops_logged(tail: &Tail, stops: usize) {
     let engine = tail.noise.threads.iter().find(|thread| thread.thread.starts_with("engine")).unwrap();
-    let long = engine.slices.iter().filter(|slice| slice.longest_ns >= LONG.as_nanos() as u64).count();
-    // Two may fall into one slice.
-    assert!(long >= stops / 2, "{long} of {stops} stops are in the log");
+    let long_gaps = engine.slices.iter().filter(|slice| slice.longest_ns >= LONG.as_nanos() as u64).count();
+    // Two stops may fall into one slice.
+    assert!(long_gaps >= stops / 2, "{long_gaps} of {stops} stops are in the log");
     let slowest = &tail.slowest[0];
-    let of = |cause| slowest.causes_ns.get(cause);
-    assert!((of(Cause::Machine) + of(Cause::Backlog)) * 2 > slowest.causes_ns.total(), "{slowest:?}");
+    let causes_ns = |cause| slowest.causes_ns.get(cause);
+    assert!(
+        (causes_ns(Cause::Machine) + causes_ns(Cause::Backlog)) * 2 > slowest.causes_ns.total(),
+        "{slowest:?}"
+    );
 }

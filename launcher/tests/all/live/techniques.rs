@@ -1,5 +1,4 @@
-//! Every technique of the table carries a live run, wherever it can; where it cannot, the launcher
-//! says what can.
+//! Every technique of the table carries a live run at each isolation level that it supports.
 
 use crate::common::{Launcher, SHORT, list, number, segments, wait_until};
 use protocol::plan::Technique;
@@ -17,8 +16,8 @@ fn conserves(technique: Technique, flags: &str) -> Value {
     summary
 }
 
-/// As threads with rings of two slots, which push back; as processes with rings that have room.
-/// Sandbox and container have such tests of their own: not every machine has them.
+/// As threads with rings of two slots, which apply backpressure; as processes with larger rings.
+/// Sandbox and container have their own tests, since not every machine supports them.
 #[test]
 fn every_technique_conserves_all_orders() {
     for technique in Technique::all() {
@@ -33,7 +32,7 @@ fn every_technique_conserves_all_orders() {
     }
 }
 
-/// The blocks of the linked list are in the figures, and nobody else has any.
+/// Checks the counters of the linked list's blocks; other techniques have none.
 fn assert_list_blocks(technique: Technique, summary: &Value) {
     let threads = list(&summary["processes"]);
     let engine = threads.iter().find(|thread| thread["role"] == "engine").unwrap();
@@ -43,19 +42,19 @@ fn assert_list_blocks(technique: Technique, summary: &Value) {
         return assert_eq!(fresh, 0, "{technique}");
     }
     assert!(fresh >= 2, "each hand-off begins with one");
-    // 2,000 orders and as many reports, 31 to a block; a block that another producer was faster to
-    // link counts too.
+    // 2,000 orders and as many reports, 31 to a block. A block that lost the race to be linked
+    // counts too.
     assert!(fresh + reused >= 2 * 2000 / 31, "{fresh} + {reused}");
 }
 
-/// FIFOs and sockets are removed as memory is, by the process that is left to do it.
+/// The reaper removes FIFOs and sockets as it removes memory.
 #[test]
-fn a_killed_launcher_leaves_neither_fifo_nor_socket() {
+fn killed_launcher_leaves_neither_fifo_nor_socket() {
     for technique in Technique::all().into_iter().filter(|technique| technique.is_kernel()) {
         let launcher = Launcher::new();
         let mut running = launcher.start(&format!("--technique {technique} --window 30s --orders 1000"));
         let pid = running.pid();
-        wait_until("the hand-off is there", || segments(pid).iter().any(|name| name.ends_with(".submit")));
+        wait_until("the hand-off exists", || segments(pid).iter().any(|name| name.ends_with(".submit")));
         running.kill();
         running.end();
     }

@@ -1,4 +1,4 @@
-//! `watch` of active runs at several levels, and of a run whose strategy scribbles over its memory.
+//! `watch` of active runs at several levels, and of a run whose strategy overwrites its memory.
 
 use crate::common::{
     LONG, Launcher, Running, command, list, number, output, signal, string, text, wait_until,
@@ -8,61 +8,61 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
 
-pub fn once(run: &str) -> Value {
+pub fn watch_once(run: &str) -> Value {
     let result = output(&format!("watch {run} --once --json"));
-    let looked = result.json();
+    let snapshot = result.json();
     result.succeeds();
-    looked
+    snapshot
 }
 
-/// What a role is doing.
-fn role<'a>(looked: &'a Value, name: &str) -> &'a Value {
-    let mut roles = list(&looked["roles"]).iter();
-    roles.find(|role| role["role"] == name).unwrap_or_else(|| panic!("no {name} in {looked:#}"))
+/// Returns a role's entry of the snapshot.
+fn role<'a>(snapshot: &'a Value, name: &str) -> &'a Value {
+    let mut roles = list(&snapshot["roles"]).iter();
+    roles.find(|role| role["role"] == name).unwrap_or_else(|| panic!("no {name} in {snapshot:#}"))
 }
 
-/// A run that goes on, of which something was counted already.
-fn started(launcher: &Launcher, flags: &str) -> (Running, String) {
+/// Starts a long run and waits until orders were settled.
+fn start_trading(launcher: &Launcher, flags: &str) -> (Running, String) {
     let running = launcher.start(&format!("{LONG} {flags}"));
     let folder = launcher.folder().display().to_string();
-    wait_until("orders flow", || once(&folder)["settled"].as_u64() > Some(100));
+    wait_until("orders flow", || watch_once(&folder)["settled"].as_u64() > Some(100));
     (running, folder)
 }
 
-fn watches(flags: &str, sees_rings: bool) {
+fn assert_watched(flags: &str, sees_rings: bool) {
     let launcher = Launcher::new();
-    let (running, folder) = started(&launcher, flags);
-    let looked = once(&folder);
-    assert_eq!((&looked["version"], &looked["state"]), (&2.into(), &"running".into()));
+    let (running, folder) = start_trading(&launcher, flags);
+    let snapshot = watch_once(&folder);
+    assert_eq!((&snapshot["version"], &snapshot["state"]), (&2.into(), &"running".into()));
     for name in ["strategy-0", "strategy-1", "orchestrator", "gateway-0", "gateway-1"] {
-        let role = role(&looked, name);
+        let role = role(&snapshot, name);
         assert_eq!(role["state"], "running", "{role:#}");
         assert!(role["rate"].as_f64().unwrap() > 0.0, "{role:#}");
         assert!(role["heartbeat_age_ns"].is_u64() && number(&role["reports"]) > 0, "{role:#}");
     }
-    assert!(number(&role(&looked, "strategy-0")["counters"]["sent"]) > 0);
-    let rings = list(&looked["rings"]);
+    assert!(number(&role(&snapshot, "strategy-0")["counters"]["sent"]) > 0);
+    let rings = list(&snapshot["rings"]);
     assert!(!sees_rings || rings.len() > 4 && rings.iter().all(|ring| ring["fill"].is_u64()), "{rings:#?}");
 
-    // The same run by other names, and as text.
-    let run = string(&looked["run"]);
-    assert_eq!(once(run)["run"], looked["run"]);
+    // The same run by its id, and as text.
+    let run = string(&snapshot["run"]);
+    assert_eq!(watch_once(run)["run"], snapshot["run"]);
     let frame = output(&format!("watch {run}")).stdout;
     for word in [run, "orchestrator", "capacity", "rate/s", "deaths"] {
         assert!(frame.contains(word), "no {word} in\n{frame}");
     }
     assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
 
-    // What operators do shows.
+    // Kill switches are shown.
     output(&format!("kill {run} --strategy 1 --timeout 60s")).succeeds();
     wait_until("the kill shows", || {
-        let looked = once(run);
-        looked["strategies"][1]["killed"][0] == "strategy-1 by operator"
-            && looked["strategies"][0]["killed"] == json!([])
-            && number(&looked["rejected"]) > 0
+        let snapshot = watch_once(run);
+        snapshot["strategies"][1]["killed"][0] == "strategy-1 by operator"
+            && snapshot["strategies"][0]["killed"] == json!([])
+            && number(&snapshot["rejected"]) > 0
     });
 
-    // A watcher notices its end, and a later one is refused.
+    // `watch` ends with the run, and refuses a run that has ended.
     let mut stream = command(&format!("watch {run} --json")).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(stream.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut states = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap()["state"].clone());
@@ -76,45 +76,45 @@ fn watches(flags: &str, sees_rings: bool) {
 
 #[test]
 fn process_run_is_watched_from_start_to_end() {
-    watches("--isolation process --technique spsc-mux", true);
+    assert_watched("--isolation process --technique spsc-mux", true);
 }
 
 #[test]
-fn a_run_whose_memory_has_no_names_is_watched() {
-    watches("--isolation sandbox --technique array-queue", true);
+fn run_with_unnamed_memory_is_watched() {
+    assert_watched("--isolation sandbox --technique array-queue", true);
 }
 
 #[test]
-fn a_run_of_threads_is_watched() {
-    watches("--isolation thread --technique crossbeam-array-queue", false);
+fn threaded_run_is_watched() {
+    assert_watched("--isolation thread --technique crossbeam-array-queue", false);
 }
 
-/// A strategy that writes over all that it can, and its status first of all: the others are seen as
-/// they are, and nothing that it wrote reaches the terminal.
+/// A strategy overwrites all memory that it can, its status first. The others are shown correctly,
+/// and nothing that it wrote reaches the terminal.
 #[test]
 fn scribbled_memory_does_not_mislead_watch() {
     let launcher = Launcher::new();
     let flags = "--isolation process --on-death continue --fault scribble:strategy-0@1s";
     let running = launcher.start(&format!("{LONG} {flags}"));
     let folder = launcher.folder().display().to_string();
-    wait_until("it is dead", || {
+    wait_until("strategy-0 is fenced", || {
         let frame = command(&format!("watch {folder} --once")).output().unwrap();
         assert!(frame.status.success(), "{}", text(&frame.stderr));
         let is_plain = |byte: &u8| *byte == b'\n' || *byte >= b' ' && *byte != 0x7F;
         assert!(frame.stdout.iter().all(is_plain), "{:?}", text(&frame.stdout));
         assert!(!text(&frame.stdout).chars().any(|c| ('\u{80}'..'\u{A0}').contains(&c)));
-        once(&folder)["strategies"][0]["is_fenced"] == true
+        watch_once(&folder)["strategies"][0]["is_fenced"] == true
     });
-    let looked = once(&folder);
-    assert_eq!(looked["strategies"][0]["incidents"], 1);
-    assert_eq!(looked["strategies"][1]["incidents"], 0);
-    assert_eq!(role(&looked, "strategy-0")["pid"], Value::Null);
-    assert!(role(&looked, "strategy-1")["rate"].as_f64().unwrap() > 0.0, "{looked:#}");
+    let snapshot = watch_once(&folder);
+    assert_eq!(snapshot["strategies"][0]["incidents"], 1);
+    assert_eq!(snapshot["strategies"][1]["incidents"], 0);
+    assert_eq!(role(&snapshot, "strategy-0")["pid"], Value::Null);
+    assert!(role(&snapshot, "strategy-1")["rate"].as_f64().unwrap() > 0.0, "{snapshot:#}");
     running.interrupt();
 }
 
-/// The families that Prometheus' own parser finds in a text, with their types, units and samples.
-/// It must refuse a text that is cut short, one that has a sample twice, and a wrong unit.
+/// A script that prints the metric families that Prometheus' own parser finds in a file. The parser
+/// must also refuse a truncated text, a duplicate sample, and a wrong unit.
 const METRICS: &str = r#"
 import json, sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
@@ -131,18 +131,18 @@ print(json.dumps({f.name: {'type': f.type, 'unit': f.unit, 'help': f.documentati
 #[test]
 fn metrics_are_read_by_the_parser_of_prometheus() {
     let launcher = Launcher::new();
-    let (running, folder) = started(&launcher, "--isolation process");
-    let to = tempfile::tempdir().unwrap();
-    let file = to.path().join("bulkhead.prom");
+    let (running, folder) = start_trading(&launcher, "--isolation process");
+    let folder_of_metrics = tempfile::tempdir().unwrap();
+    let file = folder_of_metrics.path().join("bulkhead.prom");
     let name = file.display().to_string();
     output(&format!("watch {folder} --once --metrics {name}")).succeeds();
-    if let Some(read) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
-        let samples = |family: &str| list(&read[family]["samples"]);
+    if let Some(parsed) = crate::exports::asked("prometheus_client", METRICS, &[&file]) {
+        let samples = |family: &str| list(&parsed[family]["samples"]);
         let sent = samples("bulkhead_role_counter_orders").iter().find(|sample| {
             let labels = &sample[0];
             labels["role"] == "strategy" && labels["index"] == "1" && labels["counter"] == "sent"
         });
-        assert!(sent.unwrap()[1].as_f64().unwrap() > 0.0, "{read:#}");
+        assert!(sent.unwrap()[1].as_f64().unwrap() > 0.0, "{parsed:#}");
         for (family, kind, unit, min) in [
             ("bulkhead_run", "info", "", 1),
             ("bulkhead_orders", "counter", "", 4),
@@ -154,7 +154,7 @@ fn metrics_are_read_by_the_parser_of_prometheus() {
             ("bulkhead_ring_messages", "gauge", "messages", 5),
             ("bulkhead_strategy_killed", "gauge", "", 2),
         ] {
-            let Value::Object(found) = &read[family] else { panic!("no {family} in {read:#}") };
+            let Value::Object(found) = &parsed[family] else { panic!("no {family} in {parsed:#}") };
             assert_eq!((&found["type"], &found["unit"]), (&kind.into(), &unit.into()), "{family}");
             assert!(samples(family).len() >= min && found["help"] != "", "{family}: {found:#?}");
         }
@@ -162,11 +162,11 @@ fn metrics_are_read_by_the_parser_of_prometheus() {
     let printed = output(&format!("watch {folder} --once --metrics -")).succeeds();
     assert!(printed.contains(r#"counter="dispatched"} "#) && printed.ends_with("# EOF\n"), "{printed}");
 
-    // A port that is free now.
+    // A currently free port.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mut server = command(&format!("watch {folder} --metrics {port}")).spawn().unwrap();
     let mut writer = command(&format!("watch {folder} --metrics {name}")).spawn().unwrap();
-    wait_until("somebody answers", || TcpStream::connect(&port).is_ok());
+    wait_until("the metrics server answers", || TcpStream::connect(&port).is_ok());
     let mut stream = TcpStream::connect(&port).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! System calls of a stopped task, in words, and whether they change the world: what a killed
+//! Descriptions of a stopped task's system calls, and whether they change state that a killed
 //! launcher would leave behind.
 
 use nix::libc;
@@ -11,24 +11,24 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct Call {
     pub name: &'static str,
-    /// Its name, and the file that it is about, if any.
-    pub what: String,
-    /// It makes, fills or removes a file of the run, starts or ends a process, or takes note of
-    /// one.
-    pub changes: bool,
+    /// The call's name and its file, if any.
+    pub description: String,
+    /// `true` if the call creates, fills or removes a file of the run, or starts, ends or awaits a
+    /// process.
+    pub changes_state: bool,
 }
 
-/// Where a call names a file.
+/// Where a call names its file, which decides whether it changes state.
 enum CallTarget {
     Path(usize),
     Fd(usize),
-    /// Nowhere, and it always changes the world.
-    World,
-    /// Nowhere that matters.
-    Nothing,
+    /// No file; the call always changes state.
+    Always,
+    /// No file; the call never changes state.
+    Never,
 }
 
-/// The calls that change the world, or may, and those that a test asks for by name.
+/// The calls that can change state, and those that a test needs by name.
 const CALLS: &[(libc::c_long, &str, CallTarget)] = &[
     (libc::SYS_openat, "openat", CallTarget::Path(1)),
     (libc::SYS_open, "open", CallTarget::Path(0)),
@@ -52,51 +52,54 @@ const CALLS: &[(libc::c_long, &str, CallTarget)] = &[
     (libc::SYS_fdatasync, "fdatasync", CallTarget::Fd(0)),
     (libc::SYS_close, "close", CallTarget::Fd(0)),
     (libc::SYS_mmap, "mmap", CallTarget::Fd(4)),
-    (libc::SYS_memfd_create, "memfd_create", CallTarget::World),
-    (libc::SYS_clone, "clone", CallTarget::World),
-    (libc::SYS_clone3, "clone3", CallTarget::World),
-    (libc::SYS_fork, "fork", CallTarget::World),
-    (libc::SYS_vfork, "vfork", CallTarget::World),
-    (libc::SYS_execve, "execve", CallTarget::World),
-    (libc::SYS_pidfd_open, "pidfd_open", CallTarget::World),
-    (libc::SYS_kill, "kill", CallTarget::World),
-    (libc::SYS_wait4, "wait4", CallTarget::World),
-    (libc::SYS_waitid, "waitid", CallTarget::World),
-    (libc::SYS_exit_group, "exit_group", CallTarget::World),
-    (libc::SYS_bind, "bind", CallTarget::World),
-    (libc::SYS_poll, "poll", CallTarget::Nothing),
-    (libc::SYS_ppoll, "ppoll", CallTarget::Nothing),
-    (libc::SYS_read, "read", CallTarget::Nothing),
-    (libc::SYS_sched_yield, "sched_yield", CallTarget::Nothing),
-    (libc::SYS_restart_syscall, "restart_syscall", CallTarget::Nothing),
+    (libc::SYS_memfd_create, "memfd_create", CallTarget::Always),
+    (libc::SYS_clone, "clone", CallTarget::Always),
+    (libc::SYS_clone3, "clone3", CallTarget::Always),
+    (libc::SYS_fork, "fork", CallTarget::Always),
+    (libc::SYS_vfork, "vfork", CallTarget::Always),
+    (libc::SYS_execve, "execve", CallTarget::Always),
+    (libc::SYS_pidfd_open, "pidfd_open", CallTarget::Always),
+    (libc::SYS_kill, "kill", CallTarget::Always),
+    (libc::SYS_wait4, "wait4", CallTarget::Always),
+    (libc::SYS_waitid, "waitid", CallTarget::Always),
+    (libc::SYS_exit_group, "exit_group", CallTarget::Always),
+    (libc::SYS_bind, "bind", CallTarget::Always),
+    (libc::SYS_poll, "poll", CallTarget::Never),
+    (libc::SYS_ppoll, "ppoll", CallTarget::Never),
+    (libc::SYS_read, "read", CallTarget::Never),
+    (libc::SYS_sched_yield, "sched_yield", CallTarget::Never),
+    (libc::SYS_restart_syscall, "restart_syscall", CallTarget::Never),
 ];
 
-/// The call that a task of `launcher` has stopped at the begin or the end of. `out` is where the
-/// run's folder is.
+/// Returns the call at whose entry or exit a task of `launcher` has stopped. `out` contains the
+/// run's folder.
 pub fn call_of(launcher: Pid, task: Pid, out: &Path) -> nix::Result<Call> {
     let registers = ptrace::getregs(task)?;
     let number = registers.orig_rax as libc::c_long;
     let arguments = [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
-    let Some((_, name, about)) = CALLS.iter().find(|(known, ..)| *known == number) else {
-        return Ok(Call { name: "another", what: format!("system call {number}"), changes: false });
+    let Some((_, name, target)) = CALLS.iter().find(|(other, ..)| *other == number) else {
+        return Ok(Call {
+            name: "another",
+            description: format!("system call {number}"),
+            changes_state: false,
+        });
     };
-    let file = match about {
+    let file = match target {
         CallTarget::Path(index) => path_at(task, arguments[*index]),
         // An anonymous mapping's descriptor is -1, and has no link.
         CallTarget::Fd(index) => link_of(task, arguments[*index] as i32),
-        CallTarget::World | CallTarget::Nothing => None,
+        CallTarget::Always | CallTarget::Never => None,
     };
-    // Not what the start finds there of other runs: that would be another number of stops each
-    // time.
+    // Files of other runs do not count: their number differs from start to start.
     let segment = format!("-{launcher}.");
     let of_run = |file: &String| {
         file.starts_with("/dev/shm/bulkhead.") && file.contains(&segment)
             || file.starts_with("/memfd:")
             || Path::new(file).starts_with(out)
     };
-    let changes = matches!(about, CallTarget::World) || file.as_ref().is_some_and(of_run);
-    let what = file.map_or_else(|| (*name).to_owned(), |file| format!("{name} {file}"));
-    Ok(Call { name, what, changes })
+    let changes_state = matches!(target, CallTarget::Always) || file.as_ref().is_some_and(of_run);
+    let description = file.map_or_else(|| (*name).to_owned(), |file| format!("{name} {file}"));
+    Ok(Call { name, description, changes_state })
 }
 
 fn path_at(task: Pid, address: u64) -> Option<String> {

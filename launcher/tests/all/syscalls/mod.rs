@@ -1,10 +1,10 @@
-//! The launcher killed before and after its system calls: the next start is clean, each time. An
-//! exchange killed during its recovery.
+//! The launcher is killed before and after its system calls; each next start must be clean. An
+//! exchange and an engine are killed during their recovery.
 
-mod births;
 mod calls;
 mod recovery;
 mod series;
+mod spawn_tracer;
 mod tracer;
 mod trial;
 
@@ -12,9 +12,10 @@ use crate::common::slow;
 use series::{Series, series};
 use trial::CountedStops;
 
-/// Interval of kills, in stops that change state, and in stops of any kind. `BULKHEAD_SLOW=1`:
-/// every stop. Two runs make slightly different calls, so the number of a stop sometimes means
-/// another call; the calls that change the world are equal in each run, and all of them are met.
+/// Makes two series with the given intervals of kills: in stops that change state, and in stops of
+/// any kind. `BULKHEAD_SLOW=1`: every stop. Two runs make slightly different calls, so the same
+/// stop number may be another call. The calls that change state are equal in each run, so all of
+/// them are met.
 fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, usize)) {
     let (changes, all) = if slow() { (1, 1) } else { (changes, all) };
     for (counted, step) in [(CountedStops::Changes, changes), (CountedStops::All, all)] {
@@ -23,21 +24,21 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 }
 
 #[test]
-fn killed_anywhere_the_next_start_is_clean() {
+fn launcher_killed_at_any_syscall_leaves_clean_start() {
     levels("process", false, (24, 1024));
 }
 
 #[test]
-fn killed_anywhere_with_threads_the_next_start_is_clean() {
+fn threaded_launcher_killed_at_any_syscall_leaves_clean_start() {
     levels("thread", false, (48, 1024));
 }
 
 #[test]
-fn sandboxed_launcher_killed_anywhere_leaves_clean_start() {
+fn sandboxed_launcher_killed_at_any_syscall_leaves_clean_start() {
     levels("sandbox", false, (48, 1024));
 }
 
 #[test]
-fn interrupted_and_killed_anywhere_the_next_start_is_clean() {
+fn launcher_killed_while_interrupted_leaves_clean_start() {
     levels("process", true, (48, 1024));
 }

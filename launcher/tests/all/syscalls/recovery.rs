@@ -1,17 +1,16 @@
-//! A successor killed before and after each of its system calls, from being told to go on, or from
-//! its first instruction, until its threads run: the next one recovers, and nothing is lost or done
-//! twice.
+//! A successor is killed before and after each of its system calls, from its promotion or its first
+//! instruction until its threads run. The next one recovers, and no order is lost or duplicated.
 //!
-//! It is its first thread that is traced: of an exchange the spare's, of the engine that of the
-//! process which the launcher starts. The one before it is killed, and a cold-started one takes
-//! over from the traced one's remains. All in one run.
+//! The successor's main thread is traced: of an exchange its standby's, of the engine that of the
+//! process which the launcher starts. Its predecessor is killed before, and a cold-started process
+//! recovers after it. All kills are in one run.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
-use super::births::Births;
 use super::calls::call_of;
+use super::spawn_tracer::Births;
 use super::tracer::resume;
-use crate::common::{Launcher, Running, is_back, list, newest, signal, slow, wait_until};
-use crate::live::comebacks::BASE;
+use crate::common::{Launcher, Running, has_role_threads, list, newest_process, signal, slow, wait_until};
+use crate::live::journal_recovery::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
@@ -21,137 +20,137 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// No stop for this long: the thread waits for those that it has started.
+/// Without a stop for this long, the thread waits for those that it has started.
 const QUIET: Duration = Duration::from_millis(400);
-/// Between two deaths: until there is a spare that has followed the journal.
+/// Pause between two kills, in which a new standby follows the journal.
 const APART: Duration = Duration::from_millis(60);
 
 enum KillAttempt {
     At(String),
-    /// It exited before its promotion: a standby that is not ready is not waited for.
+    /// The standby exited before its promotion, since it was not ready.
     Unready,
-    /// It has fewer stops.
+    /// The process has fewer stops.
     Over,
 }
 
-/// Kills a tracee at that stop. If it `waits`, the first stop is its promotion: it reads what it
-/// has polled.
-fn killed_at(
+/// Kills a tracee at the given stop. The stops of a standby are counted from its promotion, the
+/// first read after a poll.
+fn kill_at_stop(
     stop: usize,
     task: Pid,
-    waits: bool,
+    is_standby: bool,
     out: &Path,
-    mut meanwhile: impl FnMut() -> nix::Result<()>,
+    mut poll_births: impl FnMut() -> nix::Result<()>,
 ) -> nix::Result<KillAttempt> {
-    let (mut seen, mut is_on, mut quiet, mut last) = (0, !waits, Instant::now(), "");
+    let (mut seen, mut is_counting, mut last_stop_at, mut last) = (0, !is_standby, Instant::now(), "");
     loop {
-        meanwhile()?;
+        poll_births()?;
         match waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))? {
-            WaitStatus::StillAlive if is_on && quiet.elapsed() > QUIET => {
+            WaitStatus::StillAlive if is_counting && last_stop_at.elapsed() > QUIET => {
                 ptrace::interrupt(task)?;
                 waitpid(task, Some(WaitPidFlag::__WALL))?;
                 ptrace::detach(task, None)?;
                 return Ok(KillAttempt::Over);
             }
             WaitStatus::StillAlive => {
-                assert!(quiet.elapsed() < Duration::from_secs(60), "the spare was never told to go on");
+                assert!(last_stop_at.elapsed() < Duration::from_secs(60), "the standby was never promoted");
                 std::thread::sleep(Duration::from_micros(20));
             }
             WaitStatus::PtraceSyscall(_) => {
-                quiet = Instant::now();
+                last_stop_at = Instant::now();
                 let call = call_of(task, task, out)?;
-                // A poll that was interrupted to be traced goes on as another call.
-                is_on |= call.name == "read" && ["poll", "ppoll", "restart_syscall"].contains(&last);
+                // A poll that the tracer interrupted continues as `restart_syscall`.
+                is_counting |= call.name == "read" && ["poll", "ppoll", "restart_syscall"].contains(&last);
                 last = call.name;
-                seen += usize::from(is_on);
+                seen += usize::from(is_counting);
                 if seen == stop {
                     kill(task, Signal::SIGKILL)?;
-                    // The kernel lets it die, and tells its parent once the tracer knows.
+                    // The kernel notifies the parent only after the tracer has waited.
                     while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
-                    return Ok(KillAttempt::At(call.what));
+                    return Ok(KillAttempt::At(call.description));
                 }
                 resume(task, None);
             }
             WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
-            WaitStatus::Exited(..) if !is_on => return Ok(KillAttempt::Unready),
+            WaitStatus::Exited(..) if !is_counting => return Ok(KillAttempt::Unready),
             status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
-                panic!("ended by itself behind {last}, at stop {seen} of {stop}: {status:?}")
+                panic!("ended by itself after {last}, at stop {seen} of {stop}: {status:?}")
             }
             _ => resume(task, None),
         }
     }
 }
 
-/// Kills the running exchange and, at that stop after its promotion, the standby.
-fn spare_killed_at(stop: usize, living: u32, spare: u32, out: &Path) -> nix::Result<KillAttempt> {
-    let task = Pid::from_raw(spare as i32);
+/// Kills the running exchange and, at the given stop after its promotion, the standby.
+fn kill_standby_at(stop: usize, active: u32, standby: u32, out: &Path) -> nix::Result<KillAttempt> {
+    let task = Pid::from_raw(standby as i32);
     ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
     ptrace::interrupt(task)?;
-    signal(living, "KILL");
-    killed_at(stop, task, true, out, || Ok(()))
+    signal(active, "KILL");
+    kill_at_stop(stop, task, true, out, || Ok(()))
 }
 
-/// Kills the running engine and its standby and, at that stop from its first instruction on, the
-/// one that the launcher starts.
-fn engine_killed_at(stop: usize, living: u32, launcher: u32, out: &Path) -> nix::Result<KillAttempt> {
-    wait_until("there is a spare", || newest(launcher, "spare:engine", living).is_some());
+/// Kills the running engine and its standby, and then the process that the launcher starts at the
+/// given stop after its first instruction.
+fn kill_engine_at(stop: usize, active: u32, launcher: u32, out: &Path) -> nix::Result<KillAttempt> {
+    wait_until("there is a standby", || newest_process(launcher, "spare:engine", active).is_some());
     let mut births = Births::watch(launcher, "engine")?;
-    signal(living, "KILL");
-    let (since, mut last, mut looked) = (Instant::now(), living, Instant::now());
+    signal(active, "KILL");
+    let (killed_at, mut last, mut last_look) = (Instant::now(), active, Instant::now());
     let task = loop {
-        if let Some(task) = births.look()? {
+        if let Some(task) = births.poll()? {
             break task;
         }
-        // Behind it; where the launcher has seen that one die first, also the one in its place:
-        // whether it was promoted or not, the next engine starts cold.
-        if last == living || looked.elapsed() > Duration::from_millis(20) {
-            looked = Instant::now();
-            if let Some(spare) = newest(launcher, "spare:engine", last) {
-                signal(spare, "KILL");
-                last = spare;
+        // Kills the standby after the engine. If the launcher sees the standby's death first, it
+        // starts another one, which is killed as well, so the next engine starts cold.
+        if last == active || last_look.elapsed() > Duration::from_millis(20) {
+            last_look = Instant::now();
+            if let Some(standby) = newest_process(launcher, "spare:engine", last) {
+                signal(standby, "KILL");
+                last = standby;
             }
         }
-        assert!(since.elapsed() < Duration::from_secs(60), "the engine was never started again");
+        assert!(killed_at.elapsed() < Duration::from_secs(60), "the engine was never started again");
         std::thread::sleep(Duration::from_micros(100));
     };
     resume(task, None);
-    let call = killed_at(stop, task, false, out, || births.look().map(drop));
+    let call = kill_at_stop(stop, task, false, out, || births.poll().map(drop));
     births.end()?;
     call
 }
 
-/// Kills successors in one run at stop 1, 1 + step, and so on, each time after the role before it
-/// was killed; where that was.
-fn killed_at_every(
+/// Kills successors in one run at stop 1, 1 + step and so on, each time after their predecessor was
+/// killed. Returns the run and the system calls at which they were killed.
+fn kill_at_every_stop(
     step: usize,
-    lasts: Duration,
+    duration: Duration,
     mut running: Running,
     role: &str,
-    mut at: impl FnMut(usize, u32) -> Option<nix::Result<KillAttempt>>,
+    mut kill_successor: impl FnMut(usize, u32) -> Option<nix::Result<KillAttempt>>,
 ) -> Option<(Running, Vec<String>)> {
-    let mut living = running.process(role);
+    let mut active = running.process(role);
     let (mut stop, mut calls) = (1, Vec::new());
-    let until = Instant::now() + lasts;
-    // On a busy machine fewer than there are: those that come first.
-    while Instant::now() < until {
-        match at(stop, living) {
+    let deadline = Instant::now() + duration;
+    // On a busy machine only the first stops are reached.
+    while Instant::now() < deadline {
+        match kill_successor(stop, active) {
             None => {}
-            Some(Ok(tried @ (KillAttempt::At(_) | KillAttempt::Unready))) => {
-                if let KillAttempt::At(call) = tried {
+            Some(Ok(attempt @ (KillAttempt::At(_) | KillAttempt::Unready))) => {
+                if let KillAttempt::At(call) = attempt {
                     calls.push(call);
                     stop += step;
                 }
-                let since = Instant::now();
-                while newest(running.pid(), role, living).is_none() {
-                    let words = "it is not started anew";
+                let killed_at = Instant::now();
+                while newest_process(running.pid(), role, active).is_none() {
+                    let words = "the role is not restarted";
                     assert!(
-                        since.elapsed() < Duration::from_secs(10),
-                        "{words} behind {calls:?}: {:?}",
+                        killed_at.elapsed() < Duration::from_secs(10),
+                        "{words} after {calls:?}: {:?}",
                         running.end()
                     );
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                living = newest(running.pid(), role, living).unwrap();
+                active = newest_process(running.pid(), role, active).unwrap();
             }
             Some(Ok(KillAttempt::Over)) => {
                 println!("{role}: all of {} stops, every {step}: {} kills", stop - 1, calls.len());
@@ -162,10 +161,10 @@ fn killed_at_every(
                 return None;
             }
             Some(Err(errno)) => {
-                // The tracer has waited for it: nobody else can.
-                let mut said = String::new();
-                let _ = running.child.stderr.take().unwrap().read_to_string(&mut said);
-                panic!("stop {stop}: {errno}; the launcher: {said}");
+                // The tracer has waited for the process, so its parent cannot.
+                let mut stderr = String::new();
+                let _ = running.child.stderr.take().unwrap().read_to_string(&mut stderr);
+                panic!("stop {stop}: {errno}; the launcher: {stderr}");
             }
         }
     }
@@ -173,7 +172,7 @@ fn killed_at_every(
     Some((running, calls))
 }
 
-/// A run of the given length in seconds and rate.
+/// Starts a run of the given length in seconds and rate in orders a second.
 fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
     let launcher = Launcher::new();
     let load = format!("--orders {} --window {window}s --strategies 2", window * rate);
@@ -181,51 +180,51 @@ fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
     (launcher, running)
 }
 
-/// Nothing was lost in such a run, with those deaths in it.
-fn is_whole(running: Running, calls: &[String], least: usize) {
-    // Its window is longer than the kills need on a slow machine.
+/// Checks that the run is valid and lost no order, with at least `min_kills` kills.
+fn assert_complete(running: Running, calls: &[String], min_kills: usize) {
+    // The run is interrupted: its window is longer than the kills take on a slow machine.
     let summary = running.interrupt().fails(130, &[]).json();
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{calls:#?}");
     assert_eq!(summary["valid"], true, "{summary:#}");
-    assert!(calls.len() >= least, "{calls:#?}");
-    let died = list(&summary["comebacks"]);
-    // A death before the launcher has seen it running is part of the previous restart.
-    assert!(2 * died.len() >= calls.len(), "{} comebacks, {} kills", died.len(), calls.len());
-    assert!(died.iter().all(|one| one["in_flight"] == one["answered"]), "{died:#?}");
+    assert!(calls.len() >= min_kills, "{calls:#?}");
+    let restarts = list(&summary["comebacks"]);
+    // A death before the launcher has seen the successor running is part of the previous restart.
+    assert!(2 * restarts.len() >= calls.len(), "{} restarts, {} kills", restarts.len(), calls.len());
+    assert!(restarts.iter().all(|restart| restart["in_flight"] == restart["answered"]), "{restarts:#?}");
 }
 
 #[test]
 fn exchange_killed_at_any_recovery_syscall_recovers() {
-    // Fewer orders than may be open: what rests in a long run would stop it.
+    // Fewer orders than may be open, or resting orders would stop a long run.
     let (step, window, rate) = if slow() { (1, 240, 500) } else { (48, 20, 2_000) };
     let (launcher, running) = run_for(window, rate);
     let (pid, out) = (running.pid(), launcher.out.path());
-    let lasts = Duration::from_secs(window * 3 / 4);
-    let calls = killed_at_every(step, lasts, running, "exchange-0", |stop, living| {
-        wait_until("there is a spare", || newest(pid, "spare:exchange-0", living).is_some());
+    let duration = Duration::from_secs(window * 3 / 4);
+    let calls = kill_at_every_stop(step, duration, running, "exchange-0", |stop, active| {
+        wait_until("there is a standby", || newest_process(pid, "spare:exchange-0", active).is_some());
         std::thread::sleep(APART);
-        let spare = newest(pid, "spare:exchange-0", living)?;
-        Some(spare_killed_at(stop, living, spare, out))
+        let standby = newest_process(pid, "spare:exchange-0", active)?;
+        Some(kill_standby_at(stop, active, standby, out))
     });
     if let Some((running, calls)) = calls {
-        is_whole(running, &calls, 5);
+        assert_complete(running, &calls, 5);
     }
 }
 
 #[test]
 fn engine_killed_at_any_recovery_syscall_recovers() {
-    // The last try must be over before the run is.
-    let (step, window, lasts) = if slow() { (1, 1200, 1140) } else { (160, 20, 8) };
-    // Few orders, since one journal is carried out again hundreds of times.
+    // The last kill must be complete before the run ends.
+    let (step, window, duration) = if slow() { (1, 1200, 1140) } else { (160, 20, 8) };
+    // Few orders, since the journal is replayed hundreds of times.
     let (launcher, running) = run_for(window, 50);
     let (pid, out) = (running.pid(), launcher.out.path());
-    let lasts = Duration::from_secs(lasts);
-    let calls = killed_at_every(step, lasts, running, "engine", |stop, living| {
-        wait_until("it is back", || is_back(living));
+    let duration = Duration::from_secs(duration);
+    let calls = kill_at_every_stop(step, duration, running, "engine", |stop, active| {
+        wait_until("it is back", || has_role_threads(active));
         std::thread::sleep(APART);
-        Some(engine_killed_at(stop, living, pid, out))
+        Some(kill_engine_at(stop, active, pid, out))
     });
     if let Some((running, calls)) = calls {
-        is_whole(running, &calls, 5);
+        assert_complete(running, &calls, 5);
     }
 }

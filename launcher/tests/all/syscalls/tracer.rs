@@ -1,9 +1,8 @@
 //! Runs a command under ptrace, stops it before and after each system call of each of its threads,
 //! and kills it where asked.
 //!
-//! The command's children are not traced, but for two moments: when they have been made, and when
-//! they have executed their program. In both the command may be killed while the child stands
-//! still.
+//! Children of the command stop only when they were created and when they have executed their
+//! program. At both stops the command may be killed while the child is stopped.
 #![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::calls::{Call, call_of};
@@ -20,8 +19,8 @@ use std::process::{Command, Stdio};
 #[derive(Clone, Debug)]
 pub struct Stop {
     /// `before openat /dev/shm/…`, for example.
-    pub what: String,
-    pub changes: bool,
+    pub description: String,
+    pub changes_state: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub enum StopAction {
 pub enum TraceEnd {
     Itself(i32),
     KilledAt(Stop),
-    /// By a signal that nobody here sent.
+    /// The command was ended by a signal that the tracer did not send.
     Signal(Signal),
 }
 
@@ -50,13 +49,13 @@ struct Tracer<'a, F> {
     main: Pid,
     out: &'a Path,
     decide: F,
-    /// The threads of the command, and the call that each is in.
+    /// The threads of the command and the system call that each is in.
     threads: HashMap<Pid, Option<Call>>,
     children: Vec<Pid>,
     killed_at: Option<Stop>,
 }
 
-/// Runs `program` with `arguments` to its end. `decide` is asked at each stop.
+/// Runs `program` with `arguments` to its end. `decide` returns the action at each stop.
 pub fn trace(
     program: &str,
     arguments: &[&str],
@@ -85,7 +84,8 @@ pub fn trace(
     Ok(TracedCommand { pid: main.as_raw() as u32, children, end })
 }
 
-/// A shell that has stopped itself and executes the program once it goes on: nothing is missed.
+/// Starts a shell that stops itself and executes the program when it continues, so that the trace
+/// misses no call.
 fn start_stopped(program: &str, arguments: &[&str], stderr: impl Into<Stdio>) -> Pid {
     let mut command = Command::new("sh");
     command.args(["-c", r#"kill -STOP $$; exec "$0" "$@""#, program]).args(arguments);
@@ -96,7 +96,7 @@ fn start_stopped(program: &str, arguments: &[&str], stderr: impl Into<Stdio>) ->
     pid
 }
 
-/// Lets the shell go on, until the program has taken its place.
+/// Continues the shell until it has executed the program.
 fn run_to_program(main: Pid) {
     kill(main, Signal::SIGCONT).unwrap();
     loop {
@@ -115,17 +115,17 @@ pub fn resume(task: Pid, signal: Option<Signal>) {
         .unwrap_or_else(|errno| panic!("cannot resume {task}: {errno}"));
 }
 
-/// A task that is gone by now is none to resume.
+/// Ignores the error for a task that has exited.
 pub fn unless_gone(result: nix::Result<()>) -> nix::Result<()> {
     if result == Err(Errno::ESRCH) { Ok(()) } else { result }
 }
 
 impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
-    /// Until nothing is left that this thread traces or has started.
+    /// Handles stops until this thread has no more tracees or children.
     fn run(&mut self) -> TraceEnd {
         let mut end = None;
         loop {
-            // Only what this thread traces: other tests have children as well.
+            // Only tracees of this thread: other tests have children as well.
             match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD)) {
                 Ok(WaitStatus::Exited(pid, code)) if pid == self.main => end = Some(TraceEnd::Itself(code)),
                 Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.main => {
@@ -165,31 +165,32 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
         }
     }
 
-    /// A child is seen when it is new, and when it has executed its program; then it is let go.
+    /// Handles a child's stops at its creation and after its `exec`; then detaches.
     fn child_stopped(&mut self, child: Pid, status: WaitStatus) {
         let executed = matches!(status, WaitStatus::PtraceEvent(_, _, event)
             if event == Event::PTRACE_EVENT_EXEC as i32);
         let signal = if let WaitStatus::Stopped(_, signal) = status { Some(signal) } else { None };
         if signal.is_none() {
             let name = if executed { "a child has executed its program" } else { "a child is made" };
-            self.ask(Stop { what: name.into(), changes: true });
+            self.ask(Stop { description: name.into(), changes_state: true });
         }
-        let let_go = executed || self.killed_at.is_some();
-        let resumed = if let_go { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) };
+        let should_detach = executed || self.killed_at.is_some();
+        let resumed = if should_detach { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) };
         unless_gone(resumed).unwrap_or_else(|errno| panic!("cannot resume child {child}: {errno}"));
     }
 
-    /// The stop before or after a call.
+    /// Returns the stop before or after a system call.
     fn at_call(&mut self, task: Pid) -> nix::Result<Stop> {
         let before = ptrace::syscall_info(task)?.op == libc::PTRACE_SYSCALL_INFO_ENTRY;
-        let known = self.threads.get_mut(&task).and_then(Option::take);
-        let call = match known {
-            // As it was when it began: a closed descriptor has no file any more.
+        let entered = self.threads.get_mut(&task).and_then(Option::take);
+        let call = match entered {
+            // The call as recorded at its entry: after a close the descriptor has no file.
             Some(call) if !before => call,
             _ => call_of(self.main, task, self.out)?,
         };
         let side = if before { "before" } else { "after" };
-        let stop = Stop { what: format!("{side} {}", call.what), changes: call.changes };
+        let stop =
+            Stop { description: format!("{side} {}", call.description), changes_state: call.changes_state };
         self.threads.insert(task, before.then_some(call));
         Ok(stop)
     }
@@ -210,7 +211,7 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
     }
 }
 
-/// Whether a task is the first of a process, not a thread of another.
+/// Returns `true` if a task is a process, not a further thread of one.
 fn is_process(task: Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{task}/status")).unwrap_or_default();
     status.lines().any(|line| line.strip_prefix("Tgid:").is_some_and(|id| id.trim() == task.to_string()))

@@ -1,14 +1,14 @@
-//! One trial: a launcher is killed at one stop, its processes end, the next start clears up, and
-//! the folder makes sense.
+//! One trial: a launcher is killed at one stop, its processes exit, the next start cleans up, and
+//! the run's folder is consistent.
 
 use super::tracer::{Stop, StopAction, TraceEnd, trace};
-use crate::common::{entries, family, output, proc, segments, words};
+use crate::common::{entries, output, proc, run_processes, segments, words};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Whatever has to go is gone by then, or stays.
+/// Time within which all processes of a killed launcher must have exited.
 const BOUND: Duration = Duration::from_secs(30);
 
 const TINY: &str = "--orders 20 --window 5ms";
@@ -20,10 +20,10 @@ const SMALL: &str = "--strategies 1 --venues 1 --delay fixed:1ms --idle yield --
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountedStops {
-    /// All but `sched_yield`: two threads wait for each other with any number of them when the
-    /// floor is measured.
+    /// All but `sched_yield`, whose number varies: two threads yield to each other while the core
+    /// round trip is measured.
     All,
-    /// Those at calls that change the world.
+    /// Stops at calls that change state.
     Changes,
 }
 
@@ -46,19 +46,19 @@ impl Trial {
         let folder = tempfile::tempdir_in(scratch).unwrap();
         let out = folder.path().join("runs");
         let errors = folder.path().join("stderr");
-        let (mut counting, mut begun, mut count, mut last) = (!self.interrupted, false, 0, String::new());
+        let (mut counting, mut has_begun, mut count, mut last) = (!self.interrupted, false, 0, String::new());
         let decide = |stop: &Stop| {
-            last.clone_from(&stop.what);
+            last.clone_from(&stop.description);
             if !counting {
                 // The record is written when the barrier has opened; then the launcher sleeps while
                 // the run plays.
-                begun |= stop.what.starts_with("after") && stop.what.ends_with("run.json");
-                counting = begun && stop.what == "before poll";
+                has_begun |= stop.description.starts_with("after") && stop.description.ends_with("run.json");
+                counting = has_begun && stop.description == "before poll";
                 return if counting { StopAction::Interrupt } else { StopAction::Go };
             }
             let counts = match self.counted {
-                CountedStops::All => !stop.what.ends_with("sched_yield"),
-                CountedStops::Changes => stop.changes,
+                CountedStops::All => !stop.description.ends_with("sched_yield"),
+                CountedStops::Changes => stop.changes_state,
             };
             count += usize::from(counts);
             if counts && count == self.number { StopAction::Kill } else { StopAction::Go }
@@ -67,15 +67,17 @@ impl Trial {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let stderr = File::create(&errors).unwrap();
         let traced = trace(env!("CARGO_BIN_EXE_launcher"), &arguments, stderr, &out, decide).unwrap();
-        let said = std::fs::read_to_string(&errors).unwrap();
+        let stderr_text = std::fs::read_to_string(&errors).unwrap();
         let (result, stop) = match traced.end {
             TraceEnd::KilledAt(stop) => {
-                (self.after(traced.pid, &traced.children, &out).map(|()| true), stop.what)
+                (self.check_after_kill(traced.pid, &traced.children, &out).map(|()| true), stop.description)
             }
-            TraceEnd::Itself(code) => (self.ended(code, &out).map(|()| false), "the end".into()),
+            TraceEnd::Itself(code) => (self.check_complete(code, &out).map(|()| false), "the end".into()),
             TraceEnd::Signal(signal) => (Err(format!("died of {signal}")), last),
         };
-        result.map_err(|what| format!("{} stop {}, {stop}: {what}\n{said}", self.isolation, self.number))
+        result.map_err(|problem| {
+            format!("{} stop {}, {stop}: {problem}\n{stderr_text}", self.isolation, self.number)
+        })
     }
 
     fn arguments(&self, out: &Path) -> Vec<String> {
@@ -83,8 +85,8 @@ impl Trial {
         words(&format!("run --isolation {} --out {} {SMALL} {run}", self.isolation, out.display()))
     }
 
-    /// A launcher that nobody killed: its run is complete.
-    fn ended(&self, code: i32, out: &Path) -> Result<(), String> {
+    /// Checks a launcher that was not killed: its run must be complete.
+    fn check_complete(&self, code: i32, out: &Path) -> Result<(), String> {
         let expected = if self.interrupted { 130 } else { 0 };
         let folder = folders(out).pop().filter(|_| code == expected);
         let folder = folder.ok_or_else(|| format!("exit code {code}"))?;
@@ -93,13 +95,13 @@ impl Trial {
         if summary["valid"] == true { Ok(()) } else { Err(format!("not valid: {summary:#}")) }
     }
 
-    /// What is to be true after a launcher was killed.
-    fn after(&self, pid: u32, children: &[u32], out: &Path) -> Result<(), String> {
+    /// Checks the state after a launcher was killed.
+    fn check_after_kill(&self, pid: u32, children: &[u32], out: &Path) -> Result<(), String> {
         within_bound(|| {
             let alive: Vec<u32> = children.iter().copied().filter(|child| is_alive(*child)).collect();
-            let known = family(pid);
-            (!alive.is_empty() || !known.is_empty())
-                .then(|| format!("processes are left: {alive:?} {known:?}"))
+            let run_processes_left = run_processes(pid);
+            (!alive.is_empty() || !run_processes_left.is_empty())
+                .then(|| format!("processes are left: {alive:?} {run_processes_left:?}"))
         })?;
         let next = if self.run_next {
             output(&format!("run --out {} {SMALL} {TINY}", out.with_file_name("next").display()))
@@ -107,47 +109,47 @@ impl Trial {
             output("clean")
         };
         if next.code != Some(0) {
-            return Err(format!("the next start fails: {}", next.said()));
+            return Err(format!("the next start fails: {}", next.all_output()));
         }
         let leaked = segments(pid);
         if !leaked.is_empty() {
             return Err(format!("the next start leaves {leaked:?}"));
         }
-        folders(out).iter().try_for_each(|folder| report(folder))
+        folders(out).iter().try_for_each(|folder| check_report(folder))
     }
 }
 
-/// A folder with a record is a run that began, which is merged; one without is refused in words.
-fn report(folder: &Path) -> Result<(), String> {
+/// Checks that `report` merges a folder with a record, a run that began, and refuses one without.
+fn check_report(folder: &Path) -> Result<(), String> {
     let began = folder.join("run.json").exists();
-    let report = output(&format!("report {} --json", folder.display()));
-    let summary: Option<Value> = serde_json::from_str(&report.stdout).ok();
+    let result = output(&format!("report {} --json", folder.display()));
+    let summary: Option<Value> = serde_json::from_str(&result.stdout).ok();
     let merged = summary.is_some_and(|summary| summary["schema"].is_string());
-    let in_words = report.stderr.starts_with("error: ");
-    match (report.code, merged) {
+    let is_plain_error = result.stderr.starts_with("error: ");
+    match (result.code, merged) {
         (Some(0 | 1), true) if began => Ok(()),
-        (Some(1), false) if !began && in_words => Ok(()),
-        _ => Err(format!("{:?}: {report:?}", entries(folder))),
+        (Some(1), false) if !began && is_plain_error => Ok(()),
+        _ => Err(format!("{:?}: {result:?}", entries(folder))),
     }
 }
 
-/// What is in a folder; nothing if it is not there.
+/// Returns the paths in a folder; none if it does not exist.
 fn folders(out: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(out).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Whether a process runs. One that has ended and that nobody has waited for does not.
+/// Returns `true` if a process runs; a zombie does not.
 fn is_alive(pid: u32) -> bool {
     let stat = proc(pid, "stat");
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until nothing is wrong any more.
-fn within_bound(wrong: impl Fn() -> Option<String>) -> Result<(), String> {
+/// Waits until `problem_if_any` returns `None`, or returns the problem after [`BOUND`].
+fn within_bound(problem_if_any: impl Fn() -> Option<String>) -> Result<(), String> {
     let started = Instant::now();
-    while let Some(what) = wrong() {
+    while let Some(problem) = problem_if_any() {
         if started.elapsed() > BOUND {
-            return Err(what);
+            return Err(problem);
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -1,5 +1,4 @@
-//! Terminals of 60 columns: what is printed there is as wide as they are, and nothing of it is
-//! lost.
+//! Output on terminals of 60 columns fits them and loses no content.
 
 use super::pages::evaluated;
 use crate::common::{skip, text, wait_until};
@@ -10,9 +9,9 @@ use std::process::{Command, Stdio};
 fn on_terminal(columns: u16, args: &str) -> Option<String> {
     let launcher = env!("CARGO_BIN_EXE_launcher");
     let line = format!("stty cols {columns} rows 50; NO_COLOR=1 {launcher} {args} 2>/dev/null");
-    let made = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
-    match made {
-        Ok(made) => Some(text(&made.stdout).replace('\r', "")),
+    let result = Command::new("script").args(["-qec", &line, "/dev/null"]).stdin(Stdio::null()).output();
+    match result {
+        Ok(result) => Some(text(&result.stdout).replace('\r', "")),
         Err(_) => {
             skip("no script(1) here, nothing was tried on a narrow terminal");
             None
@@ -21,7 +20,7 @@ fn on_terminal(columns: u16, args: &str) -> Option<String> {
 }
 
 #[test]
-fn tables_are_as_wide_as_the_terminal() {
+fn tables_fit_the_terminal_width() {
     let (run, _) = evaluated();
     let folder = run.path().display();
     let wide = on_terminal(80, &format!("report {folder}"));
@@ -31,14 +30,14 @@ fn tables_are_as_wide_as_the_terminal() {
         format!("inspect {folder}"),
         format!("inspect {folder} --order 0/3"),
     ] {
-        let Some(said) = on_terminal(60, &args) else { return };
-        let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 60).collect();
-        // A path or a name is not torn.
+        let Some(printed) = on_terminal(60, &args) else { return };
+        let long: Vec<&str> = printed.lines().filter(|line| line.chars().count() > 60).collect();
+        // Long paths and names are not split.
         let torn: Vec<&&str> = long
             .iter()
             .filter(|line| line.split_whitespace().all(|word| word.chars().count() <= 50))
             .collect();
-        assert!(torn.is_empty() && said.lines().count() > 5, "{args}: {torn:#?}\n{said}");
+        assert!(torn.is_empty() && printed.lines().count() > 5, "{args}: {torn:#?}\n{printed}");
     }
     let narrow = on_terminal(60, &format!("report {folder}")).unwrap();
     for cell in ["p99.99", "round_trip", "max gap", "busy"] {
@@ -61,8 +60,8 @@ fn open_runs_xdg_open_on_terminal() {
     assert!(text(&piped.stdout).trim().ends_with("report.html") && !opened.exists());
     let mut script = Command::new("script");
     script.args(["-qec", &open, "/dev/null"]).env("PATH", &path).stdin(Stdio::null());
-    let Ok(made) = script.output() else { return };
-    let page = text(&made.stdout).trim().to_owned();
+    let Ok(result) = script.output() else { return };
+    let page = text(&result.stdout).trim().to_owned();
     wait_until("xdg-open got the page", || {
         std::fs::read_to_string(&opened).is_ok_and(|got| got.trim() == page)
     });

@@ -1,5 +1,5 @@
-//! Catches a process of a run before its first instruction: the launcher is traced as far as it
-//! starts processes, and goes on at full speed else.
+//! Stops a process of a run before its first instruction. Only process creation of the launcher is
+//! traced, so it otherwise runs at full speed.
 
 use super::tracer::unless_gone;
 use nix::sys::ptrace::{self, Event, Options};
@@ -9,13 +9,13 @@ use nix::unistd::Pid;
 
 pub struct Births {
     launcher: Pid,
-    /// What it has started and what has not executed its program yet.
-    new: Vec<Pid>,
+    /// Children that have not yet executed their program.
+    children: Vec<Pid>,
     role: String,
 }
 
 impl Births {
-    /// Watches for processes of that role.
+    /// Starts tracing the launcher for processes of a role.
     pub fn watch(launcher: u32, role: &str) -> nix::Result<Self> {
         let launcher = Pid::from_raw(launcher as i32);
         let options = Options::PTRACE_O_TRACESYSGOOD
@@ -23,28 +23,30 @@ impl Births {
             | Options::PTRACE_O_TRACEVFORK
             | Options::PTRACE_O_TRACEEXEC;
         ptrace::seize(launcher, options)?;
-        Ok(Self { launcher, new: Vec::new(), role: format!("\0role\0{role}\0") })
+        Ok(Self { launcher, children: Vec::new(), role: format!("\0role\0{role}\0") })
     }
 
-    /// Resumes every stopped tracee; the process, if it exists: it has not yet run its first
-    /// instruction, and is not looked after any more.
-    pub fn look(&mut self) -> nix::Result<Option<Pid>> {
-        match now(self.launcher)? {
+    /// Resumes every stopped tracee. Returns the awaited process once it has executed its program,
+    /// stopped before its first instruction and no longer polled.
+    pub fn poll(&mut self) -> nix::Result<Option<Pid>> {
+        match poll_status(self.launcher)? {
             WaitStatus::StillAlive => {}
-            status => self.born(status)?,
+            status => self.on_launcher_stop(status)?,
         }
-        for child in self.new.clone() {
-            match now(child)? {
+        for child in self.children.clone() {
+            match poll_status(child)? {
                 WaitStatus::StillAlive => {}
                 WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_EXEC as i32 => {
-                    self.new.retain(|other| *other != child);
+                    self.children.retain(|other| *other != child);
                     let cmdline = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
                     if String::from_utf8_lossy(&cmdline).contains(&self.role) {
                         return Ok(Some(child));
                     }
                     unless_gone(ptrace::detach(child, None))?;
                 }
-                WaitStatus::Exited(..) | WaitStatus::Signaled(..) => self.new.retain(|other| *other != child),
+                WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
+                    self.children.retain(|other| *other != child)
+                }
                 WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
                     unless_gone(ptrace::cont(child, Some(signal)))?;
                 }
@@ -54,11 +56,11 @@ impl Births {
         Ok(None)
     }
 
-    fn born(&mut self, status: WaitStatus) -> nix::Result<()> {
-        let starts = [Event::PTRACE_EVENT_FORK as i32, Event::PTRACE_EVENT_VFORK as i32];
+    fn on_launcher_stop(&mut self, status: WaitStatus) -> nix::Result<()> {
+        let fork_events = [Event::PTRACE_EVENT_FORK as i32, Event::PTRACE_EVENT_VFORK as i32];
         match status {
-            WaitStatus::PtraceEvent(_, _, event) if starts.contains(&event) => {
-                self.new.push(Pid::from_raw(ptrace::getevent(self.launcher)? as i32));
+            WaitStatus::PtraceEvent(_, _, event) if fork_events.contains(&event) => {
+                self.children.push(Pid::from_raw(ptrace::getevent(self.launcher)? as i32));
                 unless_gone(ptrace::cont(self.launcher, None))
             }
             WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
@@ -68,11 +70,11 @@ impl Births {
         }
     }
 
-    /// Lets go of the launcher, once everybody that it has started goes on without us.
+    /// Detaches from all children and then from the launcher.
     pub fn end(mut self) -> nix::Result<()> {
         loop {
-            while !self.new.is_empty() {
-                if let Some(child) = self.look()? {
+            while !self.children.is_empty() {
+                if let Some(child) = self.poll()? {
                     unless_gone(ptrace::detach(child, None))?;
                 }
                 std::thread::sleep(std::time::Duration::from_micros(100));
@@ -82,12 +84,12 @@ impl Births {
                 WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_STOP as i32 => {
                     return unless_gone(ptrace::detach(self.launcher, None));
                 }
-                status => self.born(status)?,
+                status => self.on_launcher_stop(status)?,
             }
         }
     }
 }
 
-fn now(task: Pid) -> nix::Result<WaitStatus> {
+fn poll_status(task: Pid) -> nix::Result<WaitStatus> {
     waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))
 }

@@ -1,16 +1,18 @@
-//! Other threads on the cores of the roles: their priority, and the launcher's own sleep.
+//! Real-time priorities of role threads, and the launcher's use of their cores.
 
-use super::permissions::without;
-use crate::common::{LONG, Launcher, document, newest, number, output_of, proc, signal, skip, wait_until};
+use super::permissions::without_capabilities;
+use crate::common::{
+    LONG, Launcher, document, newest_process, number, output_of, proc, signal, skip, wait_until,
+};
 
 /// The kernel's number of `SCHED_FIFO`.
 const FIFO: u64 = 1;
 
-/// The real-time priority of each thread of a process that has one, first that of its main thread,
-/// if it has one.
+/// Returns the real-time priority of each thread of a process that has one, and whether it is the
+/// main thread.
 fn priorities(pid: u32) -> Vec<(bool, u64)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of = |task: std::fs::DirEntry| {
+    let realtime_priority = |task: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
         // Fields count from the state, the third, behind the name in parentheses.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -18,7 +20,7 @@ fn priorities(pid: u32) -> Vec<(bool, u64)> {
         let is_main = task.file_name().to_str() == Some(&pid.to_string());
         (field(41)? == FIFO).then_some((is_main, field(40)?))
     };
-    tasks.filter_map(of).collect()
+    tasks.filter_map(realtime_priority).collect()
 }
 
 #[test]
@@ -29,27 +31,27 @@ fn priority_applies_to_role_threads_after_restart() {
     for isolation in ["process", "sandbox"] {
         let launcher = Launcher::new();
         let flags = format!("{LONG} --priority fifo:7 --on-death restart --isolation {isolation}");
-        let tried = launcher.result(&format!("{flags} --dry-run"));
-        if isolation == "sandbox" && tried.stderr.contains("the limit cannot be raised") {
-            let said = tried.fails(2, &["ulimit -Hr to 7"]).stderr;
-            skip(&format!("with a sandbox: {said}"));
+        let dry_run = launcher.result(&format!("{flags} --dry-run"));
+        if isolation == "sandbox" && dry_run.stderr.contains("the limit cannot be raised") {
+            let stderr = dry_run.fails(2, &["ulimit -Hr to 7"]).stderr;
+            skip(&format!("with a sandbox: {stderr}"));
             continue;
         }
         let running = launcher.start(&flags);
         let pid = running.pid();
-        let one = [(false, 7)];
+        let expected = [(false, 7)];
         for role in ["strategy-0", "strategy-1", "engine"] {
-            wait_until("a role has its priority", || priorities(running.process(role)) == one);
+            wait_until("a role has its priority", || priorities(running.process(role)) == expected);
         }
         assert_eq!(priorities(running.process("reaper")), []);
         assert_eq!(priorities(pid), [], "the launcher has none");
         let first = running.process("strategy-0");
         signal(first, "KILL");
-        wait_until("the next one has it too", || {
-            newest(pid, "strategy-0", first).is_some_and(|next| priorities(next) == one)
+        wait_until("the restarted strategy has the priority", || {
+            newest_process(pid, "strategy-0", first).is_some_and(|next| priorities(next) == expected)
         });
         let result = running.interrupt();
-        assert!(result.stdout.contains("priority fifo:7"), "{}", result.said());
+        assert!(result.stdout.contains("priority fifo:7"), "{}", result.all_output());
         assert_eq!(launcher.newest_summary()["plan"]["priority"], 7);
         let config = launcher.read("config.yaml");
         assert!(config.contains("priority: fifo:7"), "{config}");
@@ -62,7 +64,9 @@ fn unavailable_priority_is_refused_before_start() {
         return skip("this user may have real-time priorities");
     }
     let launcher = Launcher::new();
-    let Some(mut command) = without(&["sys_nice"], &launcher.run("--priority fifo:7")) else { return };
+    let Some(mut command) = without_capabilities(&["sys_nice"], &launcher.run("--priority fifo:7")) else {
+        return;
+    };
     let result = output_of(&mut command);
     if result.code == Some(0) {
         return skip("ulimit -r allows it without the capability");
@@ -71,19 +75,20 @@ fn unavailable_priority_is_refused_before_start() {
     assert_eq!(launcher.folders().len(), 0);
 }
 
-/// Counted, not timed: a machine that is busy makes it sleep less often, not more.
+/// Counts sleeps instead of measuring CPU time: on a busy machine the launcher sleeps less often,
+/// not more.
 #[test]
-fn the_launcher_sleeps_while_nothing_happens() {
+fn idle_launcher_sleeps() {
     let launcher = Launcher::new();
     launcher
         .summary("--strategies 1 --venues 1 --orders 300 --window 3s --idle park --delay uniform:1ms..20ms");
     let run = document(&launcher.folder(), "run.json");
-    let counted = &run["kernel"]["launcher"];
-    let (times, ns) = (number(&counted["times"]), number(&counted["ns"]));
-    assert!(ns > 2_500_000_000, "{counted}");
-    assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {counted}");
+    let sleeps = &run["kernel"]["launcher"];
+    let (times, ns) = (number(&sleeps["times"]), number(&sleeps["ns"]));
+    assert!(ns > 2_500_000_000, "{sleeps}");
+    assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {sleeps}");
     let samples = number(&run["open_orders"]["samples"]);
-    assert!(samples > 5, "and it still looks at the open orders: {samples}");
+    assert!(samples > 5, "the launcher still samples the open orders: {samples}");
 }
 
 #[test]
@@ -98,8 +103,8 @@ fn launcher_avoids_run_cores_if_others_exist() {
     };
     let launcher = Launcher::new();
     let running = launcher.start(&format!("{LONG} --cores {last}"));
-    let own = cores(&proc(running.pid(), "status"));
-    assert_eq!(analysis::cpu_list::parse(&own).unwrap(), rest);
+    let launcher_cores = cores(&proc(running.pid(), "status"));
+    assert_eq!(analysis::cpu_list::parse(&launcher_cores).unwrap(), rest);
     let engine = running.process("engine");
     let tasks = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().flatten();
     let statuses = tasks.map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());

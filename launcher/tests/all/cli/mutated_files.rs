@@ -1,6 +1,6 @@
-//! Folders of real runs and experiments whose files are mutated from a seed, through every command
-//! that reads them: an answer or an error that is plain text, soon, and nothing written outside of
-//! the folder. 20 files; with `BULKHEAD_SLOW=1` 1,000, with every command each.
+//! Files of real runs and experiments are mutated from a seed and read by every command. Each
+//! prints a result or an error in plain text, in bounded time, and writes nothing outside of the
+//! folder. 20 files; with `BULKHEAD_SLOW=1` 1,000, each read by every command.
 
 use super::reading_commands;
 use crate::common::{Launcher, Random, SHORT, entries, output, slow, text};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// A process of a terminal's attacker: a title, a cleared screen, a line, a tag.
+/// Escape sequences of an attacker: a terminal title, a cleared screen, a forged line, a tag.
 const ESCAPES: &str = "\x1b]0;owned\x07\x1b[2J\u{9b}31m\u{7f}\r\nerror: forged <script>|\u{202e}";
 
 /// Real results: a run, a run with journals and trades, a sweep, and the other experiments'
@@ -38,11 +38,11 @@ fn sources(launcher: &Launcher) -> Vec<PathBuf> {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().flatten() {
-        let place = to.join(entry.file_name());
+        let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &place);
+            copy(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), place).unwrap();
+            fs::copy(entry.path(), target).unwrap();
         }
     }
 }
@@ -52,11 +52,15 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries(folder).into_iter().flat_map(below).collect()
 }
 
-/// Puts another value in the place of one anywhere in a document.
+/// Replaces a randomly chosen value of a document with a hostile one.
 fn replace(value: &mut Value, random: &mut Random) {
     let inner: Vec<&mut Value> = match value {
-        Value::Array(all) if !all.is_empty() && random.below(8) > 0 => all.iter_mut().collect(),
-        Value::Object(all) if !all.is_empty() && random.below(8) > 0 => all.values_mut().collect(),
+        Value::Array(elements) if !elements.is_empty() && random.below(8) > 0 => {
+            elements.iter_mut().collect()
+        }
+        Value::Object(elements) if !elements.is_empty() && random.below(8) > 0 => {
+            elements.values_mut().collect()
+        }
         _ => Vec::new(),
     };
     if !inner.is_empty() {
@@ -89,7 +93,7 @@ fn replace(value: &mut Value, random: &mut Random) {
     *value = random.choose(&hostile).clone();
 }
 
-/// Mutates a file; what was done to it.
+/// Mutates a file. Returns a description of the mutation.
 fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
     let mut bytes = fs::read(path).unwrap();
     let len = bytes.len();
@@ -97,7 +101,7 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
     let block = start..(start + size).min(len);
     let is_json = serde_json::from_slice::<Value>(&bytes).is_ok();
     let kinds = if is_json { 16 } else { 10 };
-    let what = match random.below(kinds) {
+    let mutation = match random.below(kinds) {
         0 | 1 if len > 0 => {
             for _ in 0..=random.below(16) {
                 let at = random.below(len);
@@ -138,8 +142,7 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
             return "grown to 3 GiB".into();
         }
         9 => {
-            // Another word in the place of one, at a word's place: a length, a count, an index, a
-            // time.
+            // Replaces an aligned word: a length, a count, an index or a time.
             let words = [0, 1, u64::MAX, 1 << 63, 1 << 40, 0xFFFF, 1 << 32];
             let at = start / 8 * 8;
             let end = (at + 8).min(len);
@@ -178,18 +181,18 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
         }
     };
     fs::write(path, bytes).unwrap();
-    what
+    mutation
 }
 
-/// Every command that reads the case, and the journals and logs in it.
+/// Returns every command that reads the case's folder, and the journals and logs in it.
 fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
     let mut commands = reading_commands(shelf, case);
     commands.push(format!("export {} --perfetto {}", case.display(), outside.join("cwd/out").display()));
     commands.push(format!("sweep {} --join", case.display()));
     let journals = ["journal-venue-0", "journal-venue-1"].map(|name| case.join(name));
     for journal in journals.iter().filter(|journal| journal.exists()) {
-        let acts = ["list", "verify", "dump", "cut"];
-        commands.extend(acts.map(|act| format!("journal {act} {}", journal.display())));
+        let actions = ["list", "verify", "dump", "cut"];
+        commands.extend(actions.map(|action| format!("journal {action} {}", journal.display())));
     }
     let is_log = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "stamps");
     let logs = files(case);
@@ -197,10 +200,10 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
     commands
 }
 
-/// Everything outside of the case's folder and of the one file that is named for an export.
-fn outside_of(world: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let all = files(world).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
-    all.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+/// Returns the contents of all files outside of the case's folder, except the export's file.
+fn files_outside(root: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths = files(root).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 #[test]
@@ -212,40 +215,41 @@ fn mutated_folders_give_plain_answers_in_time() {
     let mut codes: BTreeMap<Option<i32>, usize> = BTreeMap::new();
     for seed in first..first + cases {
         let mut random = Random(seed);
-        let world = tempfile::tempdir().unwrap();
-        let (shelf, victim) = (world.path().join("shelf"), world.path().join("victim"));
+        let root = tempfile::tempdir().unwrap();
+        let (shelf, victim) = (root.path().join("shelf"), root.path().join("victim"));
         let case = shelf.join("case");
-        for folder in [&shelf, &world.path().join("cwd")] {
+        for folder in [&shelf, &root.path().join("cwd")] {
             fs::create_dir(folder).unwrap();
         }
         fs::write(&victim, "precious").unwrap();
         let source: &PathBuf = random.choose(&sources);
         copy(source, &case);
-        let all = files(&case);
-        let file = random.choose(&all).clone();
-        let what = mutate(&file, &all, &mut random);
-        let what = format!("seed {seed}: {}: {what}", file.strip_prefix(&case).unwrap().display());
-        let before = outside_of(world.path(), &shelf);
-        let mut commands = commands(&shelf, &case, world.path());
+        let paths = files(&case);
+        let file = random.choose(&paths).clone();
+        let mutation = mutate(&file, &paths, &mut random);
+        let mutation = format!("seed {seed}: {}: {mutation}", file.strip_prefix(&case).unwrap().display());
+        let before = files_outside(root.path(), &shelf);
+        let mut commands = commands(&shelf, &case, root.path());
         while !slow() && commands.len() > 5 {
             let at = random.below(commands.len());
             commands.remove(at);
         }
         for line in commands {
             let result = output(&line);
-            let head: String = result.stdout.chars().take(300).collect();
-            let context = format!("{what}: {line}: {:?} {head} {}", result.code, result.stderr);
+            let start_of_stdout: String = result.stdout.chars().take(300).collect();
+            let context =
+                format!("{mutation}: {line}: {:?} {start_of_stdout} {}", result.code, result.stderr);
             assert!(matches!(result.code, Some(0..=2)), "{context}");
             assert!(!result.stderr.contains("panicked"), "{context}");
             let is_plain = |c: char| matches!(c, '\n' | '\t') || !c.is_control() && c != '\u{202e}';
-            assert!(result.said().chars().all(is_plain), "{context}");
+            assert!(result.all_output().chars().all(is_plain), "{context}");
             let has_reason = !result.stderr.trim().is_empty()
                 || ["INVALID", "\"valid\": false"].iter().any(|words| result.stdout.contains(words));
-            let needs_none = ["journal", "delete"].iter().any(|name| line.starts_with(name));
-            assert!(result.code == Some(0) || needs_none || has_reason, "{context}");
+            let is_exempt = ["journal", "delete"].iter().any(|name| line.starts_with(name));
+            assert!(result.code == Some(0) || is_exempt || has_reason, "{context}");
             *codes.entry(result.code).or_default() += 1;
         }
-        assert_eq!(outside_of(world.path(), &shelf), before, "{what}: something outside was written");
+        assert_eq!(files_outside(root.path(), &shelf), before, "{mutation}: something outside was written");
     }
     eprintln!("{cases} mutated files, {} commands, by exit code: {codes:?}", codes.values().sum::<usize>());
 }

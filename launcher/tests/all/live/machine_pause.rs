@@ -1,17 +1,17 @@
-//! A machine that stands still in the middle of a run, as a virtual one does that is paused:
-//! everybody at once, the launcher as well.
+//! A machine that pauses during a run, as a paused virtual machine does: all processes stop, the
+//! launcher included.
 
-use crate::common::{Launcher, Running, family, number, signal};
+use crate::common::{Launcher, Running, number, run_processes, signal};
 use std::time::Duration;
 
-/// Longer than a drain waits for the last reports: the longest delay, and the grace of five
+/// Longer than a drain waits for the last reports: the longest delay plus the grace period of five
 /// seconds.
 const PAUSE: Duration = Duration::from_millis(7_500);
 
-/// Everybody stops, the launcher first, so that it sees nobody else stand still; and goes on, the
-/// launcher last.
+/// Stops all processes for [`PAUSE`]. The launcher stops first and continues last, so that it never
+/// observes a stopped role.
 fn pause(running: &Running) {
-    let roles: Vec<u32> = family(running.pid()).into_iter().map(|(pid, _)| pid).collect();
+    let roles: Vec<u32> = run_processes(running.pid()).into_iter().map(|(pid, _)| pid).collect();
     signal(running.pid(), "STOP");
     roles.iter().for_each(|pid| signal(*pid, "STOP"));
     std::thread::sleep(PAUSE);
@@ -20,11 +20,11 @@ fn pause(running: &Running) {
 }
 
 #[test]
-fn a_pause_in_the_drain_loses_no_order() {
+fn machine_pause_during_drain_loses_no_order() {
     let launcher = Launcher::new();
     let running = launcher
         .start("--strategies 2 --venues 1 --orders 60k --window 60s --idle park --delay fixed:1500ms");
-    // Orders are at the venue, and will be there for a while.
+    // Orders are at the venue, for 1.5 seconds each.
     std::thread::sleep(Duration::from_millis(300));
     signal(running.pid(), "INT");
     std::thread::sleep(Duration::from_millis(300));

@@ -1,26 +1,26 @@
-//! Exchanges that write a journal in the sandbox: every thread of theirs is confined, the journal's
-//! too, and no file is theirs but the journal's. What the kernel refuses is tested in
-//! `system/tests/all/sandbox/files.rs`.
+//! Sandboxed exchanges with a journal: each of their threads is confined, the journal's included,
+//! and only the journal's files are accessible. `system/tests/all/sandbox/files.rs` tests what the
+//! kernel refuses.
 #![cfg(target_arch = "x86_64")]
 
-use crate::common::{Launcher, Running, in_place, list, proc, signal, wait_for, wait_until};
+use crate::common::{Launcher, Running, list, proc, serving_process, signal, wait_for, wait_until};
 
 const FLAGS: &str = "--isolation sandbox --venue book --venues 1 --exchange process --journal process \
                      --on-death restart --idle park --liveness 2s --strategies 2";
 
-fn await_exchange(running: &Running, but: &[u32]) -> u32 {
-    wait_for("the exchange is there", || in_place(running.pid(), "exchange-0", but))
+fn wait_for_exchange(running: &Running, killed: &[u32]) -> u32 {
+    wait_for("the exchange is running", || serving_process(running.pid(), "exchange-0", killed))
 }
 
-/// What each thread of a process says of itself, by its name.
+/// Returns name and `/proc` status of each thread of a process.
 fn threads(pid: u32) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let read = |task: &std::path::Path, what: &str| std::fs::read_to_string(task.join(what)).unwrap();
+    let read = |task: &std::path::Path, file: &str| std::fs::read_to_string(task.join(file)).unwrap();
     tasks.map(|task| (read(&task.path(), "comm").trim().to_owned(), read(&task.path(), "status"))).collect()
 }
 
 fn assert_confined(pid: u32) {
-    // The last thread that is prepared closes the door behind all of them.
+    // The last thread that starts installs the seccomp filter for all threads.
     wait_until("the exchange is confined", || {
         threads(pid).iter().all(|(_, status)| status.contains("Seccomp:\t2"))
     });
@@ -30,10 +30,10 @@ fn assert_confined(pid: u32) {
     let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
     assert_eq!(files.split_whitespace().next(), Some("256"), "{limits}");
     for (name, status) in all {
-        for holds in
+        for expected_field in
             ["Seccomp:\t2", "NoNewPrivs:\t1", "CapPrm:\t0000000000000000", "CapEff:\t0000000000000000"]
         {
-            assert!(status.contains(holds), "{name}: {holds}: {status}");
+            assert!(status.contains(expected_field), "{name}: {expected_field}: {status}");
         }
     }
 }
@@ -41,30 +41,30 @@ fn assert_confined(pid: u32) {
 #[test]
 fn journaled_exchange_and_successor_are_confined() {
     let Some(launcher) = Launcher::sandboxed() else { return };
-    // Longer than the test looks at it, however slow the machine is.
+    // Longer than the test, even on a slow machine.
     let running = launcher.start(&format!("{FLAGS} --orders 200k --window 30s"));
-    let first = await_exchange(&running, &[]);
+    let first = wait_for_exchange(&running, &[]);
     assert_confined(first);
     std::thread::sleep(std::time::Duration::from_millis(300));
     signal(first, "KILL");
-    assert_confined(await_exchange(&running, &[first]));
+    assert_confined(wait_for_exchange(&running, &[first]));
     let summary = launcher.interrupted(running);
     assert_eq!((&summary["valid"], list(&summary["comebacks"]).len()), (&true.into(), 1), "{summary:#}");
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"], "{}", summary["orders"]);
 }
 
-/// Another folder stands under its journal's name: it is not its own, and the next segment cannot
-/// be made there.
+/// The journal's folder is replaced by another one, in which the exchange cannot create its next
+/// segment.
 #[test]
 fn exchange_opens_files_only_in_journal_folder() {
     let Some(launcher) = Launcher::sandboxed() else { return };
     let running = launcher.start(&format!("{FLAGS} --orders 400k --window 10s"));
-    assert_confined(await_exchange(&running, &[]));
+    assert_confined(wait_for_exchange(&running, &[]));
     let folder = launcher.folder().join("journal-venue-0");
-    // Nothing more is prepared until the first one is full.
+    // No further segment is prepared until the first one is full.
     wait_until("the journal has its segments", || folder.join("log-00000003").exists());
     std::fs::rename(&folder, folder.with_file_name("moved")).unwrap();
     std::fs::create_dir(&folder).unwrap();
     running.end().fails(1, &["journal fails", "Permission denied"]);
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing was made there");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "no file was created there");
 }

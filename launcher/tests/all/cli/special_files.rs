@@ -1,6 +1,6 @@
-//! A folder of results that a stranger has made: links and pipes under the names that bulkhead
-//! reads and writes. Nothing outside of the folder is written, nothing is waited for, and what
-//! cannot be read is named.
+//! An untrusted folder of results with links and pipes under the names that bulkhead reads and
+//! writes. Nothing outside of the folder is written, no command blocks, and unreadable files are
+//! named.
 
 use crate::common::{CommandResult, entries, output};
 use crate::fixture::{Fixture, Shape};
@@ -24,12 +24,12 @@ enum SpecialFile {
 impl SpecialFile {
     const ALL: [Self; 3] = [Self::Link, Self::Dangling, Self::Pipe];
 
-    fn set(self, place: &Path, outside: &Path) {
-        let _ = fs::remove_file(place);
+    fn place_at(self, path: &Path, outside: &Path) {
+        let _ = fs::remove_file(path);
         match self {
-            Self::Link => symlink(outside.join("victim"), place).unwrap(),
-            Self::Dangling => symlink(outside.join("not-there"), place).unwrap(),
-            Self::Pipe => mkfifo(place, Mode::S_IRWXU).unwrap(),
+            Self::Link => symlink(outside.join("victim"), path).unwrap(),
+            Self::Dangling => symlink(outside.join("not-there"), path).unwrap(),
+            Self::Pipe => mkfifo(path, Mode::S_IRWXU).unwrap(),
         }
     }
 }
@@ -51,13 +51,13 @@ impl ForeignFolder {
         Self { outside, run }
     }
 
-    fn trap(&self, trap: SpecialFile, name: &str) {
-        trap.set(&self.run.join(name), self.outside.path());
+    fn place(&self, file_kind: SpecialFile, name: &str) {
+        file_kind.place_at(&self.run.join(name), self.outside.path());
     }
 
-    /// Runs every command that reads or writes such a folder, deleting last, and gives what each
-    /// came to.
-    fn attacked(&self) -> Vec<(&'static str, CommandResult)> {
+    /// Runs every command that reads or writes a run's folder, `delete` last. Returns their
+    /// results.
+    fn run_all_commands(&self) -> Vec<(&'static str, CommandResult)> {
         let (outside, run) = (self.outside.path(), self.run.display());
         let commands = [
             ("inspect", format!("inspect {run}")),
@@ -70,7 +70,7 @@ impl ForeignFolder {
             ("report", format!("report {run}")),
             ("delete", format!("delete {run}")),
         ];
-        let attacked = commands.map(|(name, line)| {
+        let results = commands.map(|(name, line)| {
             let result = output(&line);
             assert!(matches!(result.code, Some(0..=2)), "{line}: {result:?}");
             assert!(!result.stderr.contains("panicked"), "{line}: {result:?}");
@@ -80,14 +80,14 @@ impl ForeignFolder {
         let paths = entries(outside);
         let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
         assert_eq!(names, ["shelf", "victim"], "nothing is written outside of the folder");
-        attacked.into()
+        results.into()
     }
 }
 
 #[test]
-fn traps_in_place_of_results_harm_nobody() {
-    for trap in SpecialFile::ALL {
-        let world = ForeignFolder::new();
+fn special_files_as_results_do_no_harm() {
+    for file_kind in SpecialFile::ALL {
+        let folder = ForeignFolder::new();
         let names = [
             "summary.json",
             "timeline.json",
@@ -101,62 +101,65 @@ fn traps_in_place_of_results_harm_nobody() {
             "run.pftrace",
         ];
         for name in names {
-            world.trap(trap, name);
-            // The name that drafts used to have.
-            world.trap(trap, &format!(".{name}.new"));
+            folder.place(file_kind, name);
+            // The name of temporary files in earlier versions.
+            folder.place(file_kind, &format!(".{name}.new"));
         }
-        // The run and its logs are as they were, so that a report can make all of the results
-        // again, in place of the traps.
-        let attacked = world.attacked().into_iter().find(|(name, _)| *name == "report").unwrap();
-        assert_eq!(attacked.1.code, Some(0), "{trap:?}: {attacked:?}");
+        // The record and the logs are intact, so `report` replaces the special files with new
+        // results.
+        let report = folder.run_all_commands().into_iter().find(|(name, _)| *name == "report").unwrap();
+        assert_eq!(report.1.code, Some(0), "{file_kind:?}: {report:?}");
     }
 }
 
 #[test]
-fn traps_in_place_of_the_record_are_named() {
-    for trap in SpecialFile::ALL {
-        let world = ForeignFolder::new();
+fn special_files_as_record_are_named() {
+    for file_kind in SpecialFile::ALL {
+        let folder = ForeignFolder::new();
         for name in ["run.json", ".run.json.new", "summary.json"] {
-            world.trap(trap, name);
+            folder.place(file_kind, name);
         }
-        for (name, result) in world.attacked() {
+        for (name, result) in folder.run_all_commands() {
             if !["list", "open"].contains(&name) {
-                assert!(matches!(result.code, Some(1 | 2)), "{trap:?} {name}: {result:?}");
-                let said = result.said();
-                assert!(said.contains("run.json") || said.contains("summary.json"), "{name}: {said}");
+                assert!(matches!(result.code, Some(1 | 2)), "{file_kind:?} {name}: {result:?}");
+                let printed = result.all_output();
+                assert!(
+                    printed.contains("run.json") || printed.contains("summary.json"),
+                    "{name}: {printed}"
+                );
             }
         }
-        assert!(world.run.exists(), "what is no run is not deleted");
+        assert!(folder.run.exists(), "a folder that is not a run is not deleted");
     }
 }
 
 #[test]
-fn traps_in_place_of_logs_are_named() {
-    for trap in SpecialFile::ALL {
-        let world = ForeignFolder::new();
-        world.trap(trap, "engine.stamps");
-        world.trap(trap, "orchestrator.stamps");
-        let thread = if world.run.join("gateway-0.stamps").exists() { "orchestrator" } else { "engine" };
-        let why = if trap == SpecialFile::Pipe { "not a regular file" } else { "a symbolic link" };
+fn special_files_as_logs_are_named() {
+    for file_kind in SpecialFile::ALL {
+        let folder = ForeignFolder::new();
+        folder.place(file_kind, "engine.stamps");
+        folder.place(file_kind, "orchestrator.stamps");
+        let thread = if folder.run.join("gateway-0.stamps").exists() { "orchestrator" } else { "engine" };
+        let reason = if file_kind == SpecialFile::Pipe { "not a regular file" } else { "a symbolic link" };
         for (_, result) in
-            world.attacked().into_iter().filter(|(name, _)| ["report", "export"].contains(name))
+            folder.run_all_commands().into_iter().filter(|(name, _)| ["report", "export"].contains(name))
         {
-            assert_eq!(result.code, Some(1), "{trap:?}: {result:?}");
-            assert!(result.said().contains(&format!("{thread}.stamps: {why}")), "{result:?}");
+            assert_eq!(result.code, Some(1), "{file_kind:?}: {result:?}");
+            assert!(result.all_output().contains(&format!("{thread}.stamps: {reason}")), "{result:?}");
         }
     }
 }
 
-/// Logs that stayed in `/dev/shm` are saved by `report`: into files of the folder, whatever stands
-/// there.
+/// `report` saves logs that remained in `/dev/shm` into the run's folder, replacing special files.
 #[test]
-fn rescued_logs_replace_traps_and_follow_none() {
-    for trap in SpecialFile::ALL {
+fn rescued_logs_replace_special_files_without_following_links() {
+    for file_kind in SpecialFile::ALL {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("victim");
         let mut fixture = Fixture::new(Shape::PLAIN);
-        fixture.record.plan.run = format!("20200101-000000000-{}-{}", std::process::id(), trap as u8 + 1);
-        // Somebody else's `launcher clean` may take the segments away before they are rescued.
+        fixture.record.plan.run =
+            format!("20200101-000000000-{}-{}", std::process::id(), file_kind as u8 + 1);
+        // A concurrent `launcher clean` may remove the segments before they are rescued.
         let is_rescued = (0..5).any(|_| {
             let run = tempfile::tempdir_in(outside.path()).unwrap();
             fixture.write_to(run.path());
@@ -167,38 +170,42 @@ fn rescued_logs_replace_traps_and_follow_none() {
             for (thread, name) in names.iter().enumerate() {
                 let bytes = fixture.bytes(thread);
                 let segment = Region::create(name, bytes.len() / 8).unwrap().words();
-                for (place, word) in bytes.as_chunks().0.iter().enumerate() {
-                    segment[place].store(u64::from_le_bytes(*word), Ordering::Relaxed);
+                for (index, word) in bytes.as_chunks().0.iter().enumerate() {
+                    segment[index].store(u64::from_le_bytes(*word), Ordering::Relaxed);
                 }
                 let file = run.path().join(format!("{}.stamps", plan.threads[thread].name));
-                trap.set(&file, outside.path());
+                file_kind.place_at(&file, outside.path());
             }
             let result = output(&format!("report {}", run.path().display()));
-            assert_eq!(fs::read(&victim).unwrap(), b"precious", "{trap:?}: {result:?}");
-            assert!(!outside.path().join("not-there").exists(), "{trap:?}: {result:?}");
+            assert_eq!(fs::read(&victim).unwrap(), b"precious", "{file_kind:?}: {result:?}");
+            assert!(!outside.path().join("not-there").exists(), "{file_kind:?}: {result:?}");
             let left = names.iter().filter(|name| Path::new(SHM_DIR).join(name).exists()).count();
             names.iter().for_each(|name| drop(unlink(name)));
             result.code == Some(0) && left == 0 && result.stderr.contains("saved in ")
         });
-        assert!(is_rescued, "{trap:?}");
+        assert!(is_rescued, "{file_kind:?}");
     }
 }
 
 #[test]
-fn journals_with_traps_are_refused() {
-    for trap in SpecialFile::ALL {
+fn journals_with_special_files_are_refused() {
+    for file_kind in SpecialFile::ALL {
         let outside = tempfile::tempdir().unwrap();
         let folder = outside.path().join("journal");
         fs::create_dir(&folder).unwrap();
         fs::write(outside.path().join("victim"), "precious").unwrap();
         for name in ["log-00000001", "snapshot-00000000000000000007", "lock", "orphaned-00000001"] {
-            trap.set(&folder.join(name), outside.path());
+            file_kind.place_at(&folder.join(name), outside.path());
         }
-        for act in ["list", "verify", "dump", "cut"] {
-            let result = output(&format!("journal {act} {}", folder.display()));
-            assert!(matches!(result.code, Some(0..=2)), "{trap:?} {act}: {result:?}");
-            assert_eq!(fs::read(outside.path().join("victim")).unwrap(), b"precious", "{trap:?} {act}");
-            assert!(!outside.path().join("not-there").exists(), "{trap:?} {act}");
+        for action in ["list", "verify", "dump", "cut"] {
+            let result = output(&format!("journal {action} {}", folder.display()));
+            assert!(matches!(result.code, Some(0..=2)), "{file_kind:?} {action}: {result:?}");
+            assert_eq!(
+                fs::read(outside.path().join("victim")).unwrap(),
+                b"precious",
+                "{file_kind:?} {action}"
+            );
+            assert!(!outside.path().join("not-there").exists(), "{file_kind:?} {action}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Threads that give their core away by their own idle strategy, in real runs: what orders wait for
-//! them then has a cause of its own.
+//! Threads that sleep by their own idle strategy in real runs: the time that orders wait for them
+//! has its own cause.
 
 use super::programs::{BOOK, Program};
 use crate::common::{Launcher, number};
@@ -11,7 +11,7 @@ use protocol::plan::{Idle, Role};
 use protocol::stamps::{Gap, Point};
 use protocol::wire::OrderId;
 
-/// What rt_venue is made of.
+/// The stamps that delimit rt_venue.
 const ENDS: [Point; 4] = [Point::StrategySend, Point::GatewayRecv, Point::GatewayDone, Point::StrategyRecv];
 
 fn merged(launcher: &Launcher) -> (RunRecord, MergedRun) {
@@ -22,17 +22,17 @@ fn merged(launcher: &Launcher) -> (RunRecord, MergedRun) {
     (record, merged)
 }
 
-/// The worst orders' causes are their time through the engine, whatever they are.
-fn add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
+/// Checks that the causes of each of the worst orders sum to its time in the engine.
+fn assert_causes_add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
     for order in &tail.worst {
         let id: OrderId = order.order.parse().unwrap();
         let row = merged.measured().find(|(other, _)| *other == id).map(|(_, row)| *row).unwrap();
         let [t1, t4, t5, t8] = ENDS.map(|point| row.at(point).unwrap());
-        let wanted = ((t8 - t1 - (t5 - t4)) as f64 * record.clock.ns_per_tick) as u64;
+        let expected = ((t8 - t1 - (t5 - t4)) as f64 * record.clock.ns_per_tick) as u64;
         let causes: u64 = order.stages.iter().map(|(.., causes)| causes.total()).sum();
         // Each part is rounded to a nanosecond.
         let parts = order.stages.iter().flat_map(|(.., causes)| causes.nonzero()).count() as u64 + 2;
-        assert!(causes.abs_diff(wanted) <= parts, "{}: {causes} of {wanted} ns", order.order);
+        assert!(causes.abs_diff(expected) <= parts, "{}: {causes} of {expected} ns", order.order);
     }
 }
 
@@ -40,22 +40,22 @@ fn add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
 fn wait_for_descheduled_thread_is_attributed() {
     for idle in ["park", "yield", "backoff"] {
         let launcher = Launcher::new();
-        // One core for all of them: nobody goes on before somebody else has given it away.
+        // One core for all threads: each runs only after another one gave it up.
         let summary = launcher.summary(&format!(
             "--strategies 2 --venues 1 --threading shared --cores 1 --orders 3000 --window 500ms --idle {idle}"
         ));
         let (record, merged) = merged(&launcher);
         for (thread, log) in record.plan.threads.iter().zip(&merged.threads) {
             assert!(log.sleeps.len() as u64 <= thread.sleep_records, "{idle}: {}", log.name);
-            assert!(!log.sleeps.is_empty(), "{idle}: {} waited for nobody", log.name);
-            // It did one after the other.
+            assert!(!log.sleeps.is_empty(), "{idle}: {} never slept", log.name);
+            // Sleeps and gaps of a thread do not overlap.
             let mut times: Vec<_> = log.sleeps.iter().chain(&log.gaps).collect();
             times.sort_by_key(|gap| gap.ended);
-            let apart = |pair: &[&Gap]| pair[0].ended <= pair[1].ended - pair[1].ticks;
-            assert!(times.windows(2).all(apart), "{idle}: {}", log.name);
+            let is_disjoint = |pair: &[&Gap]| pair[0].ended <= pair[1].ended - pair[1].ticks;
+            assert!(times.windows(2).all(is_disjoint), "{idle}: {}", log.name);
         }
         let tail = Tail::read(&launcher.folder()).unwrap();
-        add_up(&record, &merged, &tail);
+        assert_causes_add_up(&record, &merged, &tail);
         let slowest = &tail.slowest[0];
         assert!(slowest.causes_ns.get(Cause::WakeUp) > 0, "{idle}: {slowest:?}");
         assert!(tail.noise.threads.iter().all(|thread| thread.sleeps > 0 && thread.sleeps_ns > 0));
@@ -71,18 +71,18 @@ fn spinning_threads_record_no_sleeps() {
     assert!(record.plan.threads.iter().all(|thread| (thread.idle, thread.sleep_records) == (Idle::Spin, 0)));
     assert!(merged.threads.iter().all(|log| log.sleeps.is_empty()));
     let tail = Tail::read(&launcher.folder()).unwrap();
-    add_up(&record, &merged, &tail);
+    assert_causes_add_up(&record, &merged, &tail);
     assert!(tail.slowest.iter().all(|share| share.causes_ns.get(Cause::WakeUp) == 0));
     assert!(tail.noise.threads.iter().all(|thread| thread.sleeps == 0));
 }
 
-/// The C library turns the same loop, a poll at a time.
+/// The C library runs the same loop, one poll at a time.
 #[test]
-fn a_program_in_c_says_when_it_slept() {
+fn c_program_records_its_sleeps() {
     let Some(program) = Program::compile("examples/c/strategy.c") else { return };
     let launcher = Launcher::new();
     launcher.summary(&format!("{BOOK} {} --orders 2000 --idle park", program.with_player("")));
     let (record, merged) = merged(&launcher);
     let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
-    assert!(!merged.threads[thread].sleeps.is_empty(), "it waits parked for each report");
+    assert!(!merged.threads[thread].sleeps.is_empty(), "it parks until each report");
 }
