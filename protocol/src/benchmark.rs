@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn benchmark_plan_is_valid_and_trades_nothing() {
         for workload in [queue(2, 2), queue(1, 0), board(2), board(0)] {
-            for isolation in Isolation::ALL.into_iter().copied() {
+            for isolation in Isolation::ALL.iter().copied() {
                 let plan = plan(workload.clone(), isolation);
                 assert_eq!(plan.validate(), Ok(()));
                 let read: Plan = codec::decode(&codec::encode(&plan).unwrap()).unwrap();
