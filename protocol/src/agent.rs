@@ -396,8 +396,8 @@ pub fn run<C: Clock, I: Idle>(
     running.end(agent, cycle, status);
 }
 
-/// Runs a measured loop instead of duty cycles on the calling thread, and stores what the thread has
-/// used. The loop gets the counters of the thread's only role.
+/// Runs a measured loop instead of duty cycles on the calling thread, and stores what the thread
+/// has used. The loop gets the counters of the thread's only role.
 pub fn run_measured(clock: &impl Clock, status: &StatusWriter, measured: impl FnOnce(AgentSlot<'_>)) {
     let (usage, cpu_ns) = (ThreadUsage::current_thread(), thread_cpu_ns());
     DutyCycle::begin_at(clock.now(), status);

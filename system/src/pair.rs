@@ -95,15 +95,17 @@ pub fn median_ns(count: u64, mut work: impl FnMut(Range<u64>)) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shm::sync::{AtomicU64, Ordering};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn peer_does_each_job_while_the_caller_measures() {
         let sum = Arc::new(AtomicU64::new(0));
         let theirs = Arc::clone(&sum);
         let core = pin::allowed_cores()[0];
-        let peer = Peer::start(core, move |job: u64| drop(theirs.fetch_add(job, Ordering::SeqCst)));
+        let peer = Peer::start(core, move |job: u64| {
+            theirs.fetch_add(job, Ordering::SeqCst);
+        });
         let ours: Vec<u64> = (1..=3).map(|job| peer.with(job, || job * 2)).collect();
         assert_eq!((ours, sum.load(Ordering::SeqCst)), (vec![2, 4, 6], 6));
         assert!(peer.floor(2) > 0.0);

@@ -1,4 +1,5 @@
 //! Tests that span several modules.
 
+mod benchmark;
 mod counters;
 mod gaps;
