@@ -500,11 +500,15 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Lets every simulated process run until it has ended; the rest is killed.
+    /// Lets every simulated process run until it has ended; the rest is killed. A SIGKILL of an
+    /// outsider that has not struck by then comes too late: a real run would fail in its name.
     ///
     /// # Errors
     /// A thread panicked.
     pub fn end(&mut self) -> Result<(), String> {
+        for child in &mut self.children {
+            (child.killed, child.looks) = (None, 0);
+        }
         for _ in 0..LAST_ROUNDS {
             for thread in 0..self.actors.len() {
                 self.turn(thread)?;
