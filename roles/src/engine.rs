@@ -43,8 +43,8 @@ pub fn recover(
 ) -> Result<RecoveredRoles> {
     let mut recovered = RecoveredRoles::default();
     let (engine, mut exchange) = match standby {
-        Some(StandbyState::Engine(followed)) => (Some(followed), None),
-        Some(StandbyState::Exchange(followed)) => (None, Some(followed)),
+        Some(StandbyState::Engine(followed)) => (Some(*followed), None),
+        Some(StandbyState::Exchange(followed)) => (None, Some(*followed)),
         None => (None, None),
     };
     if let Some(options) = book::journal_options(plan.trading()) {

@@ -38,9 +38,9 @@ pub struct RecoveredEngine {
 /// The state that a hot standby hands over to the roles of its process.
 pub enum StandbyState {
     /// The state of an engine's standby.
-    Engine(FollowedJournal<Replica>),
+    Engine(Box<FollowedJournal<Replica>>),
     /// The state of an exchange's standby.
-    Exchange(FollowedJournal<ExchangeReplica>),
+    Exchange(Box<FollowedJournal<ExchangeReplica>>),
 }
 
 /// A journal as far as a standby has followed it.

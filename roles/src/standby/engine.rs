@@ -59,6 +59,6 @@ impl StandbyBody for EngineStandby {
     }
 
     fn hand_over(self, replica: Option<(Replica, Reader)>) -> StandbyState {
-        StandbyState::Engine(FollowedJournal { replica, totals: self.totals })
+        StandbyState::Engine(Box::new(FollowedJournal { replica, totals: self.totals }))
     }
 }

@@ -58,6 +58,6 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn hand_over(self, replica: Option<(ExchangeReplica, Reader)>) -> StandbyState {
-        StandbyState::Exchange(FollowedJournal { replica, totals: self.totals })
+        StandbyState::Exchange(Box::new(FollowedJournal { replica, totals: self.totals }))
     }
 }
