@@ -57,8 +57,8 @@ pub fn render(folder: &Path) -> Result<String> {
     }
     if !has(Summary::FILE) {
         bail!(
-            "{}: not the folder of a run, a sweep, a bill, a comparison, a containment table, a lab, a board's benchmark or a survey: neither \
-             summary.json, sweep.json, contain.json, lab.json, board.json nor survey.json is in it; launcher list shows what can be opened",
+            "{}: not the folder of a run or an experiment: neither summary.json nor experiment.json is in it; launcher list shows what \
+             can be opened",
             folder.display()
         );
     }

@@ -1,49 +1,125 @@
-//! `board.json`: what the benchmark of the board measured, case by case.
+//! `board`: what the benchmark of the board measured, case by case.
 
 mod report;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 
-use crate::document::Document;
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
+use crate::document::{Document, DocumentError, SaveError, answer_json};
 use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
+use crate::numbers::counted;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// The document of `launcher board`, the benchmark of a value board with many readers.
+/// The entry of `launcher board`.
+pub const KIND: KindEntry = KindEntry {
+    title: "The board: one writer, any number of readers",
+    keeps_failures: false,
+    has_pairs: false,
+    folder: "the folder of a board's benchmark, not of a run",
+    summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
+    fitness: |experiment| {
+        Boards::of(experiment).map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
+    },
+    damage: |experiment| Boards::of(experiment).map(drop),
+    answer: |experiment, _| Boards::of(experiment)?.answer(),
+    headlines: |_| Vec::new(),
+};
+
+/// The answer of `launcher board`, the benchmark of a value board with many readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.
+    #[serde(default)]
     pub version: String,
     /// Time at which the benchmark began, UTC.
+    #[serde(default)]
     pub started: String,
     /// The machine that was measured.
+    #[serde(default)]
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
+    #[serde(default)]
     pub interrupted: bool,
     /// p99 from which on a row gets a warning.
+    #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
+    #[serde(default)]
     pub cases: Vec<BoardCase>,
     /// Why `launcher doctor` called the machine unfit before the benchmark began; empty if it did
     /// not.
     #[serde(default)]
     pub unfit: Vec<String>,
     /// Remarks, one line each.
+    #[serde(default)]
     pub notes: Vec<String>,
 }
 
-impl Document for Boards {
-    const FILE: &'static str = "board.json";
-    const NAME: &'static str = "bulkhead.board";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a benchmark of the board, or it is not complete";
-    const REMEDY: &'static str = "launcher board measures it again";
+/// The settings of a row: what distinguishes the cases of a board's benchmark.
+const SETTINGS: [&str; 9] =
+    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "carrier"];
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+impl Boards {
+    /// Reads the benchmark in the rows of an experiment.
+    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+        let mut boards: Self = experiment.figures.record().map_err(|error| error.to_string())?;
+        boards.version.clone_from(&experiment.version);
+        boards.started.clone_from(&experiment.started);
+        boards.machine = experiment.machine.clone();
+        boards.notes.clone_from(&experiment.notes);
+        boards.interrupted = experiment.state != ExperimentState::Complete;
+        let case = |row: &Row| row.figures.with_settings(&row.setting.settings).record();
+        let cases: Result<_, _> = experiment.made().map(case).collect();
+        boards.cases = cases.map_err(|error| error.to_string())?;
+        Ok(boards)
+    }
+
+    /// Returns the benchmark as an experiment: a row for each case.
+    pub fn experiment(&self) -> Experiment {
+        let head = Self { cases: Vec::new(), machine: Machine::default(), ..self.clone() };
+        let mut figures = Figures::from_record(&head);
+        ["machine", "version", "started", "interrupted", "notes", "cases"]
+            .iter()
+            .for_each(|name| figures.remove(name));
+        let row = |(number, case): (usize, &BoardCase)| {
+            let mut figures = Figures::from_record(case);
+            let (name, settings) = (format!("case {number}"), figures.take_settings(&SETTINGS));
+            Row { setting: Setting { name, settings, ..Setting::default() }, figures, ..Row::default() }
+        };
+        Experiment {
+            state: if self.interrupted { ExperimentState::Interrupted } else { ExperimentState::Complete },
+            notes: self.notes.clone(),
+            figures,
+            rows: self.cases.iter().enumerate().map(row).collect(),
+            ..Experiment::new(Kind::Board, &self.version, &self.started, &self.machine)
+        }
+    }
+
+    /// Reads the benchmark in a folder.
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or not a board's.
+    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
+        Experiment::read_as(folder, Self::of)
+    }
+
+    /// Saves the benchmark into a folder as an experiment.
+    ///
+    /// # Errors
+    /// [`SaveError`]: a full disk or a folder without write permission.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        self.experiment().save(folder)
+    }
+
+    /// Returns the report and the output of `--json`.
+    pub fn answer(&self) -> Result<Answer, String> {
+        let json = answer_json("bulkhead.board/1", self).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(self), json })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `survey.json`: what one machine showed in every experiment.
+//! `survey`: what one machine showed in every experiment.
 
 mod card;
 mod index;
@@ -9,12 +9,18 @@ pub use card::{svg_card, text_card};
 pub use index::{SurveyIndex, survey_index};
 pub use report::report;
 
-use super::{Bill, Comparisons, Containments};
-use crate::document::Document;
+use super::{
+    Answer, Bill, Comparisons, Containments, Experiment, ExperimentState, Figures, Kind, KindEntry, Row,
+    Setting,
+};
+use crate::document::{Document, DocumentError, SaveError};
 use crate::fitness::Fitness;
 use crate::machine::Machine;
+use crate::numbers::counted;
 use crate::stats::Spread;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use system::named_enum;
 
 named_enum! {
@@ -35,30 +41,59 @@ named_enum! {
     }
 }
 
+/// The entry of `launcher survey`.
+pub const KIND: KindEntry = KindEntry {
+    title: "Survey",
+    keeps_failures: true,
+    has_pairs: false,
+    folder: "the folder of a survey, not of a run: its card.txt is the report",
+    summary: |experiment| {
+        let minutes = experiment.figures.part::<u64>("minutes").ok().flatten().unwrap_or(0);
+        let is_complete = experiment.state == ExperimentState::Complete;
+        let state = if is_complete { "" } else { ", incomplete" };
+        format!("survey of at most {}{state}", counted(minutes, "minute"))
+    },
+    fitness: |experiment| {
+        Survey::of(experiment).map_or_else(|why| Fitness::new(vec![why]), |survey| survey.fitness)
+    },
+    damage: |experiment| Survey::of(experiment).map(drop),
+    answer: |experiment, _| {
+        let json = experiment.json().map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&Survey::of(experiment)?), json })
+    },
+    headlines: |_| Vec::new(),
+};
+
 /// The results of `launcher survey`: what one machine showed in each experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
+    #[serde(default)]
     pub version: String,
     /// Time at which the survey began, RFC 3339.
+    #[serde(default)]
     pub started: String,
     /// The time limit, in minutes.
     pub minutes: u32,
     /// Duration of the survey, in seconds.
     pub took_s: f64,
     /// Whether the survey ran to its end; `false` while it runs and after an interruption.
+    #[serde(default)]
     pub complete: bool,
     /// The machine, without its host name.
+    #[serde(default)]
     pub machine: Machine,
     /// Whether its latencies may be quoted.
     pub fitness: Fitness,
     /// The checks of `launcher doctor`, made before anything was measured.
     pub checks: Vec<MachineCheck>,
     /// The parts that were begun.
+    #[serde(default)]
     pub parts: Vec<PartRecord>,
     /// Round trips of a cache line.
     pub cores: Option<CoreMatrix>,
     /// Recoveries of engine and exchange.
+    #[serde(default)]
     pub recovery: Vec<Recovery>,
     /// Faults of a strategy.
     pub containment: Option<Containments>,
@@ -121,6 +156,7 @@ pub struct CoreMatrix {
     /// The measured cores.
     pub cores: Vec<u32>,
     /// Each pair that was measured, `a` before `b` in `cores`.
+    #[serde(default)]
     pub pairs: Vec<CorePair>,
 }
 
@@ -181,16 +217,78 @@ impl Survey {
     }
 }
 
-impl Document for Survey {
-    const FILE: &'static str = "survey.json";
-    const NAME: &'static str = "bulkhead.survey";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a survey";
-    const REMEDY: &'static str = "launcher survey measures it again";
-    const SYNCED: bool = true;
+impl Survey {
+    /// Reads the survey in the rows of an experiment.
+    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+        let mut survey: Self = experiment.figures.record().map_err(|error| error.to_string())?;
+        survey.version.clone_from(&experiment.version);
+        survey.started.clone_from(&experiment.started);
+        survey.machine = experiment.machine.clone();
+        survey.complete = experiment.state == ExperimentState::Complete;
+        survey.parts = records(experiment, "part")?;
+        survey.recovery = records(experiment, "recovery")?;
+        if let Some(matrix) = &mut survey.cores {
+            matrix.pairs = records(experiment, "cores")?;
+        }
+        if let Some(containment) = &mut survey.containment {
+            containment.rows = records(experiment, "containment")?;
+        }
+        if let Some(bill) = &mut survey.bill {
+            bill.rows = records(experiment, "bill")?;
+        }
+        for (compared, name) in [(&mut survey.journal, "journal"), (&mut survey.queue, "queue")] {
+            if let Some(compared) = compared {
+                compared.comparisons = records(experiment, name)?;
+            }
+        }
+        survey.check()?;
+        Ok(survey)
+    }
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+    /// Returns the survey as an experiment: a row for each figure that a part found.
+    pub fn experiment(&self) -> Experiment {
+        let mut head = Self { machine: Machine::default(), ..self.clone() };
+        let mut rows = rows_of("part", &["part"], std::mem::take(&mut head.parts));
+        rows.extend(rows_of("recovery", &["role"], std::mem::take(&mut head.recovery)));
+        if let Some(matrix) = &mut head.cores {
+            rows.extend(rows_of("cores", &["a", "b"], std::mem::take(&mut matrix.pairs)));
+        }
+        if let Some(containment) = &mut head.containment {
+            let settings = ["isolation", "technique", "fault"];
+            rows.extend(rows_of("containment", &settings, std::mem::take(&mut containment.rows)));
+        }
+        if let Some(bill) = &mut head.bill {
+            let settings = ["isolation", "technique", "variant"];
+            rows.extend(rows_of("bill", &settings, std::mem::take(&mut bill.rows)));
+        }
+        for (compared, name) in [(&mut head.journal, "journal"), (&mut head.queue, "queue")] {
+            if let Some(compared) = compared {
+                rows.extend(rows_of(name, &["a", "b"], std::mem::take(&mut compared.comparisons)));
+            }
+        }
+        let mut figures = Figures::from_record(&head);
+        ["machine", "version", "started", "complete", "parts", "recovery"]
+            .iter()
+            .for_each(|name| figures.remove(name));
+        let state = if self.complete { ExperimentState::Complete } else { ExperimentState::Interrupted };
+        let experiment = Experiment::new(Kind::Survey, &self.version, &self.started, &self.machine);
+        Experiment { state, figures, rows, ..experiment }
+    }
+
+    /// Reads the survey in a folder.
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or not a survey's.
+    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
+        Experiment::read_as(folder, Self::of)
+    }
+
+    /// Saves the survey into a folder as an experiment.
+    ///
+    /// # Errors
+    /// [`SaveError`]: a full disk or a folder without write permission.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        self.experiment().save(folder)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -203,6 +301,32 @@ impl Document for Survey {
         let lost = self.recovery.iter().find(|run| run.returned > run.sent || run.recovered > run.killed);
         lost.map_or(Ok(()), |run| Err(format!("{}: more came back than there were", run.role)))
     }
+}
+
+/// The setting that names the part to which a row belongs.
+const OF: &str = "of";
+
+/// Returns a row for each record of a part, with some of its fields as settings.
+fn rows_of<T: Serialize>(of: &str, settings: &[&str], records: Vec<T>) -> Vec<Row> {
+    let row = |(number, record): (usize, T)| {
+        let mut figures = Figures::from_record(&record);
+        let mut settings = figures.take_settings(settings);
+        settings.insert(OF.to_owned(), of.to_owned());
+        let setting = Setting { name: format!("{of} {number}"), settings, ..Setting::default() };
+        Row { setting, figures, ..Row::default() }
+    };
+    records.into_iter().enumerate().map(row).collect()
+}
+
+/// Reads the records of a part.
+fn records<T: DeserializeOwned>(experiment: &Experiment, of: &str) -> Result<Vec<T>, String> {
+    let rows = experiment.made().filter(|row| row.setting.settings.get(OF).is_some_and(|name| name == of));
+    let record = |row: &Row| {
+        let mut settings = row.setting.settings.clone();
+        settings.remove(OF);
+        row.figures.with_settings(&settings).record()
+    };
+    rows.map(record).collect::<Result<_, _>>().map_err(|error| format!("{of}: {error}"))
 }
 
 #[cfg(test)]
