@@ -31,6 +31,11 @@ const DOCUMENTS: [(&str, &str, Converter); 5] = [
 
 type Converter = fn(&Path, Value) -> serde_json::Result<Experiment>;
 
+/// Returns `true` if a folder has an experiment that an earlier version saved.
+pub(super) fn is_in(folder: &Path) -> bool {
+    DOCUMENTS.iter().any(|(file, ..)| folder.join(file).exists())
+}
+
 /// Reads the experiment that an earlier version saved in a folder. `None`: there is none.
 pub(super) fn read(folder: &Path) -> Option<Result<Experiment, DocumentError>> {
     let (file, schema, convert) = DOCUMENTS.into_iter().find(|(file, ..)| folder.join(file).exists())?;
@@ -124,7 +129,7 @@ fn sweep(folder: &Path, mut value: Value) -> serde_json::Result<Experiment> {
     value["endpoint"] = serde_json::to_value(super::Endpoint::default())?;
     let mut experiment: Experiment = serde_json::from_value(value)?;
     let settings: Vec<Setting> = old.points.iter().map(|point| point.setting.clone()).collect();
-    match old.search {
+    match old.search.filter(|_| experiment.kind == Kind::MaxRate) {
         Some(search) => {
             let limits = SearchLimits {
                 bound_ns: search.bound_ns,
@@ -137,6 +142,7 @@ fn sweep(folder: &Path, mut value: Value) -> serde_json::Result<Experiment> {
             for (setting, OldSteps { steps }) in settings.iter().zip(&search.points) {
                 steps.iter().for_each(|step| experiment.add_step(&setting.name, step));
             }
+            return Ok(experiment);
         }
         None => experiment.plan_rows(&settings),
     }

@@ -79,6 +79,13 @@ impl Figures {
         Self(self.0.clone().into_iter().chain(added).collect())
     }
 
+    /// Returns these figures and others.
+    #[must_use]
+    pub fn and(mut self, others: &Self) -> Self {
+        self.0.extend(others.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self
+    }
+
     /// Returns `true` if nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -36,6 +36,8 @@ pub struct KindEntry {
     pub title: &'static str,
     /// Whether a failed run is a finding: not tried again, and no failure of the experiment.
     pub keeps_failures: bool,
+    /// Whether its rows are runs of the engine: resumed and compared by the commands of runs.
+    pub makes_runs: bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
     /// What its folder is, and what shows it: `{}` is the folder.

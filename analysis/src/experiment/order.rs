@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(names, ["0", "1", "2", "3", "1", "0", "3", "2"]);
         assert_eq!(turns(&rows), [0, 0, 1, 1, 2, 2, 3, 3]);
         assert_eq!([rows[3].seed, rows[4].seed], [7, 8], "a repeat has one seed");
-        assert_eq!(turns(&[]), []);
+        assert_eq!(turns(&[]), Vec::<u32>::new());
     }
 
     proptest! {

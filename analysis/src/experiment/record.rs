@@ -204,6 +204,11 @@ impl Experiment {
         })
     }
 
+    /// Returns `true` if a folder has an experiment, also one that an earlier version saved.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).exists() || convert::is_in(folder)
+    }
+
     /// Plans the runs of these settings: as many repeats as the experiment has.
     pub fn plan_rows(&mut self, settings: &[Setting]) {
         let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
@@ -246,6 +251,13 @@ impl Experiment {
     /// Returns a varied setting with its values; `None` if the experiment does not vary it.
     pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
         self.axes.iter().find(|record| record.axis == axis)
+    }
+
+    /// Returns the folders of all runs that were made, within the experiment's folder.
+    pub fn folders(&self) -> Vec<String> {
+        let several =
+            |row: &Row| row.figures.part::<Vec<String>>("folders").ok().flatten().unwrap_or_default();
+        self.made().flat_map(|row| [vec![row.folder.clone()], several(row)].concat()).collect()
     }
 
     /// Iterates over the rows whose runs were made.

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: KindEntry = KindEntry {
     title: "Search for the highest rate",
     keeps_failures: false,
+    makes_runs: true,
     has_pairs: false,
     folder: "the folder of many runs, not of one: launcher sweep --resume {} shows it",
     summary: runs::summary,

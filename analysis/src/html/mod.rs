@@ -27,6 +27,7 @@ mod stage_bars;
 mod tail_bars;
 mod timeline_plot;
 
+pub use experiment_page::experiment_page;
 pub use order_path::order_path;
 
 use crate::chart::{axis, labels, scale, svg};
@@ -53,7 +54,7 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 pub fn render(folder: &Path) -> Result<String> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {
-        return Ok(experiment_page::experiment_page(&report));
+        return Ok(experiment_page(&report));
     }
     if !has(Summary::FILE) {
         bail!(

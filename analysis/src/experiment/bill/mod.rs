@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: KindEntry = KindEntry {
     title: "The bill",
     keeps_failures: false,
+    makes_runs: true,
     has_pairs: true,
     folder: "the folder of a bill, not of a run: launcher bill {} shows it",
     summary: runs::summary,

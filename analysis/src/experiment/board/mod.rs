@@ -19,6 +19,7 @@ use std::path::Path;
 pub const KIND: KindEntry = KindEntry {
     title: "The board: one writer, any number of readers",
     keeps_failures: false,
+    makes_runs: false,
     has_pairs: false,
     folder: "the folder of a board's benchmark, not of a run",
     summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const KIND: KindEntry = KindEntry {
     title: "Compare",
     keeps_failures: false,
+    makes_runs: true,
     has_pairs: true,
     folder: "the folder of a compare, not of a run: launcher compare {} shows it",
     summary: runs::summary,

@@ -35,6 +35,7 @@ named_enum! {
 pub const KIND: KindEntry = KindEntry {
     title: "What isolation buys",
     keeps_failures: true,
+    makes_runs: true,
     has_pairs: false,
     folder: "the folder of a containment table, not of a run: launcher sweep --resume {} shows it",
     summary: runs::summary,

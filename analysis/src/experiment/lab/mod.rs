@@ -29,6 +29,7 @@ use system::named_enum;
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
     keeps_failures: false,
+    makes_runs: false,
     has_pairs: false,
     folder: "the folder of a lab, not of a run: launcher lab --resume {} shows it",
     summary: |experiment| {

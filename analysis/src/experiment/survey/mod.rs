@@ -45,6 +45,7 @@ named_enum! {
 pub const KIND: KindEntry = KindEntry {
     title: "Survey",
     keeps_failures: true,
+    makes_runs: false,
     has_pairs: false,
     folder: "the folder of a survey, not of a run: its card.txt is the report",
     summary: |experiment| {

@@ -17,6 +17,7 @@ use std::path::Path;
 pub const KIND: KindEntry = KindEntry {
     title: "Sweep",
     keeps_failures: false,
+    makes_runs: true,
     has_pairs: false,
     folder: "the folder of many runs, not of one: launcher sweep --resume {} shows it",
     summary: runs::summary,

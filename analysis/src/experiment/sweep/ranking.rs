@@ -95,7 +95,7 @@ pub(super) fn answer(sweep: &ExperimentRuns) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::golden;
+    use crate::document::fixture;
     use crate::experiment::{Experiment, RunEntry};
     use crate::stats::fixtures;
 
@@ -120,7 +120,10 @@ mod tests {
             values: values.iter().map(|value| (*value).to_owned()).collect(),
         };
         let axes = axes.iter().map(axis).collect();
-        ExperimentRuns { experiment: Experiment { axes, repeats: 8, ..golden() }, points }
+        ExperimentRuns {
+            experiment: Experiment { axes, repeats: 8, ..fixture("golden/experiment.json") },
+            points,
+        }
     }
 
     const LEVELS: (Axis, &[&str]) = (Axis::Isolation, &["thread", "process"]);

@@ -14,12 +14,11 @@ pub(super) use work::BoardWork;
 
 use crate::experiments::bench::{self, BenchClock, BenchPlan};
 use crate::experiments::progress::SweepProgress;
-use crate::experiments::publish::PublishableReport;
+use crate::experiments::publish::save_and_print;
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
-use analysis::document::Document;
-use analysis::experiment::{self, Boards};
-use anyhow::{Context, Result};
+use analysis::experiment::Boards;
+use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
 use roles::bench::boards::Waiting;
 use std::fs;
@@ -81,7 +80,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         }
     }
     bar.clear();
-    PublishableReport::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
+    save_and_print(&boards.answer().map_err(Error::msg)?, &boards.experiment(), &folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
         (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,

@@ -6,7 +6,6 @@ use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
 use crate::output::program;
 use crate::runtime::signals::Signals;
-use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, histogram};
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
@@ -201,6 +200,7 @@ fn run_of(number: u32, plan: &BenchPlan<LabWork>, outcome: &BenchOutcome) -> (La
         latency: LabLatency::from_histogram(&histogram),
         producer: side(producers),
         consumer: side(consumers),
+        histogram: String::new(),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
         longest_wait_ns: longest.collect(),
         problems: found,

@@ -195,7 +195,7 @@ fn full_disk_is_reported_once() {
 fn the_folder_of_a_sweep_says_what_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden/sweep.json");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/before/sweep.json");
     std::fs::copy(golden, folder.path().join("sweep.json")).unwrap();
     for command in ["report", "inspect"] {
         let refused = output(&format!("{command} {}", folder.path().display()));
