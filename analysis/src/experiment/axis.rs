@@ -1,6 +1,5 @@
 //! The axes along which experiments vary settings: one table, an entry for each axis.
 
-use super::runs::Point;
 use crate::chart::axis::{self, LabelFormat};
 use crate::numbers::plain;
 use crate::stats::RunOutline;
@@ -91,8 +90,7 @@ macro_rules! axes {
         /// A setting or load that an experiment varies: first what is compared, then the conditions
         /// under which it is. All but the rate are settings of a run.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Axis { $($(#[$doc])* $axis,)+ }
+        pub enum Axis { $($(#[$doc])* #[serde(rename = $name)] $axis,)+ }
 
         impl Axis {
             /// All axes, in the order of tables.
@@ -222,15 +220,6 @@ impl Axis {
             (AxisUnit::Time, Some(ns)) => format!("{} ns", ns as u64),
             (AxisUnit::Rate, Some(rate)) => format!("{}/s", plain(rate)),
             _ => text.to_owned(),
-        }
-    }
-
-    /// Returns the place of a point along the axis: median of the measured values, or the value of
-    /// the setting.
-    pub(super) fn place_of(self, point: &Point) -> Option<f64> {
-        match self.entry().chart.as_ref()?.measured {
-            Some(measured) => Some(point.spread(measured)?.median),
-            None => self.number(point.value(self)?),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Converts experiments that version 0.3 saved: before, each kind had a document of its own.
+//! Converts experiments of commit 2889d4c1 and before: each kind had a document of its own.
 //!
 //! Sweeps, bills, comparisons, containment tables and surveys are converted. Labs and boards are
 //! refused: their runs have no figures that this version compares.
@@ -6,7 +6,7 @@
 use super::order::ordered_rows;
 use super::record::Setting;
 use super::{
-    ComparedSettings, Comparisons, Containments, Experiment, FaultOutcome, Figures, Kind, Row, SearchLimits,
+    ComparedSettings, Comparisons, Containments, Experiment, FaultOutcome, Figures, Kind, SearchLimits,
     Survey,
 };
 use crate::document::{DocumentError, DocumentFault};
@@ -55,7 +55,7 @@ pub(super) fn read(folder: &Path) -> Option<Result<Experiment, DocumentError>> {
         if found != schema {
             let is_old = found.split('/').next() == schema.split('/').next();
             let fault = if is_old { DocumentFault::Version } else { DocumentFault::Other };
-            let remedy = "use the launcher that wrote it (bulkhead 0.3.0 or before, commit 2889d4c1)";
+            let remedy = "use the launcher that wrote it (commit 2889d4c1 reads it)";
             return Err(fail(fault, format!("schema {found:?}: saved before experiment.json: {remedy}")));
         }
         convert(folder, value).map_err(damaged)
@@ -188,17 +188,4 @@ fn add_answers(experiment: &mut Experiment, folder: &Path, contained: Option<&Co
         pairs: comparisons.into_iter().map(|one| [one.a, one.b]).collect(),
         notes,
     });
-}
-
-impl Experiment {
-    /// Adds a tried rate to a search: the figures of the setting's planned row, or of another one.
-    pub fn add_step(&mut self, setting: &str, step: &super::RateStep) {
-        let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
-        let (folder, figures) =
-            (step.folders.first().cloned().unwrap_or_default(), Figures::from_record(step));
-        match self.rows.iter_mut().find(|row| row.setting.name == setting && !row.is_made()) {
-            Some(row) => (row.folder, row.figures) = (folder, figures),
-            None => self.rows.push(Row { folder, figures, ..first }),
-        }
-    }
 }

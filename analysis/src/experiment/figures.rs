@@ -4,11 +4,13 @@
 //! dots (`measures.rt_venue.p50_ns`), and a missing value has no key. So one document and one table
 //! hold the rows of every kind of experiment.
 
-use super::SettingTexts;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+/// Settings by name, each as its text on the command line.
+pub type SettingTexts = BTreeMap<String, String>;
 
 /// The maximum number of records within each other. A damaged file may have more dots.
 const MAX_DEPTH: usize = 8;
@@ -136,8 +138,6 @@ fn nested<'a>(figures: impl Iterator<Item = (&'a str, &'a Value)>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
-    use crate::experiment::{BoardCase, Boards};
     use crate::stats::{RunOutline, fixtures};
 
     #[test]
@@ -148,13 +148,11 @@ mod tests {
         assert!(figures.iter().all(|(_, value)| !value.is_object()), "{figures:?}");
         let names: Vec<&str> = figures.iter().map(|(name, _)| name).collect();
         assert!(names.contains(&"measures.rt_venue.p50_ns") && names.contains(&"machine.hostname"));
-        let case = fixture::<Boards>("before/board.json").cases.remove(0);
-        let mut figures = Figures::from_record(&case);
-        assert_eq!(figures.record::<BoardCase>().unwrap(), case);
-        let settings = figures.take_settings(&["mode", "readers", "none"]);
+        let mut figures = figures;
+        let settings = figures.take_settings(&["technique", "strategies", "none"]);
         assert_eq!(settings.len(), 2);
-        assert!(figures.record::<BoardCase>().is_err());
-        assert_eq!(figures.with_settings(&settings).record::<BoardCase>().unwrap(), case);
+        assert!(figures.record::<RunOutline>().is_err());
+        assert_eq!(figures.with_settings(&settings).record::<RunOutline>().unwrap(), outline);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!                                                                   └ json    --json
 //! ```
 //!
-//! [`Axis`] is the table of settings to vary, [`Kind`] that of questions. A new axis is an entry in
+//! [`Axis`] is the table of settings to vary, [`Kind::entry`] that of questions. A new axis is an entry in
 //! the first; a new kind is a file with its [`KindEntry`], and its name in the second.
 
 pub mod axis;
@@ -16,6 +16,7 @@ pub mod board;
 pub mod compare;
 pub mod contain;
 mod convert;
+mod entry;
 mod figures;
 mod kind;
 pub mod lab;
@@ -40,11 +41,12 @@ pub use compare::{Comparison, Comparisons};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
-pub use figures::Figures;
-pub use kind::{Answer, Kind, KindEntry};
+pub use entry::{Answer, KindEntry};
+pub use figures::{Figures, SettingTexts};
+pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use order::{ordered_rows, turns};
-pub use record::{ComparedSettings, Endpoint, Experiment, ExperimentState, Row, Setting, SettingTexts};
+pub use record::{ComparedSettings, Endpoint, Experiment, ExperimentState, Row, Setting};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
 pub use rows_csv::rows_csv;
@@ -52,7 +54,9 @@ pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};
 pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
 pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
 
-use crate::document::{Document, DocumentError, DocumentFault};
+use crate::document::{self, Document, DocumentError, DocumentFault};
+use crate::escape::single_line;
+use crate::summary::Measure;
 use std::path::Path;
 
 /// Returns the report of the experiment in a folder. `None` if the folder has none.
@@ -67,7 +71,69 @@ pub fn saved(folder: &Path) -> anyhow::Result<Option<ExperimentReport>> {
     Ok(Some(experiment.answer(folder)?.report))
 }
 
+impl Kind {
+    /// Returns the kind's entry.
+    pub const fn entry(self) -> &'static KindEntry {
+        match self {
+            Self::Sweep => &sweep::KIND,
+            Self::MaxRate => &search::KIND,
+            Self::Bill => &bill::KIND,
+            Self::Compare => &compare::KIND,
+            Self::Contain => &contain::KIND,
+            Self::Lab => &lab::KIND,
+            Self::Board => &board::KIND,
+            Self::Survey => &survey::KIND,
+        }
+    }
+}
+
+impl Document for Experiment {
+    const FILE: &'static str = "experiment.json";
+    const NAME: &'static str = "bulkhead.experiment";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of an experiment";
+    const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
+    const SYNCED: bool = true;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
+    /// Reads the experiment in a folder, also one that an earlier version saved.
+    fn read(folder: &Path) -> Result<Self, DocumentError> {
+        match document::read(folder) {
+            Err(error) if error.fault == DocumentFault::Absent => convert::read(folder).unwrap_or(Err(error)),
+            read => read,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
+            return Err(format!("endpoint {:?}", self.endpoint.measure));
+        }
+        (self.kind.entry().damage)(self)
+    }
+}
+
 impl Experiment {
+    /// Reads the experiment in a folder and converts it to the answer of its kind.
+    pub(super) fn read_as<T>(
+        folder: &Path,
+        convert: impl Fn(&Self) -> Result<T, String>,
+    ) -> Result<T, DocumentError> {
+        let experiment = Self::read(folder)?;
+        convert(&experiment).map_err(|why| {
+            let path = folder.join(Self::FILE);
+            let message = format!("{}: {}: {}", path.display(), experiment.kind, single_line(&why));
+            DocumentError::new(DocumentFault::Content, &path, message)
+        })
+    }
+
+    /// Returns `true` if a folder has an experiment, also one that an earlier version saved.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).exists() || convert::is_in(folder)
+    }
+
     /// Returns what the rows show. The folder has the runs.
     ///
     /// # Errors

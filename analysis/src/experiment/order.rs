@@ -5,7 +5,7 @@
 //! runs of a pair are as near in time as can be, and none always runs first.
 
 use super::Axis;
-use super::record::{Row, Setting};
+use super::record::{Experiment, Row, Setting};
 use crate::grouping::grouped;
 use std::ops::Range;
 
@@ -24,6 +24,27 @@ pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec
         })
     });
     rows.collect()
+}
+
+impl Experiment {
+    /// Plans the runs of these settings: as many repeats as the experiment has.
+    pub fn plan_rows(&mut self, settings: &[Setting]) {
+        let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
+        let is_shared =
+            |key: &str, text: &String| settings.iter().all(|one| one.settings.get(key) == Some(text));
+        self.base = first.into_iter().filter(|(key, text)| is_shared(key, text)).collect();
+        let mut own = settings.to_vec();
+        own.iter_mut().for_each(|one| one.settings.retain(|key, _| !self.base.contains_key(key)));
+        self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
+    }
+
+    /// Plans more repeats of every setting.
+    pub fn add_repeats(&mut self, more: u32) {
+        let repeats = self.repeats..self.repeats.saturating_add(more);
+        self.repeats = repeats.end;
+        let settings = self.settings();
+        self.rows.extend(ordered_rows(&settings, repeats, self.seed));
+    }
 }
 
 /// Returns the turn of each row, from 0: a condition in a repeat, whose runs are compared with each

@@ -3,23 +3,16 @@
 //! A row is a run: its settings and, once it is made, its figures. Rows are in the order in which
 //! their runs are made. Everything else that an experiment shows is a query over its rows.
 
-use super::convert;
-use super::order::ordered_rows;
-use super::{Axis, AxisRecord, Figures, Kind};
-use crate::document::{self, Document, DocumentError, DocumentFault};
-use crate::escape::single_line;
+use super::{Axis, AxisRecord, Figures, Kind, SettingTexts};
 use crate::machine::Machine;
 use crate::stats::{Percentile, RunOutline};
 use crate::summary::Measure;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
-use std::path::Path;
 use system::named_enum;
 use system::process::is_running;
-
-/// Settings by name, each as its text on the command line.
-pub type SettingTexts = BTreeMap<String, String>;
 
 named_enum! {
     /// The state of an experiment: running, interrupted or complete.
@@ -83,6 +76,20 @@ pub struct Experiment {
     pub figures: Figures,
     /// The runs, in the order in which they are made.
     pub rows: Vec<Row>,
+}
+
+/// What answers have in common with the document of their experiment.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct AnswerHead {
+    version: String,
+    started: String,
+    machine: Machine,
+    #[serde(default)]
+    notes: Vec<String>,
+}
+
+impl AnswerHead {
+    const NAMES: [&'static str; 4] = ["version", "started", "machine", "notes"];
 }
 
 /// A figure that an experiment is about.
@@ -191,41 +198,25 @@ impl Experiment {
         }
     }
 
-    /// Reads the experiment in a folder and converts it to the answer of its kind.
-    pub(super) fn read_as<T>(
-        folder: &Path,
-        convert: impl Fn(&Self) -> Result<T, String>,
-    ) -> Result<T, DocumentError> {
-        let experiment = Self::read(folder)?;
-        convert(&experiment).map_err(|why| {
-            let path = folder.join(Self::FILE);
-            let message = format!("{}: {}: {}", path.display(), experiment.kind, single_line(&why));
-            DocumentError::new(DocumentFault::Content, &path, message)
-        })
+    /// Creates an experiment of an answer without its rows: what the document has itself is moved
+    /// there, the rest becomes figures of the experiment as a whole.
+    pub(super) fn of_answer(kind: Kind, head: &impl Serialize) -> Self {
+        let mut figures = Figures::from_record(head);
+        let known: AnswerHead = figures.record().unwrap_or_default();
+        AnswerHead::NAMES.iter().for_each(|name| figures.remove(name));
+        let experiment = Self::new(kind, &known.version, &known.started, &known.machine);
+        Self { notes: known.notes, figures, ..experiment }
     }
 
-    /// Returns `true` if a folder has an experiment, also one that an earlier version saved.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(Self::FILE).exists() || convert::is_in(folder)
-    }
-
-    /// Plans the runs of these settings: as many repeats as the experiment has.
-    pub fn plan_rows(&mut self, settings: &[Setting]) {
-        let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
-        let is_shared =
-            |key: &str, text: &String| settings.iter().all(|one| one.settings.get(key) == Some(text));
-        self.base = first.into_iter().filter(|(key, text)| is_shared(key, text)).collect();
-        let mut own = settings.to_vec();
-        own.iter_mut().for_each(|one| one.settings.retain(|key, _| !self.base.contains_key(key)));
-        self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
-    }
-
-    /// Plans more repeats of every setting.
-    pub fn add_repeats(&mut self, more: u32) {
-        let repeats = self.repeats..self.repeats.saturating_add(more);
-        self.repeats = repeats.end;
-        let settings = self.settings();
-        self.rows.extend(ordered_rows(&settings, repeats, self.seed));
+    /// Returns the answer that [`Experiment::of_answer`] was made of.
+    pub(super) fn answer_head<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let head = AnswerHead {
+            version: self.version.clone(),
+            started: self.started.clone(),
+            machine: self.machine.clone(),
+            notes: self.notes.clone(),
+        };
+        self.figures.clone().and(&Figures::from_record(&head)).record().map_err(|error| error.to_string())
     }
 
     /// Returns every combination of settings, without those that all share, in the order of the
@@ -276,33 +267,5 @@ impl Experiment {
         let pid = std::process::id();
         self.launcher = (pid, start_time(pid).unwrap_or(0));
         self.state = ExperimentState::Running;
-    }
-}
-
-impl Document for Experiment {
-    const FILE: &'static str = "experiment.json";
-    const NAME: &'static str = "bulkhead.experiment";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of an experiment";
-    const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
-    const SYNCED: bool = true;
-
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
-    }
-
-    /// Reads the experiment in a folder, also one that an earlier version saved.
-    fn read(folder: &Path) -> Result<Self, DocumentError> {
-        match document::read(folder) {
-            Err(error) if error.fault == DocumentFault::Absent => convert::read(folder).unwrap_or(Err(error)),
-            read => read,
-        }
-    }
-
-    fn check(&self) -> Result<(), String> {
-        if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
-            return Err(format!("endpoint {:?}", self.endpoint.measure));
-        }
-        self.kind.entry().check(self)
     }
 }

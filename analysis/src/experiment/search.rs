@@ -6,7 +6,7 @@
 
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{notes, report_frame};
-use super::{ALL, Answer, Experiment, ExperimentReport, KindEntry, PAGE, ReportSection};
+use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
 use crate::chart::axis;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::document::Document;
@@ -150,6 +150,19 @@ pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
         }
         (Some(best), None) => NextStep::Try((best * 2.0).min(MAX_RATE_PER_S)),
         (Some(best), Some(failed)) => NextStep::Try((best * failed).sqrt()),
+    }
+}
+
+impl Experiment {
+    /// Adds a tried rate to a search: the figures of the setting's planned row, or of another one.
+    pub fn add_step(&mut self, setting: &str, step: &RateStep) {
+        let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
+        let (folder, figures) =
+            (step.folders.first().cloned().unwrap_or_default(), Figures::from_record(step));
+        match self.rows.iter_mut().find(|row| row.setting.name == setting && !row.is_made()) {
+            Some(row) => (row.folder, row.figures) = (folder, figures),
+            None => self.rows.push(Row { folder, figures, ..first }),
+        }
     }
 }
 

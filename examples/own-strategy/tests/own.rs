@@ -236,18 +236,20 @@ fn containment_of_own_parts_is_tested() {
     // A deadline that a busy machine keeps.
     let load = "--isolation process --orders 600 --liveness 5s";
     let words = format!("contain --technique drain-mux {load} --fault kill@order:20;kill@push:written:20");
-    let names = ["contain.json", "contain.md", "contain.csv", "report.html"];
+    let names = ["experiment.json", "contain.md", "contain.csv", "report.html"];
     let [contain, page, _, _] = documents(&words, names);
     let contain: Value = serde_json::from_str(&contain).unwrap();
+    // A row's outcome is among the figures of its run.
     let rows = contain["rows"].as_array().unwrap();
+    let figure = |row: &Value, name: &str| row["figures"][format!("strategy.{name}")].clone();
     let tried = ["kill in a push, entered", "kill in a push, written"];
-    assert_eq!(rows.iter().map(|row| row["fault"].as_str().unwrap()).collect::<Vec<_>>(), tried);
+    assert_eq!(rows.iter().map(|row| figure(row, "fault")).collect::<Vec<_>>(), tried);
     for (row, fault) in rows.iter().zip(tried) {
-        assert_eq!(row["technique"], "drain-mux");
+        assert_eq!(figure(row, "technique"), "drain-mux");
         // A busy machine makes somebody wait who would not have.
-        assert!(["yes", "waited"].contains(&row["contained"].as_str().unwrap()), "{row:#}");
-        assert_eq!(row["lost_of_others"], 0, "{row:#}");
-        assert!(row["repair_ns"].is_u64() && row["restart_ns"].is_u64(), "{row:#}");
+        assert!(["yes", "waited"].contains(&figure(row, "contained").as_str().unwrap()), "{row:#}");
+        assert_eq!(figure(row, "lost_of_others"), 0, "{row:#}");
+        assert!(figure(row, "repair_ns").is_u64() && figure(row, "restart_ns").is_u64(), "{row:#}");
         assert!(page.contains(fault), "{fault}: {page}");
     }
 }

@@ -3,7 +3,7 @@
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, is_missing, measure};
 use super::progress::{Pace, SweepProgress};
 use super::search::search;
-use super::{contain, pairs};
+use super::{extra_figures, pairs};
 use crate::config::Settings;
 use crate::host::Machine;
 use crate::planner::{self, Input};
@@ -86,13 +86,8 @@ pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -
         // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
         // one is whole.
         let finished = run::run(&planner::resolve(settings, &machine)?, &machine, &how)?;
-        let outcome = match record.kind {
-            Kind::Contain => contain::outcome(settings, &finished),
-            _ => None,
-        };
-        let mut made = MeasuredRun::from(finished);
-        outcome.iter().for_each(|outcome| made.extra.insert_outcome(outcome));
-        Ok(made)
+        let extra = extra_figures(record.kind, settings, &finished);
+        Ok(MeasuredRun { extra, ..finished.into() })
     })
 }
 

@@ -32,12 +32,13 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
-use crate::config::{Common, UsageError};
+use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::output::complain;
+use crate::runtime::run::FinishedRun;
 use crate::shelf;
 use analysis::document::{Document, DocumentFault};
-use analysis::experiment::Experiment;
+use analysis::experiment::{Experiment, Figures, Kind};
 use analysis::record::RunRecord;
 use anyhow::Result;
 use bench::BenchWork;
@@ -69,6 +70,16 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     let ended = pairs::measure_pairs(record, measure, say)?;
     contain::add_cost(record);
     Ok(ended)
+}
+
+/// Returns what the kind of an experiment asks of a run with these settings beyond its outline.
+fn extra_figures(kind: Kind, settings: &Settings, run: &FinishedRun) -> Figures {
+    let mut extra = Figures::default();
+    if kind == Kind::Contain {
+        let outcome = contain::outcome(settings, run);
+        outcome.iter().for_each(|outcome| extra.insert_outcome(outcome));
+    }
+    extra
 }
 
 /// The flags of a command that makes runs.

@@ -35,29 +35,23 @@ pub const KIND: KindEntry = KindEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.
-    #[serde(default)]
     pub version: String,
     /// Time at which the benchmark began, UTC.
-    #[serde(default)]
     pub started: String,
     /// The machine that was measured.
-    #[serde(default)]
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
-    #[serde(default)]
     pub interrupted: bool,
     /// p99 from which on a row gets a warning.
     #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
-    #[serde(default)]
     pub cases: Vec<BoardCase>,
     /// Why `launcher doctor` called the machine unfit before the benchmark began; empty if it did
     /// not.
     #[serde(default)]
     pub unfit: Vec<String>,
     /// Remarks, one line each.
-    #[serde(default)]
     pub notes: Vec<String>,
 }
 
@@ -68,12 +62,7 @@ const SETTINGS: [&str; 9] =
 impl Boards {
     /// Reads the benchmark in the rows of an experiment.
     pub fn of(experiment: &Experiment) -> Result<Self, String> {
-        let mut boards: Self = experiment.figures.record().map_err(|error| error.to_string())?;
-        boards.version.clone_from(&experiment.version);
-        boards.started.clone_from(&experiment.started);
-        boards.machine = experiment.machine.clone();
-        boards.notes.clone_from(&experiment.notes);
-        boards.interrupted = experiment.state != ExperimentState::Complete;
+        let mut boards: Self = experiment.answer_head()?;
         let case = |row: &Row| row.figures.with_settings(&row.setting.settings).record();
         let cases: Result<_, _> = experiment.made().map(case).collect();
         boards.cases = cases.map_err(|error| error.to_string())?;
@@ -82,11 +71,6 @@ impl Boards {
 
     /// Returns the benchmark as an experiment: a row for each case.
     pub fn experiment(&self) -> Experiment {
-        let head = Self { cases: Vec::new(), machine: Machine::default(), ..self.clone() };
-        let mut figures = Figures::from_record(&head);
-        ["machine", "version", "started", "interrupted", "notes", "cases"]
-            .iter()
-            .for_each(|name| figures.remove(name));
         let row = |(number, case): (usize, &BoardCase)| {
             let mut figures = Figures::from_record(case);
             let (name, settings) = (format!("case {number}"), figures.take_settings(&SETTINGS));
@@ -94,10 +78,8 @@ impl Boards {
         };
         Experiment {
             state: if self.interrupted { ExperimentState::Interrupted } else { ExperimentState::Complete },
-            notes: self.notes.clone(),
-            figures,
             rows: self.cases.iter().enumerate().map(row).collect(),
-            ..Experiment::new(Kind::Board, &self.version, &self.started, &self.machine)
+            ..Experiment::of_answer(Kind::Board, &Self { cases: Vec::new(), ..self.clone() })
         }
     }
 

@@ -70,18 +70,14 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// bulkhead's version.
-    #[serde(default)]
     pub version: String,
     /// Time at which the lab began, RFC 3339.
-    #[serde(default)]
     pub started: String,
     /// The machine that was measured.
-    #[serde(default)]
     pub machine: Machine,
     /// Events of a run, of all producers together.
     pub events: u64,
     /// Runs of each cell.
-    #[serde(default)]
     pub runs: u32,
     /// Slots of a queue, as requested.
     pub capacity_asked: u64,
@@ -96,12 +92,10 @@ pub struct Lab {
     /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
     pub slack_ns: u64,
     /// Seed of the jitter; run n has this seed plus n.
-    #[serde(default)]
     pub seed: u64,
     /// The cores of producers and consumers in turn; empty: not pinned.
     pub cores: Vec<u32>,
     /// Continue if the kernel lacks a sandbox feature.
-    #[serde(default)]
     pub weaker_sandbox: bool,
     /// Cost of one reading of the clock, in nanoseconds.
     pub clock_read_ns: f64,
@@ -111,10 +105,8 @@ pub struct Lab {
     #[serde(default)]
     pub unfit: Vec<String>,
     /// Remarks, one line each.
-    #[serde(default)]
     pub notes: Vec<String>,
     /// The cells that are measured against each other.
-    #[serde(default)]
     pub cells: Vec<LabCell>,
 }
 
@@ -322,13 +314,7 @@ const SETTINGS: [&str; 7] =
 impl Lab {
     /// Reads the lab in the rows of an experiment.
     pub fn of(experiment: &Experiment) -> Result<Self, String> {
-        let mut lab: Self = experiment.figures.record().map_err(|error| error.to_string())?;
-        lab.version.clone_from(&experiment.version);
-        lab.started.clone_from(&experiment.started);
-        lab.machine = experiment.machine.clone();
-        (lab.runs, lab.seed, lab.weaker_sandbox) =
-            (experiment.repeats, experiment.seed, experiment.weaker_sandbox);
-        lab.notes.clone_from(&experiment.notes);
+        let mut lab: Self = experiment.answer_head()?;
         for setting in experiment.settings() {
             let name = |error| format!("{}: {error}", setting.name);
             let rows = experiment.made().filter(|row| row.setting.name == setting.name);
@@ -344,11 +330,6 @@ impl Lab {
 
     /// Returns the lab as an experiment: a row for each run.
     pub fn experiment(&self) -> Experiment {
-        let head = Self { cells: Vec::new(), machine: Machine::default(), ..self.clone() };
-        let mut figures = Figures::from_record(&head);
-        ["machine", "version", "started", "runs", "seed", "weaker_sandbox", "notes", "cells"]
-            .iter()
-            .for_each(|name| figures.remove(name));
         let setting = |cell: &LabCell| {
             let mut settings = Figures::from_record(&LabCell { made: Vec::new(), ..cell.clone() });
             let settings = settings.take_settings(&SETTINGS);
@@ -359,9 +340,7 @@ impl Lab {
             asked_repeats: self.runs,
             seed: self.seed,
             weaker_sandbox: self.weaker_sandbox,
-            notes: self.notes.clone(),
-            figures,
-            ..Experiment::new(Kind::Lab, &self.version, &self.started, &self.machine)
+            ..Experiment::of_answer(Kind::Lab, &Self { cells: Vec::new(), ..self.clone() })
         };
         experiment.rows =
             ordered_rows(&self.cells.iter().map(setting).collect::<Vec<_>>(), 0..self.runs, self.seed);

@@ -69,32 +69,26 @@ pub const KIND: KindEntry = KindEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
-    #[serde(default)]
     pub version: String,
     /// Time at which the survey began, RFC 3339.
-    #[serde(default)]
     pub started: String,
     /// The time limit, in minutes.
     pub minutes: u32,
     /// Duration of the survey, in seconds.
     pub took_s: f64,
     /// Whether the survey ran to its end; `false` while it runs and after an interruption.
-    #[serde(default)]
     pub complete: bool,
     /// The machine, without its host name.
-    #[serde(default)]
     pub machine: Machine,
     /// Whether its latencies may be quoted.
     pub fitness: Fitness,
     /// The checks of `launcher doctor`, made before anything was measured.
     pub checks: Vec<MachineCheck>,
     /// The parts that were begun.
-    #[serde(default)]
     pub parts: Vec<PartRecord>,
     /// Round trips of a cache line.
     pub cores: Option<CoreMatrix>,
     /// Recoveries of engine and exchange.
-    #[serde(default)]
     pub recovery: Vec<Recovery>,
     /// Faults of a strategy.
     pub containment: Option<Containments>,
@@ -157,7 +151,6 @@ pub struct CoreMatrix {
     /// The measured cores.
     pub cores: Vec<u32>,
     /// Each pair that was measured, `a` before `b` in `cores`.
-    #[serde(default)]
     pub pairs: Vec<CorePair>,
 }
 
@@ -221,11 +214,7 @@ impl Survey {
 impl Survey {
     /// Reads the survey in the rows of an experiment.
     pub fn of(experiment: &Experiment) -> Result<Self, String> {
-        let mut survey: Self = experiment.figures.record().map_err(|error| error.to_string())?;
-        survey.version.clone_from(&experiment.version);
-        survey.started.clone_from(&experiment.started);
-        survey.machine = experiment.machine.clone();
-        survey.complete = experiment.state == ExperimentState::Complete;
+        let mut survey: Self = experiment.answer_head()?;
         survey.parts = records(experiment, "part")?;
         survey.recovery = records(experiment, "recovery")?;
         if let Some(matrix) = &mut survey.cores {
@@ -248,7 +237,7 @@ impl Survey {
 
     /// Returns the survey as an experiment: a row for each figure that a part found.
     pub fn experiment(&self) -> Experiment {
-        let mut head = Self { machine: Machine::default(), ..self.clone() };
+        let mut head = self.clone();
         let mut rows = rows_of("part", &["part"], std::mem::take(&mut head.parts));
         rows.extend(rows_of("recovery", &["role"], std::mem::take(&mut head.recovery)));
         if let Some(matrix) = &mut head.cores {
@@ -267,13 +256,8 @@ impl Survey {
                 rows.extend(rows_of(name, &["a", "b"], std::mem::take(&mut compared.comparisons)));
             }
         }
-        let mut figures = Figures::from_record(&head);
-        ["machine", "version", "started", "complete", "parts", "recovery"]
-            .iter()
-            .for_each(|name| figures.remove(name));
         let state = if self.complete { ExperimentState::Complete } else { ExperimentState::Interrupted };
-        let experiment = Experiment::new(Kind::Survey, &self.version, &self.started, &self.machine);
-        Experiment { state, figures, rows, ..experiment }
+        Experiment { state, rows, ..Experiment::of_answer(Kind::Survey, &head) }
     }
 
     /// Reads the survey in a folder.

@@ -70,7 +70,7 @@ fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<M
     if chart.set != ChartSet::Costs {
         return [Percentile::P99, Percentile::P50].into_iter().filter_map(at).collect();
     }
-    // What a longer list costs: in latency, in CPU time, in memory, at the start.
+    // What more of it costs: in latency, in CPU time, in memory, at the start.
     let costs: [(&str, &str, LabelFormat<'_>, &dyn Fn(&RunOutline) -> Option<f64>); 5] = [
         ("rt_venue p50", "rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50)),
         ("rt_venue p99", "rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99)),
@@ -92,6 +92,15 @@ pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
 
+/// Returns the place of a point along an axis: median of the measured values, or the value of the
+/// setting.
+fn place_of(axis: Axis, point: &Point) -> Option<f64> {
+    match axis.entry().chart.as_ref()?.measured {
+        Some(measured) => Some(point.spread(measured)?.median),
+        None => axis.number(point.value(axis)?),
+    }
+}
+
 /// A line for each combination of the other axes, of the points with a sound run.
 fn lines(
     sweep: &ExperimentRuns,
@@ -101,7 +110,7 @@ fn lines(
     let measured = |point: &Point| {
         let name = point.name_without(&sweep.axes, Some(along));
         let spread = point.spread(figure)?;
-        Some((name, (along.place_of(point)?, spread)))
+        Some((name, (place_of(along, point)?, spread)))
     };
     let series = |(number, (name, mut points)): (usize, (String, Vec<(f64, Spread)>))| {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,4 +1,4 @@
-//! Experiments that version 0.3 saved: converted when they are read, or refused with the version
+//! Experiments that commit 2889d4c1 saved: converted when they are read, or refused with the version
 //! that reads them.
 
 use super::{before, before_file, golden};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
 
-/// A folder with these documents of version 0.3.
+/// A folder with these documents of commit 2889d4c1.
 fn folder(documents: &[(&str, Value)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (file, document) in documents {

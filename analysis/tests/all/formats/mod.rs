@@ -14,12 +14,12 @@ pub fn golden_file<D: Document>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
 }
 
-/// Returns what a document of version 0.3 holds.
+/// Returns what a document of commit 2889d4c1 holds.
 pub fn before<T: DeserializeOwned>(file: &str) -> T {
     serde_json::from_slice(&std::fs::read(before_file(file)).unwrap()).unwrap()
 }
 
-/// Returns the path of a document of version 0.3.
+/// Returns the path of a document of commit 2889d4c1.
 pub fn before_file(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/before").join(file)
 }

@@ -4,7 +4,7 @@ use crate::common::{Running, command, document, entries, list, output, wait_unti
 use serde_json::Value;
 use std::path::Path;
 
-/// A survey that version 0.3 saved.
+/// A survey that commit 2889d4c1 saved.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/before/survey.json");
 
 #[test]
