@@ -31,7 +31,7 @@ impl Figures {
     /// Adds a record under a name, in place of an earlier one.
     pub fn insert(&mut self, name: &str, record: &impl Serialize) {
         self.remove(name);
-        // A record whose keys are no texts has no figures; there is none.
+        // Only a record with other keys than texts cannot be converted, and none exists.
         flatten(name, serde_json::to_value(record).unwrap_or(Value::Null), &mut self.0);
     }
 

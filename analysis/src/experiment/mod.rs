@@ -1,14 +1,13 @@
 //! Experiments: one document of rows, and what is asked of them. The launcher makes the runs.
 //!
 //! ```text
-//! experiment.json: kind, axes, rows ─ answer of its kind ─▶ Answer ─┬ report ─┬ terminal()
-//!   │    a row: settings and figures of a run                       │         ├ save()  NAME.md, CSV
-//!   └▶ rows.csv                                                     │         └ page    report.html
-//!                                                                   └ json    --json
+//! experiment.json: kind, axes, rows ── answer of its kind ──▶ Answer ─┬ report   tables, page
+//!   │    a row: settings and figures of a run                         └ json     --json
+//!   └▶ rows.csv
 //! ```
 //!
-//! [`Axis`] is the table of settings to vary, [`Kind::entry`] that of questions. A new axis is an entry in
-//! the first; a new kind is a file with its [`KindEntry`], and its name in the second.
+//! [`Axis`] is the table of settings to vary, [`Kind::entry`] that of questions. A new axis is an
+//! entry in the first; a new kind is a file with its [`KindEntry`], and its name in the second.
 
 pub mod axis;
 pub mod bill;

@@ -5,7 +5,7 @@
 
 use super::{Axis, AxisRecord, Figures, Kind, SettingTexts};
 use crate::machine::Machine;
-use crate::stats::{Percentile, RunOutline};
+use crate::stats::{ComparisonLine, Percentile, RunOutline};
 use crate::summary::Measure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,13 @@ pub struct Endpoint {
 impl Default for Endpoint {
     fn default() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), percentile: Percentile::P50 }
+    }
+}
+
+impl Endpoint {
+    /// Returns `true` if a line compares this figure.
+    pub fn is_of(&self, line: &ComparisonLine) -> bool {
+        line.measure == self.measure && line.percentile == self.percentile
     }
 }
 

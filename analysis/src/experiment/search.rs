@@ -31,7 +31,7 @@ pub const KIND: KindEntry = KindEntry {
     },
     damage: |experiment| RateSearch::all(experiment).map(drop),
     answer: |experiment, _| {
-        let (limits, points) = (SearchLimits::of(experiment)?, RateSearch::all(experiment)?);
+        let (limits, points) = (SearchLimits::from_experiment(experiment)?, RateSearch::all(experiment)?);
         let (sweep, search) = (ExperimentRuns::new(experiment), Search { limits, points });
         let report = ExperimentReport {
             name: "sweep",
@@ -71,7 +71,7 @@ impl SearchLimits {
     pub const NAME: &'static str = "search";
 
     /// Returns the limits of a search.
-    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let limits = experiment.figures.part(Self::NAME).map_err(|error| error.to_string())?;
         limits.ok_or_else(|| "no limits of the search".into())
     }
@@ -169,7 +169,7 @@ impl Experiment {
 impl RateSearch {
     /// Returns the search of every setting, as far as it came.
     pub fn all(experiment: &Experiment) -> Result<Vec<Self>, String> {
-        let limits = SearchLimits::of(experiment)?;
+        let limits = SearchLimits::from_experiment(experiment)?;
         let search = |setting: super::Setting| {
             let rows = experiment.made().filter(|row| row.setting.name == setting.name);
             let steps: Result<Vec<RateStep>, _> = rows.map(|row| row.figures.record()).collect();

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Prints the runs that an experiment would make, in their order, and how long they would take.
 pub fn dry_run(record: &Experiment) -> Result<ExitCode> {
     let mut out = crate::output::stdout();
-    if let Ok(limits) = SearchLimits::of(record) {
+    if let Ok(limits) = SearchLimits::from_experiment(record) {
         let runs = counted(record.repeats.into(), "run");
         writeln!(out, "a search: up to {} rates with {runs} each, for", limits.max_steps)?;
         record.settings().iter().try_for_each(|setting| writeln!(out, "  {}", setting.name))?;

@@ -29,7 +29,7 @@ const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 pub(super) fn expected_time(record: &Experiment, machine: &Machine) -> Option<(u32, Duration)> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
-    let limits = SearchLimits::of(record).ok();
+    let limits = SearchLimits::from_experiment(record).ok();
     for setting in record.settings() {
         let of_setting = || record.rows.iter().filter(|row| row.setting.name == setting.name);
         let settings = Settings::from_texts(&record.settings_of(of_setting().next()?)).ok()?;
@@ -49,7 +49,7 @@ pub(super) fn expected_time(record: &Experiment, machine: &Machine) -> Option<(u
 
 /// Returns the number of all runs of an experiment; of a search, of all rates that may be tried.
 pub(super) fn total_runs(record: &Experiment) -> usize {
-    let limits = SearchLimits::of(record).ok();
+    let limits = SearchLimits::from_experiment(record).ok();
     limits.map_or(record.rows.len(), |limits| record.settings().len() * limits.max_steps as usize)
 }
 

@@ -6,8 +6,8 @@
 //!                              └─ --resume ─ experiment.json     report: tables, page
 //! ```
 //!
-//! A command is a folder: its flags, which are [`ExperimentFlags`], and its `run`. What its rows show
-//! is the answer of its kind, in `analysis::experiment`, so that `--resume` and the page have it too.
+//! A command is a folder: its flags, which are [`ExperimentFlags`], and its `run`. What its rows
+//! show is the answer of its kind, in `analysis::experiment`, which `--resume` and the page use too.
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
 //! for all. Every repeat has a schedule seed of its own that all points share.
 
@@ -37,7 +37,7 @@ use crate::host::Machine;
 use crate::output::complain;
 use crate::runtime::run::FinishedRun;
 use crate::shelf;
-use analysis::document::{Document, DocumentFault};
+use analysis::document::Document;
 use analysis::experiment::{Experiment, Figures, Kind};
 use analysis::record::RunRecord;
 use anyhow::Result;
@@ -119,9 +119,7 @@ pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     let name = folder.display();
     let what = match Experiment::read(folder) {
         Ok(experiment) => Some(experiment.kind.entry().folder.replace("{}", &name.to_string())),
-        Err(error) if error.fault != DocumentFault::Absent => {
-            Some("the folder of an experiment, not of a run".into())
-        }
+        Err(_) if Experiment::is_in(folder) => Some("the folder of an experiment, not of a run".into()),
         Err(_) => None,
     };
     let what = if let Some(what) = what {

@@ -39,7 +39,7 @@ pub fn search(
     bar: &mut SweepProgress,
     say: bool,
 ) -> Result<MeasureEnd> {
-    let limits = SearchLimits::of(record).map_err(Error::msg)?;
+    let limits = SearchLimits::from_experiment(record).map_err(Error::msg)?;
     let points = record.settings().len();
     for point in (0..points).cycle() {
         let searches = RateSearch::all(record).map_err(Error::msg)?;
@@ -89,7 +89,7 @@ fn attempt(
     rate: f64,
     make: &mut RunMaker<'_>,
 ) -> Result<Option<RateStep>> {
-    let limits = SearchLimits::of(record).map_err(Error::msg)?;
+    let limits = SearchLimits::from_experiment(record).map_err(Error::msg)?;
     let row = record.rows.iter().find(|row| row.setting.name == name);
     let point = row.map_or_else(|| Ok(Settings::default()), |row| settings_of(record, row))?;
     let mut limit = Settings::default();

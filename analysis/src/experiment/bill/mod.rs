@@ -33,7 +33,7 @@ pub const KIND: KindEntry = KindEntry {
         let rows = rows::rows(&ExperimentRuns::new(experiment)).unwrap_or_default().into_iter();
         // Of each row with its reference, and with threads.
         let lines = rows.flat_map(|row| {
-            let against = row.differences.into_iter().next();
+            let against = row.differences.into_iter().find(|line| experiment.endpoint.is_of(line));
             against.into_iter().chain(row.adds.into_iter().next().map(|cost| cost.line))
         });
         lines.collect()
@@ -43,7 +43,7 @@ pub const KIND: KindEntry = KindEntry {
 /// Returns the bill of the runs that there are, also of an experiment that is not complete.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     let runs = ExperimentRuns::new(experiment);
-    let bill = Bill::of(&runs)?;
+    let bill = Bill::from_runs(&runs)?;
     let json = answer_json("bulkhead.bill/2", &bill).map_err(|error| error.to_string())?;
     Ok(Answer { report: report(&runs, &bill), json })
 }
@@ -142,7 +142,7 @@ impl Bill {
     ///
     /// # Errors
     /// The experiment varies what a bill does not have.
-    pub fn of(record: &ExperimentRuns) -> Result<Self, String> {
+    pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
         let mut rows = rows::rows(record)?;
         let mut notes = sweep::notes(record);
         let contains: Option<Vec<LevelContains>> =
@@ -154,7 +154,7 @@ impl Bill {
             let found = contains.iter().flatten().find(is_it);
             row.contains = found.map(|(_, _, summary)| summary.clone());
         }
-        notes.extend(ProtectionCost::of(record)?.map(|cost| cost.note()));
+        notes.extend(ProtectionCost::from_experiment(record)?.map(|cost| cost.note()));
         if record.repeats < MIN_PAIRS as u32 {
             notes.push(too_few_repeats(record.repeats));
         }

@@ -24,10 +24,11 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a board's benchmark, not of a run",
     summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
     fitness: |experiment| {
-        Boards::of(experiment).map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
+        Boards::from_experiment(experiment)
+            .map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
     },
-    damage: |experiment| Boards::of(experiment).map(drop),
-    answer: |experiment, _| Boards::of(experiment)?.answer(),
+    damage: |experiment| Boards::from_experiment(experiment).map(drop),
+    answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };
 
@@ -61,7 +62,7 @@ const SETTINGS: [&str; 9] =
 
 impl Boards {
     /// Reads the benchmark in the rows of an experiment.
-    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let mut boards: Self = experiment.answer_head()?;
         let case = |row: &Row| row.figures.with_settings(&row.setting.settings).record();
         let cases: Result<_, _> = experiment.made().map(case).collect();
@@ -88,7 +89,7 @@ impl Boards {
     /// # Errors
     /// The document is absent, damaged, of another version, or not a board's.
     pub fn read(folder: &Path) -> Result<Self, DocumentError> {
-        Experiment::read_as(folder, Self::of)
+        Experiment::read_as(folder, Self::from_experiment)
     }
 
     /// Saves the benchmark into a folder as an experiment.

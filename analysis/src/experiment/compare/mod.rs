@@ -27,13 +27,14 @@ pub const KIND: KindEntry = KindEntry {
         if runs.points.iter().any(|point| point.runs.is_empty()) {
             return sweep::answer(experiment, folder);
         }
-        let found = Comparisons::of(&runs)?;
+        let found = Comparisons::from_runs(&runs)?;
         let json = found.json().map_err(|error| error.to_string())?;
         Ok(Answer { report: measured_report(&runs, &found), json })
     },
     headlines: |experiment| {
-        let found = Comparisons::of(&ExperimentRuns::new(experiment)).unwrap_or_default();
-        found.comparisons.into_iter().filter_map(|one| one.lines.into_iter().next()).collect()
+        let found = Comparisons::from_runs(&ExperimentRuns::new(experiment)).unwrap_or_default();
+        let lines = found.comparisons.into_iter().flat_map(|one| one.lines);
+        lines.filter(|line| experiment.endpoint.is_of(line)).collect()
     },
 };
 
@@ -48,7 +49,7 @@ pub struct Comparisons {
 
 impl Comparisons {
     /// Compares the two sides of an experiment that was measured for it.
-    pub fn of(record: &ExperimentRuns) -> Result<Self, String> {
+    pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
         let [a, b] = &record.points[..] else { return Err("this comparison has not two sides".into()) };
         let [a, b] = [a, b].map(|point| {
             let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);

@@ -40,9 +40,11 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a containment table, not of a run: launcher sweep --resume {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: |experiment| runs::damage(experiment).and_then(|()| Containments::of(experiment).map(drop)),
+    damage: |experiment| {
+        runs::damage(experiment).and_then(|()| Containments::from_experiment(experiment).map(drop))
+    },
     answer: |experiment, folder| {
-        let all = Containments::of(experiment)?;
+        let all = Containments::from_experiment(experiment)?;
         let json = answer_json("bulkhead.contain/2", &all).map_err(|error| error.to_string())?;
         Ok(Answer { report: report(&all, folder, &ExperimentRuns::new(experiment)), json })
     },
@@ -99,7 +101,7 @@ pub struct Containments {
 
 impl Containments {
     /// Collects the outcomes of an experiment's faults.
-    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         fn all<T: serde::de::DeserializeOwned>(
             experiment: &Experiment,
             name: &str,
@@ -108,7 +110,7 @@ impl Containments {
             found.collect::<Result<_, _>>().map_err(|error| format!("{name}: {error}"))
         }
         let record = ExperimentRuns::new(experiment);
-        let cost = ProtectionCost::of(experiment)?;
+        let cost = ProtectionCost::from_experiment(experiment)?;
         let mut notes = sweep::notes(&record);
         notes.extend(cost.map(|cost| cost.note()));
         Ok(Self {
@@ -250,7 +252,7 @@ impl ProtectionCost {
     pub const NAME: &'static str = "cost";
 
     /// Returns the cost that an experiment measured, or was given.
-    pub fn of(experiment: &Experiment) -> Result<Option<Self>, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Option<Self>, String> {
         experiment.figures.part(Self::NAME).map_err(|error| format!("{}: {error}", Self::NAME))
     }
 

@@ -36,9 +36,11 @@ pub const KIND: KindEntry = KindEntry {
         let cells = counted(experiment.settings().len() as u64, "cell");
         format!("lab of {cells}, {} each", counted(experiment.repeats.into(), "run"))
     },
-    fitness: |experiment| Lab::of(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness()),
-    damage: |experiment| Lab::of(experiment).map(drop),
-    answer: |experiment, _| Lab::of(experiment)?.answer(),
+    fitness: |experiment| {
+        Lab::from_experiment(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness())
+    },
+    damage: |experiment| Lab::from_experiment(experiment).map(drop),
+    answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };
 
@@ -154,7 +156,8 @@ pub struct LabRun {
     pub taken: u64,
     /// Time from an event made to that event taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
-    /// The latencies, in nanoseconds: HdrHistogram's V2 format with deflate, in base64. Empty: none.
+    /// The latencies, in nanoseconds: HdrHistogram's V2 format with deflate, in base64; empty
+    /// without any.
     #[serde(default)]
     pub histogram: String,
     /// Resources of all producers together.
@@ -313,7 +316,7 @@ const SETTINGS: [&str; 7] =
 
 impl Lab {
     /// Reads the lab in the rows of an experiment.
-    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let mut lab: Self = experiment.answer_head()?;
         for setting in experiment.settings() {
             let name = |error| format!("{}: {error}", setting.name);
@@ -359,7 +362,7 @@ impl Lab {
     /// # Errors
     /// The document is absent, damaged, of another version, or not a lab's.
     pub fn read(folder: &Path) -> Result<Self, DocumentError> {
-        Experiment::read_as(folder, Self::of)
+        Experiment::read_as(folder, Self::from_experiment)
     }
 
     /// Saves the lab into a folder as an experiment.

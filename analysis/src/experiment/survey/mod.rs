@@ -55,12 +55,13 @@ pub const KIND: KindEntry = KindEntry {
         format!("survey of at most {}{state}", counted(minutes, "minute"))
     },
     fitness: |experiment| {
-        Survey::of(experiment).map_or_else(|why| Fitness::new(vec![why]), |survey| survey.fitness)
+        Survey::from_experiment(experiment)
+            .map_or_else(|why| Fitness::new(vec![why]), |survey| survey.fitness)
     },
-    damage: |experiment| Survey::of(experiment).map(drop),
+    damage: |experiment| Survey::from_experiment(experiment).map(drop),
     answer: |experiment, _| {
         let json = experiment.json().map_err(|error| error.to_string())?;
-        Ok(Answer { report: report(&Survey::of(experiment)?), json })
+        Ok(Answer { report: report(&Survey::from_experiment(experiment)?), json })
     },
     headlines: |_| Vec::new(),
 };
@@ -213,7 +214,7 @@ impl Survey {
 
 impl Survey {
     /// Reads the survey in the rows of an experiment.
-    pub fn of(experiment: &Experiment) -> Result<Self, String> {
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let mut survey: Self = experiment.answer_head()?;
         survey.parts = records(experiment, "part")?;
         survey.recovery = records(experiment, "recovery")?;
@@ -265,7 +266,7 @@ impl Survey {
     /// # Errors
     /// The document is absent, damaged, of another version, or not a survey's.
     pub fn read(folder: &Path) -> Result<Self, DocumentError> {
-        Experiment::read_as(folder, Self::of)
+        Experiment::read_as(folder, Self::from_experiment)
     }
 
     /// Saves the survey into a folder as an experiment.

@@ -49,8 +49,8 @@ fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<M
     let at = |percentile: Percentile| {
         let name = percentile.name();
         match chart.set {
-            // The seed article's chart: what the hand-offs cost when the orchestrator has work, less
-            // that work.
+            // The seed article's chart: what the hand-offs cost when the orchestrator has work,
+            // less that work.
             ChartSet::Work => draw(RunChart {
                 id: format!("{along}-{name}"),
                 title: format!("rt_venue {name} − W against W, the orchestrator's work for an order"),

@@ -1,5 +1,5 @@
-//! Experiments that commit 2889d4c1 saved: converted when they are read, or refused with the version
-//! that reads them.
+//! Experiments that commit 2889d4c1 saved: converted when they are read, or refused with the
+//! version that reads them.
 
 use super::{before, before_file, golden};
 use analysis::document::{Document, DocumentFault};
@@ -86,7 +86,7 @@ fn bill_keeps_what_levels_contain() {
     old["points"][0]["settings"] = json!({"isolation": "thread", "technique": "spsc-mux"});
     let found = converted(&[("sweep.json", old), ("bill.json", json!(bill))]);
     assert_eq!(found.kind, Kind::Bill);
-    let bill = Bill::of(&ExperimentRuns::new(&found)).unwrap();
+    let bill = Bill::from_runs(&ExperimentRuns::new(&found)).unwrap();
     assert_eq!(bill.rows[0].contains.as_deref(), Some("11 of 12"));
     assert_eq!(bill.rows[0].p50_ns, Some(640.0));
 }
@@ -119,7 +119,7 @@ fn containment_table_keeps_every_outcome() {
         table[name].as_array_mut().unwrap().iter_mut().for_each(|row| row["folder"] = "run-1".into());
     }
     let found = converted(&[("sweep.json", sweep("contain")), ("contain.json", table.clone())]);
-    let all = Containments::of(&found).unwrap();
+    let all = Containments::from_experiment(&found).unwrap();
     let shown = json!(all);
     for name in ["rows", "venues", "roles", "cost"] {
         assert_eq!(shown[name], table[name], "{name}");
@@ -130,7 +130,7 @@ fn containment_table_keeps_every_outcome() {
 fn survey_is_equal_after_conversion() {
     let found = converted(&[("survey.json", before("survey.json"))]);
     assert_eq!(found.kind, Kind::Survey);
-    assert_eq!(Survey::of(&found).unwrap(), before::<Survey>("survey.json"));
+    assert_eq!(Survey::from_experiment(&found).unwrap(), before::<Survey>("survey.json"));
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn containment_table_draws_each_cell() {
         ..known
     };
     experiment.save(folder.path()).unwrap();
-    let table = Containments::of(&experiment).unwrap();
+    let table = Containments::from_experiment(&experiment).unwrap();
     assert_eq!(table.rows, rows);
     let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);

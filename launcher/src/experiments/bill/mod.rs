@@ -100,7 +100,7 @@ fn contained(folder: &Path) -> Result<Containments> {
     if measured.kind != Kind::Contain {
         return usage(format!("--contain {}: the folder of a {}", folder.display(), measured.kind));
     }
-    Containments::of(&measured).map_err(Error::msg)
+    Containments::from_experiment(&measured).map_err(Error::msg)
 }
 
 /// Makes a bill of an experiment's runs, with what each level contains.

@@ -161,7 +161,7 @@ impl ExperimentFlags for CompareFlags {
 
 /// The two sides of a record, compared.
 fn of_record(record: &Experiment) -> Result<Comparisons> {
-    Ok(Comparisons::of(&ExperimentRuns::new(record)).map_err(UsageError)?)
+    Ok(Comparisons::from_runs(&ExperimentRuns::new(record)).map_err(UsageError)?)
 }
 
 /// Compares new runs with saved ones. Against the one setting that both have, if the folder has

@@ -134,8 +134,10 @@ impl SurveyRun {
         let words = format!("{CONTAINMENT} --isolation {levels}");
         let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
         let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
-        self.survey.containment =
-            Some(Containments { notes: Vec::new(), ..Containments::of(&record).map_err(Error::msg)? });
+        self.survey.containment = Some(Containments {
+            notes: Vec::new(),
+            ..Containments::from_experiment(&record).map_err(Error::msg)?
+        });
         Ok(shortfall)
     }
 
@@ -143,7 +145,7 @@ impl SurveyRun {
         let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
         let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
         self.survey.journal =
-            Some(shortened(Comparisons::of(&ExperimentRuns::new(&record)).map_err(Error::msg)?));
+            Some(shortened(Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?));
         Ok(shortfall)
     }
 
@@ -151,7 +153,7 @@ impl SurveyRun {
         let settings = choose(self.until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
         let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
-        let mut found = Bill::of(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
+        let mut found = Bill::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
         }

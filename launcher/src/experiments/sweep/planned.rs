@@ -1,8 +1,8 @@
 //! Planned sweeps, with parts measured on several hosts: `--plan`, `--run` and `--join`.
 //!
 //! ```text
-//! --plan ─▶ FOLDER/experiment.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join
-//!       └▶ a command for each turn           only one is there      its rows, tables, page ◀┘
+//! --plan ─▶ experiment.json ─▶ --run K ─▶ making/… ──rename──▶ runs/K ─▶ --join
+//!       └▶ a command for each turn            only one is there     its rows, tables, page ◀┘
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which

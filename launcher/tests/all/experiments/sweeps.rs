@@ -296,9 +296,9 @@ fn impossible_sweep_is_refused_before_running() {
         output(line).fails(2, &[wanted]);
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("experiment.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
+    std::fs::write(folder.path().join("experiment.json"), "{\"schema\": \"bulkhead.experiment/0\"}").unwrap();
     let path = folder.path().display();
     let resume = output(&format!("sweep --resume {path}"));
-    resume.fails(1, &["bulkhead.sweep/0", "use the launcher that wrote it"]);
-    output(&format!("compare {path} {path}")).fails(1, &["bulkhead.sweep/0"]);
+    resume.fails(1, &["bulkhead.experiment/0", "use the launcher that wrote it"]);
+    output(&format!("compare {path} {path}")).fails(1, &["bulkhead.experiment/0"]);
 }
