@@ -138,7 +138,7 @@ impl Experiment {
     /// # Errors
     /// Rows of other settings or figures than the kind asks for.
     pub fn answer(&self, folder: &Path) -> anyhow::Result<Answer> {
-        let why = |why: String| anyhow::anyhow!("{}: {why}", folder.display());
+        let why = |why: String| anyhow::anyhow!("{}: {}", folder.display(), single_line(&why));
         let mut answer = (self.kind.entry().answer)(self, folder).map_err(why)?;
         if let Some(compared) = Comparisons::of_settings(self) {
             // Settings that were compared with each other afterwards.
