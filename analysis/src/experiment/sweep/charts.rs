@@ -16,6 +16,9 @@ use maud::{Markup, html};
 /// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;
 
+/// What a chart of costs shows: in short, the title of its axis, the format, and the figure of a run.
+type CostFigure<'a> = (&'a str, &'a str, LabelFormat<'a>, &'a dyn Fn(&RunOutline) -> Option<f64>);
+
 /// A chart along an axis: its id and title, and a figure of a run with its name and format.
 struct RunChart<'a> {
     id: String,
@@ -71,7 +74,7 @@ fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<M
         return [Percentile::P99, Percentile::P50].into_iter().filter_map(at).collect();
     }
     // What more of it costs: in latency, in CPU time, in memory, at the start.
-    let costs: [(&str, &str, LabelFormat<'_>, &dyn Fn(&RunOutline) -> Option<f64>); 5] = [
+    let costs: [CostFigure<'_>; 5] = [
         ("rt_venue p50", "rt_venue p50", &axis::duration, &|run| rt_venue(run, Percentile::P50)),
         ("rt_venue p99", "rt_venue p99", &axis::duration, &|run| rt_venue(run, Percentile::P99)),
         ("CPU time", "CPU seconds for a million orders (s)", &axis::number, &RunOutline::cpu_s_per_million),
