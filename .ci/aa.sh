@@ -36,7 +36,12 @@ QUICK=$quick perl -MJSON::PP -MList::Util=shuffle,max -e '
   my ($launcher, $folder, $work, $comparisons, $pairs, $seed) = @ARGV;
   srand $seed;
   my $read = sub { local (@ARGV, $/) = shift; decode_json(<>) };
-  my @sides = map { [sort { $a->{repeat} <=> $b->{repeat} } @{$_->{runs}}] } @{$read->("$folder/sweep.json")->{points}};
+  my (@names, %runs);
+  for my $row (@{$read->("$folder/experiment.json")->{rows}}) {
+    push @names, $row->{name} unless $runs{$row->{name}};
+    push @{$runs{$row->{name}}}, $row if $row->{figures};
+  }
+  my @sides = map { [sort { $a->{repeat} <=> $b->{repeat} } @{$runs{$_}}] } @names;
   my @repeats = 0 .. $#{$sides[0]};
   die "two sides are due\n" unless @sides == 2;
   my (%judged, %claimed, %reach, %why);

@@ -88,9 +88,9 @@ cat "$work/sweep.log"
 import json, pathlib, sys
 
 folder, log = pathlib.Path(sys.argv[1]), open(sys.argv[2]).read()
-runs = [run for point in json.load(open(folder / "sweep.json"))["points"] for run in point["runs"]]
-hosts = [run["outline"]["machine"]["hostname"] for run in runs]
-ids = {(run["outline"]["machine"]["hostname"], run["outline"]["run"]) for run in runs}
+runs = [row for row in json.load(open(folder / "experiment.json"))["rows"] if "figures" in row]
+hosts = [run["figures"]["machine.hostname"] for run in runs]
+ids = {(run["figures"]["machine.hostname"], run["figures"]["run"]) for run in runs}
 assert len(runs) == 12 and len(ids) == 12, "every run is there, and counts once"
 assert {run["folder"] for run in runs} == {f"runs/{index:04}" for index in range(12)}
 assert set(hosts) == {"host-a", "host-b"}, hosts

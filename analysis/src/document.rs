@@ -52,8 +52,7 @@ pub trait Document: Serialize + Sized {
 
     /// Reads the document from a folder.
     fn read(folder: &Path) -> Result<Self, DocumentError> {
-        let path = folder.join(Self::FILE);
-        parse(&path, &read_text(&path, Self::ABSENT, Self::REMEDY)?)
+        read(folder)
     }
 
     /// Serializes the document to the bytes of its file.
@@ -61,13 +60,10 @@ pub trait Document: Serialize + Sized {
     /// # Errors
     /// None in practice: no document has values that JSON cannot hold.
     fn json(&self) -> serde_json::Result<Vec<u8>> {
-        let versioned = VersionedDocument { schema: Self::schema(), document: self };
-        if !Self::PRETTY {
-            return serde_json::to_vec(&versioned);
+        if Self::PRETTY {
+            return answer_json(&Self::schema(), self);
         }
-        let mut json = serde_json::to_vec_pretty(&versioned)?;
-        json.push(b'\n');
-        Ok(json)
+        serde_json::to_vec(&VersionedDocument { schema: Self::schema(), document: self })
     }
 
     /// Writes the document into a folder atomically.
@@ -79,6 +75,19 @@ pub trait Document: Serialize + Sized {
         let bytes = self.json().map_err(|error| SaveError::new(&path, error.into()))?;
         write_file(&path, &bytes, Self::SYNCED)
     }
+}
+
+/// Reads a document from the file of its own in a folder.
+pub(crate) fn read<D: Document>(folder: &Path) -> Result<D, DocumentError> {
+    let path = folder.join(D::FILE);
+    parse(&path, &read_text(&path, D::ABSENT, D::REMEDY)?)
+}
+
+/// Serializes what a command prints with `--json`: indented, with its schema.
+pub(crate) fn answer_json(schema: &str, answer: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut json = serde_json::to_vec_pretty(&VersionedDocument { schema: schema.into(), document: answer })?;
+    json.push(b'\n');
+    Ok(json)
 }
 
 #[derive(Serialize)]
@@ -130,7 +139,7 @@ pub struct DocumentError {
 }
 
 impl DocumentError {
-    fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
+    pub(crate) fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
         Self { fault, path: path.to_owned(), message }
     }
 }
@@ -227,8 +236,9 @@ fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> 
     write().map_err(|error| SaveError::new(path, error))
 }
 
-/// Returns the document in its golden file.
+/// Returns what a file of the tests holds: an answer, or a document of an earlier version.
 #[cfg(test)]
-pub(crate) fn golden<D: Document>() -> D {
-    D::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden")).unwrap()
+pub(crate) fn fixture<T: serde::de::DeserializeOwned>(file: &str) -> T {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats").join(file);
+    serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }

@@ -1,49 +1,259 @@
-//! The axes along which experiments vary settings.
+//! The axes along which experiments vary settings: one table, an entry for each axis.
 
-use system::named_enum;
+use crate::chart::axis;
+use crate::chart::plot::Unit;
+use crate::numbers::plain;
+use crate::stats::RunOutline;
+use crate::units::{Count, Nanos};
+use serde::{Deserialize, Serialize};
 
-named_enum! {
-    /// A setting or load that a sweep varies: first what is compared, then the conditions under
-    /// which it is. All but the rate are settings of a run.
-    #[derive(Hash, PartialOrd, Ord)]
-    Axis {
-        /// The technique that carries the submit and completion hand-offs.
-        Technique = "technique",
-        /// The isolation level between strategies and engine.
-        Isolation = "isolation",
-        /// Which processes the engine's roles are in.
-        Process = "process",
-        /// The idle strategy of threads.
-        Idle = "idle",
-        /// Slots of every ring.
-        Capacity = "capacity",
-        /// Which points of an order's way are stamped.
-        Stamps = "stamps",
-        /// The journal of exchanges and engine.
-        Journal = "journal",
-        /// The orchestrator's extra work.
-        Work = "work",
-        /// The number of strategies.
-        Strategies = "strategies",
-        /// The number of venues.
-        Venues = "venues",
-        /// Orders a second of all strategies together; becomes the number of orders in the window.
-        Rate = "rate",
+/// What the rest of the code asks about an axis.
+pub struct AxisEntry {
+    /// Whether its values are alternated against each other; else it is a condition.
+    pub is_compared: bool,
+    /// The name of one value and of several: `1 isolation level`, `2 isolation levels`.
+    pub nouns: [&'static str; 2],
+    /// The unit of its values.
+    pub unit: AxisUnit,
+    /// Its place in a bill.
+    pub bill: BillRole,
+    /// The value of a saved run, if the run's outline has it.
+    pub of_run: Option<fn(&RunOutline) -> String>,
+    /// The head of its column in tables, if it is not its name.
+    pub head: Option<&'static str>,
+    /// The charts along it.
+    pub chart: Option<AxisChart>,
+}
+
+/// The unit of an axis' values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AxisUnit {
+    /// A name from a list.
+    Name,
+    /// A number.
+    Count,
+    /// A duration.
+    Time,
+    /// Orders a second.
+    Rate,
+}
+
+/// The place of an axis in a bill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BillRole {
+    /// A bill does not vary it.
+    No,
+    /// A row of the bill has one value of it.
+    Row,
+    /// Values other than this one are rows of their own, compared with the row of this value.
+    Variant(&'static str),
+}
+
+/// The charts along an axis.
+pub struct AxisChart {
+    /// The charts to draw.
+    pub set: ChartSet,
+    /// The title of the horizontal axis.
+    pub title: &'static str,
+    /// The format of its ticks.
+    pub format: Unit,
+    /// The measured value of a run; `None`: the value of the setting.
+    pub measured: Option<fn(&RunOutline) -> Option<f64>>,
+}
+
+/// The charts that make sense along an axis, in the order of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChartSet {
+    /// What the hand-offs cost beyond the work.
+    Work,
+    /// Latency against the rate.
+    Latency,
+    /// Latency, CPU time, memory and start-up.
+    Costs,
+}
+
+impl AxisEntry {
+    const NAMES: Self = Self {
+        is_compared: true,
+        nouns: ["value", "values"],
+        unit: AxisUnit::Name,
+        bill: BillRole::No,
+        of_run: None,
+        head: None,
+        chart: None,
+    };
+    const CONDITION: Self = Self { is_compared: false, unit: AxisUnit::Count, ..Self::NAMES };
+}
+
+/// Makes the enum of axes, with name and entry of each.
+macro_rules! axes {
+    ($($(#[$doc:meta])* $axis:ident = $name:literal, $entry:expr;)+) => {
+        /// A setting or load that an experiment varies: first what is compared, then the conditions
+        /// under which it is. All but the rate are settings of a run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Axis { $($(#[$doc])* #[serde(rename = $name)] $axis,)+ }
+
+        impl Axis {
+            /// All axes, in the order of tables.
+            pub const ALL: &'static [Self] = &[$(Self::$axis,)+];
+
+            /// Returns the name of the axis: that of its setting.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$axis => $name,)+ }
+            }
+
+            /// Returns the axis' entry in the table.
+            pub const fn entry(self) -> &'static AxisEntry {
+                match self { $(Self::$axis => const { &$entry },)+ }
+            }
+        }
+    };
+}
+
+axes! {
+    /// The technique that carries the submit and completion hand-offs.
+    Technique = "technique", AxisEntry {
+        nouns: ["technique", "techniques"], bill: BillRole::Row, of_run: Some(|run| run.technique.to_string()),
+        ..AxisEntry::NAMES
+    };
+    /// The isolation level between strategies and engine.
+    Isolation = "isolation", AxisEntry {
+        nouns: ["isolation level", "isolation levels"], bill: BillRole::Row,
+        of_run: Some(|run| run.isolation.to_string()), ..AxisEntry::NAMES
+    };
+    /// Which processes the engine's roles are in.
+    Process = "process", AxisEntry {
+        nouns: ["process", "process"], bill: BillRole::Variant("engine"), ..AxisEntry::NAMES
+    };
+    /// The idle strategy of threads.
+    Idle = "idle", AxisEntry {
+        nouns: ["idle", "idle"], of_run: Some(|run| run.idle.to_string()), ..AxisEntry::NAMES
+    };
+    /// Slots of every ring.
+    Capacity = "capacity", AxisEntry {
+        nouns: ["capacity", "capacity"], unit: AxisUnit::Count,
+        of_run: Some(|run| run.capacity.to_string()), ..AxisEntry::NAMES
+    };
+    /// Which points of an order's way are stamped.
+    Stamps = "stamps", AxisEntry {
+        nouns: ["stamps", "stamps"], bill: BillRole::Variant("all"), ..AxisEntry::NAMES
+    };
+    /// The journal of exchanges and engine.
+    Journal = "journal", AxisEntry { nouns: ["journal", "journal"], ..AxisEntry::NAMES };
+    /// The orchestrator's extra work.
+    Work = "work", AxisEntry {
+        nouns: ["amount of work", "amounts of work"], unit: AxisUnit::Time, head: Some("orch_work"),
+        of_run: Some(|run| format!("{}ns", run.work_ns)),
+        chart: Some(AxisChart {
+            set: ChartSet::Work, title: "W, work done for an order", format: axis::DURATION,
+            measured: Some(|run| Some(run.work())),
+        }),
+        ..AxisEntry::CONDITION
+    };
+    /// The number of strategies.
+    Strategies = "strategies", AxisEntry {
+        nouns: ["number of strategies", "numbers of strategies"],
+        of_run: Some(|run| run.strategies.to_string()),
+        chart: Some(AxisChart {
+            set: ChartSet::Costs, title: "strategies", format: axis::NUMBER, measured: None,
+        }),
+        ..AxisEntry::CONDITION
+    };
+    /// The number of venues.
+    Venues = "venues", AxisEntry {
+        nouns: ["venues", "venues"], of_run: Some(|run| run.venues.to_string()), ..AxisEntry::CONDITION
+    };
+    /// Orders a second of all strategies together; becomes the number of orders in the window.
+    Rate = "rate", AxisEntry {
+        nouns: ["rate", "rates"], unit: AxisUnit::Rate,
+        chart: Some(AxisChart {
+            set: ChartSet::Latency, title: "offered rate (orders/s)", format: axis::NUMBER,
+            measured: Some(|run| run.offered_per_s),
+        }),
+        ..AxisEntry::CONDITION
+    };
+}
+
+impl core::fmt::Display for Axis {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.pad(self.name())
     }
 }
 
 impl Axis {
+    /// Returns the axis with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|axis| axis.name() == name)
+    }
+
     /// Returns `true` if the axis' values are alternated against each other.
     pub const fn is_compared(self) -> bool {
-        matches!(
-            self,
-            Axis::Technique
-                | Axis::Isolation
-                | Axis::Process
-                | Axis::Idle
-                | Axis::Capacity
-                | Axis::Stamps
-                | Axis::Journal
-        )
+        self.entry().is_compared
+    }
+
+    /// Returns `true` if `launcher bill` may vary this setting. Those are what is isolated from
+    /// what, how, and the cost of observing it.
+    pub fn is_of_bill(self) -> bool {
+        self.entry().bill != BillRole::No
+    }
+
+    /// Returns the number that a value's text stands for; `None` of a name.
+    pub fn number(self, text: &str) -> Option<f64> {
+        match self.entry().unit {
+            AxisUnit::Name => None,
+            AxisUnit::Time => text.parse::<Nanos>().ok().map(|time| time.0 as f64),
+            AxisUnit::Count | AxisUnit::Rate => text.parse::<Count>().ok().map(|count| count.0 as f64),
+        }
+    }
+
+    /// Returns `true` if two texts are the same value: `1us` and `1000ns`.
+    pub fn is_same_value(self, a: &str, b: &str) -> bool {
+        match self.entry().unit {
+            AxisUnit::Name => a == b,
+            _ => self.number(a).is_some() && self.number(a) == self.number(b),
+        }
+    }
+
+    /// Formats a value for a table: durations in nanoseconds, as in the seed benchmark; rates in
+    /// full.
+    pub(super) fn format_value(self, text: &str) -> String {
+        match (self.entry().unit, self.number(text)) {
+            (AxisUnit::Time, Some(ns)) => format!("{} ns", ns as u64),
+            (AxisUnit::Rate, Some(rate)) => format!("{}/s", plain(rate)),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+/// A setting that an experiment varies, with its values in the order of the tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisRecord {
+    /// The setting that varies.
+    pub axis: Axis,
+    /// The values of the axis.
+    pub values: Vec<String>,
+}
+
+impl AxisRecord {
+    /// Returns how many values of what the axis has: `3 isolation levels`.
+    pub(super) fn counted(&self) -> String {
+        let [one, several] = self.axis.entry().nouns;
+        let count = self.values.len();
+        format!("{count} {}", if count == 1 { one } else { several })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_one_amount_are_the_same() {
+        assert!(Axis::Work.is_same_value("1us", "1000ns") && !Axis::Work.is_same_value("1us", "1ns"));
+        assert!(Axis::Strategies.is_same_value("1k", "1000") && Axis::Idle.is_same_value("spin", "spin"));
+        assert!(!Axis::Work.is_same_value("x", "x"), "no duration");
+        let shown =
+            [Axis::Work.format_value("2us"), Axis::Rate.format_value("5k"), Axis::Idle.format_value("spin")];
+        assert_eq!(shown, ["2000 ns", "5,000/s", "spin"]);
     }
 }

@@ -1,88 +1,149 @@
-//! The saved documents and the reports of each kind of experiment; the launcher makes the runs.
+//! Experiments: one document of rows, and what is asked of them. The launcher makes the runs.
 //!
 //! ```text
-//! document (NAME.json) ─ report ─▶ ExperimentReport ─┬ terminal()            the terminal
-//!                                                    ├ save()                NAME.md, CSV files
-//!                                                    └ html::experiment_page report.html
+//! experiment.json: kind, axes, rows ── answer of its kind ──▶ Answer ─┬ report   tables, page
+//!   │    a row: settings and figures of a run                         └ json     --json
+//!   └▶ rows.csv
 //! ```
 //!
-//! A new experiment is a module with a [`Document`] and a function
-//! `report` of it, and a line in [`saved`].
+//! [`Axis`] is the table of settings to vary, [`Kind::entry`] that of questions. A new axis is an
+//! entry in the first; a new kind is a file with its [`KindEntry`], and its name in the second.
 
-mod axis;
+pub mod axis;
 pub mod bill;
 pub mod board;
 pub mod compare;
 pub mod contain;
+mod convert;
+mod entry;
+mod figures;
+mod kind;
 pub mod lab;
+mod order;
 mod ratio;
+mod record;
 mod report;
+mod rows_csv;
+mod runs;
+pub mod search;
 pub mod survey;
 pub mod sweep;
 mod time_unit;
 
-pub use axis::Axis;
+pub use axis::{Axis, AxisRecord};
 pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWarnings, BoardWriter,
     Boards,
 };
 pub use compare::{Comparison, Comparisons};
-pub use contain::{Contained, Containment, Containments, ProtectionCost, RoleContainment, VenueContainment};
+pub use contain::{
+    Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
+};
+pub use entry::{Answer, KindEntry};
+pub use figures::{Figures, SettingTexts};
+pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
+pub use order::{ordered_rows, turns};
+pub use record::{ComparedSettings, Endpoint, Experiment, ExperimentState, Row, Setting};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
+pub use rows_csv::rows_csv;
+pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};
+pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
 pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
-pub use sweep::{
-    AxisRecord, RateSearch, RateStep, RunEntry, SearchRecord, SettingTexts, SweepPlan, SweepPoint,
-    SweepRecord, SweepState, conditions,
-};
 
-use crate::document::{Document, DocumentError};
-use crate::fitness::Fitness;
+use crate::document::{self, Document, DocumentError, DocumentFault};
+use crate::escape::single_line;
+use crate::summary::Measure;
 use std::path::Path;
 
-/// Returns the report of the experiment in a folder. `None` if the folder has none. The first
-/// document that is found decides the kind.
+/// Returns the report of the experiment in a folder. `None` if the folder has none.
 ///
 /// # Errors
 /// A document that is damaged or of another version.
-pub fn saved(folder: &Path) -> Result<Option<ExperimentReport>, DocumentError> {
-    let has = |file: &str| folder.join(file).exists();
-    let compared = if has(Comparisons::FILE) { Some(Comparisons::read(folder)?) } else { None };
-    let mut report = match () {
-        () if has(Lab::FILE) => lab::report(&Lab::read(folder)?),
-        () if has(Boards::FILE) => board::report(&Boards::read(folder)?),
-        () if has(Containments::FILE) => {
-            let record = if has(SweepRecord::FILE) { Some(SweepRecord::read(folder)?) } else { None };
-            contain::report(&Containments::read(folder)?, folder, record.as_ref())
-        }
-        () if has(Bill::FILE) => bill::report(&SweepRecord::read(folder)?, &Bill::read(folder)?),
-        () if has(Survey::FILE) => survey::report(&Survey::read(folder)?),
-        () if has(SweepRecord::FILE) => {
-            let record = SweepRecord::read(folder)?;
-            match &compared {
-                Some(compared) if record.kind == "compare" => {
-                    return Ok(Some(compare::measured_report(&record, compared)));
-                }
-                _ => sweep::report(&record),
-            }
-        }
-        () => return Ok(None),
+pub fn saved(folder: &Path) -> anyhow::Result<Option<ExperimentReport>> {
+    let experiment = match Experiment::read(folder) {
+        Err(DocumentError { fault: DocumentFault::Absent, .. }) => return Ok(None),
+        read => read?,
     };
-    if let Some(compared) = &compared {
-        // Settings of a sweep or a bill that were compared with each other afterwards.
-        report.sections.splice(0..0, compare::report(compared).sections);
-    }
-    Ok(Some(report))
+    Ok(Some(experiment.answer(folder)?.report))
 }
 
-/// Returns whether the latencies of the experiment in a folder may be quoted. `None`: its document
-/// cannot be read.
-pub fn fitness(folder: &Path) -> Option<Fitness> {
-    let sweep = SweepRecord::read(folder).ok().map(|record| record.fitness());
-    sweep
-        .or_else(|| Lab::read(folder).ok().map(|lab| lab.fitness()))
-        .or_else(|| Boards::read(folder).ok().map(|boards| boards.fitness()))
-        .or_else(|| Survey::read(folder).ok().map(|survey| survey.fitness))
+impl Kind {
+    /// Returns the kind's entry.
+    pub const fn entry(self) -> &'static KindEntry {
+        match self {
+            Self::Sweep => &sweep::KIND,
+            Self::MaxRate => &search::KIND,
+            Self::Bill => &bill::KIND,
+            Self::Compare => &compare::KIND,
+            Self::Contain => &contain::KIND,
+            Self::Lab => &lab::KIND,
+            Self::Board => &board::KIND,
+            Self::Survey => &survey::KIND,
+        }
+    }
+}
+
+impl Document for Experiment {
+    const FILE: &'static str = "experiment.json";
+    const NAME: &'static str = "bulkhead.experiment";
+    const VERSION: u32 = 1;
+    const ABSENT: &'static str = "not the folder of an experiment";
+    const REMEDY: &'static str = "fetch it from a copy, or measure again: the runs' own folders are whole";
+    const SYNCED: bool = true;
+
+    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
+        serde_json::from_value(value)
+    }
+
+    /// Reads the experiment in a folder, also one that an earlier version saved.
+    fn read(folder: &Path) -> Result<Self, DocumentError> {
+        match document::read(folder) {
+            Err(error) if error.fault == DocumentFault::Absent => convert::read(folder).unwrap_or(Err(error)),
+            read => read,
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
+            return Err(format!("endpoint {:?}", self.endpoint.measure));
+        }
+        (self.kind.entry().damage)(self)
+    }
+}
+
+impl Experiment {
+    /// Reads the experiment in a folder and converts it to the answer of its kind.
+    pub(super) fn read_as<T>(
+        folder: &Path,
+        convert: impl Fn(&Self) -> Result<T, String>,
+    ) -> Result<T, DocumentError> {
+        let experiment = Self::read(folder)?;
+        convert(&experiment).map_err(|why| {
+            let path = folder.join(Self::FILE);
+            let message = format!("{}: {}: {}", path.display(), experiment.kind, single_line(&why));
+            DocumentError::new(DocumentFault::Content, &path, message)
+        })
+    }
+
+    /// Returns `true` if a folder has an experiment, also one that an earlier version saved.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(Self::FILE).exists() || convert::is_in(folder)
+    }
+
+    /// Returns what the rows show. The folder has the runs.
+    ///
+    /// # Errors
+    /// Rows of other settings or figures than the kind asks for.
+    pub fn answer(&self, folder: &Path) -> anyhow::Result<Answer> {
+        let why = |why: String| anyhow::anyhow!("{}: {}", folder.display(), single_line(&why));
+        let mut answer = (self.kind.entry().answer)(self, folder).map_err(why)?;
+        if let Some(compared) = Comparisons::of_settings(self) {
+            // Settings that were compared with each other afterwards.
+            answer.report.sections.splice(0..0, compare::report(&compared).sections);
+        }
+        Ok(answer)
+    }
 }

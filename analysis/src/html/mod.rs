@@ -28,6 +28,7 @@ mod stage_bars;
 mod tail_bars;
 mod timeline_plot;
 
+pub use experiment_page::experiment_page;
 pub use order_path::order_path;
 
 use crate::document::{Document, write_user_path};
@@ -53,12 +54,12 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 pub fn render(folder: &Path) -> Result<String> {
     let has = |file: &str| folder.join(file).exists();
     if let Some(report) = experiment::saved(folder)? {
-        return Ok(experiment_page::experiment_page(&report));
+        return Ok(experiment_page(&report));
     }
     if !has(Summary::FILE) {
         bail!(
-            "{}: not the folder of a run, a sweep, a bill, a comparison, a containment table, a lab, a board's benchmark or a survey: neither \
-             summary.json, sweep.json, contain.json, lab.json, board.json nor survey.json is in it; launcher list shows what can be opened",
+            "{}: not the folder of a run or an experiment: neither summary.json nor experiment.json is in it; launcher list shows what \
+             can be opened",
             folder.display()
         );
     }

@@ -79,6 +79,7 @@ pub struct RunOutline {
     #[serde(default)]
     pub clock_step_ns: f64,
     /// Distributions by the name of their measure.
+    #[serde(default)]
     pub measures: BTreeMap<String, Distribution>,
 }
 

@@ -1,9 +1,8 @@
 //! `--dry-run` of an experiment: its runs in their order, and what its plan shows already.
 
 use super::launch::{expected_time, total_runs};
-use super::order::order;
 use super::{forecast, pairs};
-use analysis::experiment::SweepRecord;
+use analysis::experiment::{Experiment, Row, SearchLimits};
 use analysis::numbers::counted;
 use anyhow::Result;
 use indicatif::HumanDuration;
@@ -11,16 +10,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Prints the runs that an experiment would make, in their order, and how long they would take.
-pub fn dry_run(record: &SweepRecord) -> Result<ExitCode> {
+pub fn dry_run(record: &Experiment) -> Result<ExitCode> {
     let mut out = crate::output::stdout();
-    if let Some(search) = &record.search {
+    if let Ok(limits) = SearchLimits::from_experiment(record) {
         let runs = counted(record.repeats.into(), "run");
-        writeln!(out, "a search: up to {} rates with {runs} each, for", search.max_steps)?;
-        record.points.iter().try_for_each(|point| writeln!(out, "  {}", point.name))?;
+        writeln!(out, "a search: up to {} rates with {runs} each, for", limits.max_steps)?;
+        record.settings().iter().try_for_each(|setting| writeln!(out, "  {}", setting.name))?;
     } else {
-        for (number, run) in order(&record.points, record.repeats).iter().enumerate() {
-            let (point, seed) = (&record.points[run.point].name, record.seed_of(run.repeat));
-            writeln!(out, "{:>4}  repeat {}  seed {seed}  {point}", number + 1, run.repeat + 1)?;
+        for (number, Row { setting, repeat, seed, .. }) in record.rows.iter().enumerate() {
+            writeln!(out, "{:>4}  repeat {}  seed {seed}  {}", number + 1, repeat + 1, setting.name)?;
         }
     }
     record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;

@@ -2,7 +2,7 @@
 
 use crate::config::Settings;
 use crate::planner;
-use analysis::experiment::{SettingTexts, SweepPoint, SweepRecord};
+use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
 
 /// The settings that decide which orders a run plays, with its seed.
@@ -10,36 +10,32 @@ const SCHEDULE: [&str; 8] =
     ["strategies", "venues", "orders", "window", "arrivals", "delay", "schedule", "speed"];
 
 /// Returns why the result of an experiment cannot be comparable, as far as its plan shows it.
-pub fn warnings(record: &SweepRecord) -> Vec<String> {
-    if record.search.is_some() || !["compare", "bill", "sweep"].contains(&record.kind.as_str()) {
+pub fn warnings(record: &Experiment) -> Vec<String> {
+    let has_pairs = record.kind.entry().has_pairs;
+    if !has_pairs && record.kind != Kind::Sweep {
         return Vec::new();
     }
+    let runs = ExperimentRuns::new(record);
     let mut found = Vec::new();
-    found.extend(oversubscribed(record));
-    if record.kind == "compare" {
-        found.extend(other_schedule(&record.points));
+    found.extend(oversubscribed(&runs));
+    if record.kind == Kind::Compare {
+        found.extend(other_schedule(&runs.points));
     }
     // A sweep without a verdict has its tables; a comparison without one has nothing.
-    if record.kind != "sweep" && record.repeats < MIN_PAIRS as u32 {
-        found.push(too_few_repeats(record));
+    if has_pairs && record.repeats < MIN_PAIRS as u32 {
+        found.push(too_few_repeats(record.repeats));
     }
     found
 }
 
-/// Says that no comparison of the record gets a verdict.
-pub(super) fn too_few_repeats(record: &SweepRecord) -> String {
-    let repeats = if record.repeats == 1 { "1 repeat".into() } else { format!("{} repeats", record.repeats) };
-    format!("no verdicts: {repeats}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
-}
-
-fn oversubscribed(record: &SweepRecord) -> Option<String> {
-    let is_shared = |point: &&SweepPoint| {
+fn oversubscribed(record: &ExperimentRuns) -> Option<String> {
+    let is_shared = |point: &&Point| {
         let settings = Settings::from_texts(&point.settings).ok();
         let resolved = settings.and_then(|settings| planner::resolve(&settings, &record.machine).ok());
         let plan = resolved.and_then(|resolved| planner::preview(&resolved, &record.machine).ok());
         plan.is_some_and(|(plan, _)| is_oversubscribed(&plan))
     };
-    let shared: Vec<&SweepPoint> = record.points.iter().filter(is_shared).collect();
+    let shared: Vec<&Point> = record.points.iter().filter(is_shared).collect();
     let first = shared.first()?;
     Some(format!(
         "not comparable: oversubscribed: threads share a core in {} of {} settings ({}): use fewer --strategies or allow more cores",
@@ -49,7 +45,7 @@ fn oversubscribed(record: &SweepRecord) -> Option<String> {
     ))
 }
 
-fn other_schedule(points: &[SweepPoint]) -> Option<String> {
+fn other_schedule(points: &[Point]) -> Option<String> {
     let [a, b] = points else { return None };
     let text = |settings: &SettingTexts, key: &str| settings.get(key).cloned().unwrap_or_default();
     let differs = |key: &&str| text(&a.settings, key) != text(&b.settings, key);

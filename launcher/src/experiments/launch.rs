@@ -1,9 +1,9 @@
 //! Makes the runs of an experiment with real processes.
 
-use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, measure};
-use super::pairs;
+use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, is_missing, measure};
 use super::progress::{Pace, SweepProgress};
 use super::search::search;
+use super::{extra_figures, pairs};
 use crate::config::Settings;
 use crate::host::Machine;
 use crate::planner::{self, Input};
@@ -11,7 +11,7 @@ use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use analysis::document::Document;
-use analysis::experiment::{SweepRecord, SweepState};
+use analysis::experiment::{Experiment, ExperimentState, Kind, SearchLimits, Setting};
 use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
@@ -26,19 +26,20 @@ const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
 
 /// Returns the number of an experiment's missing runs and the time that they will take. For a
 /// search, the maximum of both. `None` for a recorded flow, whose length is not known here.
-pub(super) fn expected_time(record: &SweepRecord, machine: &Machine) -> Option<(u32, Duration)> {
+pub(super) fn expected_time(record: &Experiment, machine: &Machine) -> Option<(u32, Duration)> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
-    for point in &record.points {
-        let settings = Settings::from_texts(&point.settings).ok()?;
+    let limits = SearchLimits::from_experiment(record).ok();
+    for setting in record.settings() {
+        let of_setting = || record.rows.iter().filter(|row| row.setting.name == setting.name);
+        let settings = Settings::from_texts(&record.settings_of(of_setting().next()?)).ok()?;
         let resolved = planner::resolve(&settings, machine).ok()?;
         let Input::Drawn { window_ns, .. } = resolved.input else { return None };
         let each = Duration::from_nanos(window_ns.saturating_add(resolved.settings.delay().max_ns))
             .saturating_add(RUN_OVERHEAD);
-        let is_missing = |repeat: &u32| !point.has_run(*repeat, record.keeps_failures);
-        let runs = match &record.search {
-            Some(search) => search.max_steps,
-            None => (0..record.repeats).filter(is_missing).count() as u32,
+        let runs = match &limits {
+            Some(limits) => limits.max_steps,
+            None => of_setting().filter(|row| is_missing(record, row)).count() as u32,
         };
         missing = missing.saturating_add(runs);
         time = time.saturating_add(each.saturating_mul(runs));
@@ -47,19 +48,19 @@ pub(super) fn expected_time(record: &SweepRecord, machine: &Machine) -> Option<(
 }
 
 /// Returns the number of all runs of an experiment; of a search, of all rates that may be tried.
-pub(super) fn total_runs(record: &SweepRecord) -> usize {
-    let each = record.search.as_ref().map_or(record.repeats, |search| search.max_steps);
-    record.points.len() * each as usize
+pub(super) fn total_runs(record: &Experiment) -> usize {
+    let limits = SearchLimits::from_experiment(record).ok();
+    limits.map_or(record.rows.len(), |limits| record.settings().len() * limits.max_steps as usize)
 }
 
 /// Returns the announcement of the missing runs; `None` for those that take a moment. Runs that are
 /// made in addition to earlier ones of the experiment, of which the pace is known, are always
 /// announced.
-fn announcement(record: &SweepRecord, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
-    let at_most = if record.search.is_some() { "at most " } else { "" };
+fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
+    let at_most = if record.kind == Kind::MaxRate { "at most " } else { "" };
     let more = if is_more { " more, for those that dropped out" } else { "" };
     // What replaces lost pairs is not in the time.
-    let most = pairs::max_repeats(record) as usize * record.points.len();
+    let most = pairs::max_repeats(record) as usize * record.settings().len();
     let has_budget = !is_more && most > total_runs(record);
     let budget = if has_budget { format!(" ({most} at most)") } else { String::new() };
     (is_more || time > MIN_ANNOUNCED).then(|| {
@@ -70,7 +71,7 @@ fn announcement(record: &SweepRecord, (missing, time): (u32, Duration), is_more:
 
 /// Calls `work` with a function that makes real runs, for the experiment of a record. Ctrl-C ends
 /// it.
-pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
+pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();
@@ -84,14 +85,16 @@ pub fn with_maker<T>(record: &SweepRecord, work: impl FnOnce(&mut RunMaker<'_>) 
     work(&mut |settings: &Settings| -> Result<MeasuredRun> {
         // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
         // one is whole.
-        Ok(run::run(&planner::resolve(settings, &machine)?, &machine, &how)?.into())
+        let finished = run::run(&planner::resolve(settings, &machine)?, &machine, &how)?;
+        let extra = extra_figures(record.kind, settings, &finished);
+        Ok(MeasuredRun { extra, ..finished.into() })
     })
 }
 
 /// Makes the missing runs of an experiment, and shows their progress unless `quiet`. `pace` is that
 /// of its earlier runs, and of all afterwards.
 pub fn measure_missing(
-    record: &mut SweepRecord,
+    record: &mut Experiment,
     folder: &Path,
     quiet: bool,
     pace: &mut Pace,
@@ -106,9 +109,9 @@ pub fn measure_missing(
     if let Some(said) = said.filter(|_| !quiet) {
         bar.print_line(&said);
     }
-    let ended = with_maker(&record.clone(), |make| match record.search {
-        Some(_) => search(record, folder, make, &mut bar, !quiet),
-        None => measure(record, folder, make, &mut bar),
+    let ended = with_maker(&record.clone(), |make| match record.kind {
+        Kind::MaxRate => search(record, folder, make, &mut bar, !quiet),
+        _ => measure(record, folder, make, &mut bar),
     });
     bar.clear();
     *pace = bar.pace();
@@ -119,7 +122,7 @@ pub fn measure_missing(
 /// called with the number of each run. Returns why it stopped before that, if a run could not
 /// begin.
 pub fn measure_until(
-    record: &mut SweepRecord,
+    record: &mut Experiment,
     folder: &Path,
     until: Instant,
     show: &dyn Fn(u32),
@@ -145,7 +148,7 @@ pub fn measure_until(
         Ok(_) => None,
         // The error recommends resuming the experiment, which a survey does not do: only its cause
         // counts.
-        Err(error) if record.runs().next().is_some() => Some(error.root_cause().to_string()),
+        Err(error) if record.made().next().is_some() => Some(error.root_cause().to_string()),
         Err(error) => return Err(error),
     };
     shorten(record);
@@ -156,14 +159,13 @@ pub fn measure_until(
 
 /// Shortens an experiment's record to the repeats that every combination of settings has, at least
 /// one. Without a whole repeat, to the settings that were measured.
-pub(super) fn shorten(record: &mut SweepRecord) {
-    let whole = record.points.iter().map(|point| point.runs.len()).min().unwrap_or(0) as u32;
+pub(super) fn shorten(record: &mut Experiment) {
+    let made = |setting: &Setting| record.made().filter(|row| row.setting.name == setting.name).count();
+    let whole = record.settings().iter().map(made).min().unwrap_or(0) as u32;
     record.repeats = whole.max(1);
-    record.points.retain(|point| !point.runs.is_empty());
-    for point in &mut record.points {
-        point.runs.retain(|run| run.repeat < record.repeats);
-    }
-    record.state = SweepState::Complete;
+    let repeats = record.repeats;
+    record.rows.retain(|row| row.is_made() && row.repeat < repeats);
+    record.state = ExperimentState::Complete;
 }
 
 #[cfg(test)]
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn short_experiments_announce_added_runs_only() {
         let machine = crate::host::fake::plain(2).machine();
-        let record = new_record("compare", &SweepRequest::default(), 1, machine, &Common::default());
+        let record = new_record(Kind::Compare, &SweepRequest::default(), 1, machine, &Common::default());
         let said = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
         assert_eq!(said(8, false), None);
         assert!(said(48, false).is_some_and(|said| said.starts_with("4 runs, about 48 seconds")));

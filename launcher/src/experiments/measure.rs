@@ -1,11 +1,10 @@
 //! Runs the missing runs of a sweep, and saves after each.
 
-use super::order::{OrderedRun, order};
 use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
 use analysis::document::Document;
-use analysis::experiment::{RunEntry, SweepRecord, SweepState};
+use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row};
 use analysis::logfile::EXTENSION;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::stats::RunOutline;
@@ -27,12 +26,21 @@ pub struct MeasuredRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
     pub outline: RunOutline,
+    /// What the experiment's kind asks of the run beyond its outline.
+    pub extra: Figures,
 }
 
 impl From<FinishedRun> for MeasuredRun {
     fn from(finished: FinishedRun) -> Self {
         let outline = RunOutline::from_summary(&finished.summary);
-        Self { folder: finished.folder, outcome: finished.outcome, outline }
+        Self { folder: finished.folder, outcome: finished.outcome, outline, extra: Figures::default() }
+    }
+}
+
+impl MeasuredRun {
+    /// Returns the figures of the run's row.
+    pub fn figures(&self) -> Figures {
+        Figures::from_outline(&self.outline).and(&self.extra)
     }
 }
 
@@ -43,59 +51,61 @@ pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 /// Makes the missing runs of an experiment, and saves its record after each. A failed run is kept
 /// as failed, and tried again by the next call.
 pub fn measure(
-    record: &mut SweepRecord,
+    record: &mut Experiment,
     folder: &Path,
     make: &mut RunMaker<'_>,
     bar: &mut SweepProgress,
 ) -> Result<MeasureEnd> {
-    let is_missing = |run: &OrderedRun| !record.points[run.point].has_run(run.repeat, record.keeps_failures);
-    let todo: Vec<OrderedRun> =
-        order(&record.points, record.repeats).into_iter().filter(is_missing).collect();
-    let all = record.points.len() * record.repeats as usize;
-    for (number, OrderedRun { repeat, point, .. }) in todo.iter().copied().enumerate() {
+    let todo: Vec<usize> =
+        (0..record.rows.len()).filter(|at| is_missing(record, &record.rows[*at])).collect();
+    let all = record.rows.len();
+    for (number, at) in todo.iter().copied().enumerate() {
         let left = todo.len() - number;
-        bar.begin(&record.points[point].name, all - left, left);
-        let seed = record.seed_of(repeat);
-        let settings = Settings {
-            seed: Some(Count(seed)),
-            out: Some(folder.to_owned()),
-            ..Settings::from_texts(&record.points[point].settings)?
-        };
-        let Some((name, outline)) = measure_one(record, folder, &settings, make)? else {
+        bar.begin(&record.rows[at].setting.name, all - left, left);
+        let settings = Settings { out: Some(folder.to_owned()), ..settings_of(record, &record.rows[at])? };
+        let Some((name, made)) = measure_one(record, folder, &settings, make)? else {
             return Ok(MeasureEnd::Interrupted);
         };
         bar.end();
-        let runs = &mut record.points[point].runs;
-        runs.retain(|run| run.repeat != repeat);
-        runs.push(RunEntry { repeat, seed, folder: name, outline });
-        runs.sort_by_key(|run| run.repeat);
-        record.save(folder).with_context(|| resume_hint(&record.kind, folder))?;
+        (record.rows[at].folder, record.rows[at].figures) = (name, made.figures());
+        record.save(folder).with_context(|| resume_hint(record.kind, folder))?;
     }
-    record.state = SweepState::Complete;
+    record.state = ExperimentState::Complete;
     record.save(folder)?;
     discard_unrecorded_runs(record, folder);
     Ok(MeasureEnd::Complete)
 }
 
+/// Returns `true` if the run of a row is still to be made: never, or without success.
+pub(super) fn is_missing(record: &Experiment, row: &Row) -> bool {
+    let is_complete = || row.outline().is_some_and(|run| run.complete);
+    !row.is_made() || !record.kind.entry().keeps_failures && !is_complete()
+}
+
+/// Returns the settings of a row's run, without its folder.
+pub(super) fn settings_of(record: &Experiment, row: &Row) -> Result<Settings> {
+    Ok(Settings { seed: Some(Count(row.seed)), ..Settings::from_texts(&record.settings_of(row))? })
+}
+
 /// Makes one run of an experiment and returns the name of its folder and its figures. `None`:
 /// interrupted, and saved as that.
 pub(super) fn measure_one(
-    record: &mut SweepRecord,
+    record: &mut Experiment,
     folder: &Path,
     settings: &Settings,
     make: &mut RunMaker<'_>,
-) -> Result<Option<(String, RunOutline)>> {
+) -> Result<Option<(String, MeasuredRun)>> {
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
         Err(error) if !error.is::<Interrupted>() => {
             // A run that began keeps its folder: the error names the remedy.
-            record.state = SweepState::Interrupted;
+            record.state = ExperimentState::Interrupted;
             // The error below is the more useful one.
             let _ = record.save(folder);
-            return Err(error.context(resume_hint(&record.kind, folder)));
+            return Err(error.context(resume_hint(record.kind, folder)));
         }
         _ => {
-            record.state = SweepState::Interrupted;
+            record.state = ExperimentState::Interrupted;
             discard_unrecorded_runs(record, folder);
             record.save(folder)?;
             return Ok(None);
@@ -105,10 +115,10 @@ pub(super) fn measure_one(
         discard_logs(&made.folder);
     }
     let name = made.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some((name, made.outline)))
+    Ok(Some((name, made)))
 }
 
-fn resume_hint(kind: &str, folder: &Path) -> String {
+fn resume_hint(kind: Kind, folder: &Path) -> String {
     format!(
         "the {kind} stopped; finished runs are saved: {} sweep --resume {} finishes it",
         crate::output::program(),
@@ -129,7 +139,7 @@ pub fn discard_logs(run: &Path) {
 
 /// Removes the folders of unfinished runs from an experiment's folder. Those are folders with a
 /// run's files that the record does not name.
-pub(super) fn discard_unrecorded_runs(record: &SweepRecord, folder: &Path) {
+pub(super) fn discard_unrecorded_runs(record: &Experiment, folder: &Path) {
     let known = record.folders();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {

@@ -6,8 +6,7 @@
 //! repeats that were asked for. What repeats cannot mend ends it at once.
 
 use super::measure::MeasureEnd;
-use crate::config::Settings;
-use analysis::experiment::SweepRecord;
+use analysis::experiment::Experiment;
 use analysis::stats::{ComparisonLine, Finding, MIN_PAIRS};
 use anyhow::Result;
 
@@ -17,30 +16,22 @@ const BUDGET: u32 = 3;
 const ADDED: &str = " repeats were added, because pairs dropped out";
 
 /// Returns the number of repeats that replacing lost pairs may lead to, at most.
-pub fn max_repeats(record: &SweepRecord) -> u32 {
-    match record.kind.as_str() {
-        "compare" | "bill" => asked_repeats(record).saturating_mul(BUDGET),
-        _ => record.repeats,
-    }
-}
-
-fn asked_repeats(record: &SweepRecord) -> u32 {
-    let asked = Settings::from_texts(&record.base).ok().and_then(|base| base.repeats);
-    asked.and_then(|asked| u32::try_from(asked.0).ok()).unwrap_or(record.repeats)
+pub fn max_repeats(record: &Experiment) -> u32 {
+    if record.kind.entry().has_pairs { record.asked_repeats.saturating_mul(BUDGET) } else { record.repeats }
 }
 
 /// Makes the missing runs of an experiment with `measure`, and those that replace lost pairs.
-/// `headlines` returns its comparisons at the median of `rt_venue`; without any, no pair is lost.
+/// They are counted by the comparisons at its endpoint; without any, no pair is lost.
 pub fn measure_pairs(
-    record: &mut SweepRecord,
-    mut measure: impl FnMut(&mut SweepRecord) -> Result<MeasureEnd>,
-    headlines: impl Fn(&SweepRecord) -> Result<Vec<ComparisonLine>>,
+    record: &mut Experiment,
+    mut measure: impl FnMut(&mut Experiment) -> Result<MeasureEnd>,
     say: impl Fn(&str),
 ) -> Result<MeasureEnd> {
-    let asked = asked_repeats(record);
+    let asked = record.asked_repeats;
     loop {
         let ended = measure(record)?;
-        let lines = if ended == MeasureEnd::Complete { headlines(record)? } else { Vec::new() };
+        let is_complete = ended == MeasureEnd::Complete;
+        let lines = if is_complete { (record.kind.entry().headlines)(record) } else { Vec::new() };
         let tallies: Vec<PairTally> = lines.iter().map(PairTally::from_line).collect();
         let more = repeats_to_add(asked, record.repeats, &tallies);
         if more == 0 {
@@ -54,7 +45,7 @@ pub fn measure_pairs(
         say(&format!(
             "{fewest} of {asked} pairs count: {more} to be added to the repeats, at most {most} in all"
         ));
-        record.repeats += more;
+        record.add_repeats(more);
     }
 }
 
@@ -94,51 +85,49 @@ fn repeats_to_add(asked: u32, made: u32, tallies: &[PairTally]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::flags::SweepRequest;
-    use super::super::headlines;
     use super::super::record::new_record;
     use super::*;
     use crate::config::Common;
-    use analysis::experiment::{Axis, RunEntry, SweepPoint};
+    use analysis::experiment::{Axis, Figures, Kind, Setting};
     use analysis::stats::{RunOutline, fixtures};
     use std::cell::RefCell;
 
     /// A record of two settings. Each run of the second one is changed by `spoil` once measured.
-    fn measured(kind: &str, repeats: u32, spoil: fn(u32, &mut RunOutline)) -> (SweepRecord, Vec<String>) {
-        let side = |name: &str, level: &str| SweepPoint {
+    fn measured(kind: Kind, repeats: u32, spoil: fn(u32, &mut RunOutline)) -> (Experiment, Vec<String>) {
+        let side = |name: &str, level: &str| Setting {
             name: name.into(),
             values: [(Axis::Isolation, level.to_owned())].into(),
             settings: [("isolation", level), ("technique", "spsc-mux")]
                 .map(|(key, text)| (key.to_owned(), text.to_owned()))
                 .into(),
-            runs: Vec::new(),
         };
         let machine = crate::host::fake::plain(2).machine();
         let record = new_record(kind, &SweepRequest::default(), 1, machine, &Common::default());
-        let points = vec![side("A: a", "thread"), side("B: b", "process")];
-        let mut record = SweepRecord { repeats, points, ..record };
+        let mut record = Experiment { repeats, asked_repeats: repeats, ..record };
+        record.plan_rows(&[side("A: a", "thread"), side("B: b", "process")]);
         let said = RefCell::new(Vec::new());
-        let measure = |record: &mut SweepRecord| {
-            let repeats = record.repeats;
-            for (number, point) in record.points.iter_mut().enumerate() {
-                for repeat in point.runs.len() as u32..repeats {
-                    let mut outline = fixtures::run(repeat as usize, 1_000.0);
-                    outline.run += &number.to_string();
-                    if number == 1 {
-                        spoil(repeat, &mut outline);
-                    }
-                    let (seed, folder) = (u64::from(repeat), String::new());
-                    point.runs.push(RunEntry { repeat, seed, folder, outline });
+        let measure = |record: &mut Experiment| {
+            for row in record.rows.iter_mut().filter(|row| !row.is_made()) {
+                let mut outline = fixtures::run(row.repeat as usize, 1_000.0);
+                outline.run += &row.setting.name;
+                if row.setting.name == "B: b" {
+                    spoil(row.repeat, &mut outline);
                 }
+                row.figures = Figures::from_outline(&outline);
             }
             Ok(MeasureEnd::Complete)
         };
         let say = |line: &str| said.borrow_mut().push(line.to_owned());
-        measure_pairs(&mut record, measure, headlines, say).unwrap();
+        measure_pairs(&mut record, measure, say).unwrap();
         (record, said.into_inner())
     }
 
-    fn pairs(record: &SweepRecord) -> usize {
-        headlines(record).unwrap()[0].pairs
+    fn headline(record: &Experiment) -> ComparisonLine {
+        (record.kind.entry().headlines)(record).remove(0)
+    }
+
+    fn pairs(record: &Experiment) -> usize {
+        headline(record).pairs
     }
 
     #[test]
@@ -152,7 +141,7 @@ mod tests {
             // More repeats mend nothing: no run is valid.
             (|_, run| run.valid = false, 6, 0),
         ];
-        for kind in ["compare", "bill"] {
+        for kind in [Kind::Compare, Kind::Bill] {
             for (spoil, made, counted) in cases {
                 let (record, said) = measured(kind, 6, spoil);
                 assert_eq!((record.repeats, pairs(&record)), (made, counted), "{kind}");
@@ -165,11 +154,11 @@ mod tests {
     /// A regression: `bill --repeats 5` ended with "too few repeats: 3 of at least 5 pairs".
     #[test]
     fn bill_ends_with_answer_where_cores_move() {
-        let (record, said) = measured("bill", 5, |repeat, run| {
+        let (record, said) = measured(Kind::Bill, 5, |repeat, run| {
             run.core_rtt_after_ns = if repeat % 3 == 0 { Some(490.0) } else { run.core_rtt_ns };
         });
         assert_eq!((record.repeats, pairs(&record)), (8, 5));
-        assert!(headlines(&record).unwrap()[0].evidence().is_known());
+        assert!(headline(&record).evidence().is_known());
         assert_eq!(
             said,
             [
@@ -181,14 +170,14 @@ mod tests {
 
     #[test]
     fn repeats_end_with_budget_or_with_binding_reason() {
-        let (record, _) = measured("compare", 6, |_, run| run.core_rtt_after_ns = Some(490.0));
+        let (record, _) = measured(Kind::Compare, 6, |_, run| run.core_rtt_after_ns = Some(490.0));
         assert_eq!((record.repeats, pairs(&record)), (18, 0), "three times what was asked for");
         // A regression: 60 runs, and then "oversubscribed".
-        let (record, said) = measured("compare", 6, |repeat, run| {
+        let (record, said) = measured(Kind::Compare, 6, |repeat, run| {
             (run.oversubscribed, run.valid) = (true, repeat > 4);
         });
         assert_eq!((record.repeats, said.len()), (6, 0));
-        let (record, _) = measured("compare", 3, |repeat, run| run.valid = repeat > 1);
+        let (record, _) = measured(Kind::Compare, 3, |repeat, run| run.valid = repeat > 1);
         assert_eq!(record.repeats, 5, "half as many, and no verdict was asked for");
     }
 }

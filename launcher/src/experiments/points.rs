@@ -2,14 +2,13 @@
 //! all with equal load.
 
 use super::flags::{AxisValue, SweepRequest};
-use super::record::set_checked_base;
 use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
 use crate::host::{Machine, RealTime};
 use crate::planner::{self, Input, Resolved};
 use crate::runtime::container;
 use crate::runtime::realtime;
-use analysis::experiment::{Axis, AxisRecord, SweepPoint, SweepRecord};
+use analysis::experiment::{Axis, AxisRecord, Experiment, Setting};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::plan::{Isolation, Threading};
@@ -40,7 +39,7 @@ impl Candidate {
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
 /// have the same; and if some would get dedicated threads and others not, all share.
-pub fn lay_out(record: &mut SweepRecord, asked: &SweepRequest) -> Result<()> {
+pub fn lay_out(record: &mut Experiment, asked: &SweepRequest) -> Result<()> {
     let size = asked.axes.iter().map(Vec::len).try_fold(1usize, usize::checked_mul);
     if size.is_none_or(|size| size > MAX_POINTS) {
         return usage(format!("more than {MAX_POINTS} combinations: sweep over less at a time"));
@@ -74,7 +73,7 @@ pub fn lay_out(record: &mut SweepRecord, asked: &SweepRequest) -> Result<()> {
 }
 
 /// Adds the two sides of a comparison to a record, with equal load unless one sets its own.
-pub fn lay_out_sides(record: &mut SweepRecord, asked: &SweepRequest, sides: [Candidate; 2]) -> Result<()> {
+pub fn lay_out_sides(record: &mut Experiment, asked: &SweepRequest, sides: [Candidate; 2]) -> Result<()> {
     let side = |candidate: Candidate| {
         let settings = candidate.settings(&asked.base, false);
         let resolved = check(&settings, &record.machine, record.weaker_sandbox)
@@ -86,30 +85,30 @@ pub fn lay_out_sides(record: &mut SweepRecord, asked: &SweepRequest, sides: [Can
 }
 
 /// Adds the points of candidates, with one load and one threading.
-fn settle(
-    record: &mut SweepRecord,
-    asked: &SweepRequest,
-    accepted: Vec<(Candidate, Resolved)>,
-) -> Result<()> {
+fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidate, Resolved)>) -> Result<()> {
     let mut base = asked.base.clone();
     settle_load(&mut base, &accepted, asked)?;
     settle_threading(&mut base, &accepted, &mut record.notes);
+    // Alone, these may lack a setting that each point adds.
+    planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &record.machine)?;
     let is_axis = |value: &&AxisValue| asked.axes.iter().any(|values| values[0].axis == value.axis);
+    let mut points = Vec::new();
     for (candidate, _) in accepted {
         // A load that a side sets itself wins over this one.
         let settings = candidate.settings(&base, true);
         let resolved = check(&settings, &record.machine, record.weaker_sandbox)?;
         let values = candidate.values.iter().filter(is_axis);
         let values = values.map(|value| (value.axis, value.text.clone())).collect();
-        record.points.push(new_point(candidate.name, values, resolved));
+        points.push(new_point(candidate.name, values, resolved));
     }
-    set_checked_base(record, base)
+    record.plan_rows(&points);
+    Ok(())
 }
 
-/// A point of these settings, without runs.
-pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> SweepPoint {
+/// The combination of these settings.
+pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> Setting {
     let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
-    SweepPoint { name, values, settings, runs: Vec::new() }
+    Setting { name, values, settings }
 }
 
 /// Checks settings as the planner would, without a schedule. For a sandbox or a priority also as
@@ -210,6 +209,7 @@ mod tests {
     use super::*;
     use crate::config::Common;
     use crate::host::fake;
+    use analysis::experiment::{ExperimentRuns, Kind};
 
     fn asked(axes: &[(Axis, &str)], base: &str) -> SweepRequest {
         let axes = axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect();
@@ -222,17 +222,17 @@ mod tests {
     }
 
     /// The record of a request on a machine with `cores` cores, and the settings of its points.
-    fn lay_out_on(cores: u32, asked: &SweepRequest) -> Result<(SweepRecord, Vec<Settings>)> {
+    fn lay_out_on(cores: u32, asked: &SweepRequest) -> Result<(Experiment, Vec<Settings>)> {
         let machine = fake::plain(cores).machine();
-        let mut record = new_record("sweep", asked, 5, machine, &Common::default());
+        let mut record = new_record(Kind::Sweep, asked, 5, machine, &Common::default());
         lay_out(&mut record, asked)?;
-        let settings = record.points.iter().map(|point| Settings::from_texts(&point.settings).unwrap());
-        let settings = settings.collect();
+        let points = ExperimentRuns::new(&record).points;
+        let settings = points.iter().map(|point| Settings::from_texts(&point.settings).unwrap()).collect();
         Ok((record, settings))
     }
 
-    fn names(record: &SweepRecord) -> Vec<&str> {
-        record.points.iter().map(|point| point.name.as_str()).collect()
+    fn names(record: &Experiment) -> Vec<String> {
+        record.settings().into_iter().map(|setting| setting.name).collect()
     }
 
     #[test]
@@ -278,13 +278,13 @@ mod tests {
         assert!(error.contains("capacity=100: --capacity 100: rings have a power of two"), "{error}");
         asked.preset = Some("bill".into());
         let (record, _) = lay_out_on(2, &asked).unwrap();
-        assert_eq!((names(&record), record.notes.len()), (vec!["capacity=64"], 1));
+        assert_eq!((names(&record), record.notes.len()), (vec!["capacity=64".to_owned()], 1));
         assert!(record.notes[0].contains("capacity=100 left out"), "{:?}", record.notes);
     }
 
     #[test]
     fn without_axes_there_is_one_point() {
         let (record, settings) = lay_out_on(2, &asked(&[], "venues=2")).unwrap();
-        assert_eq!((names(&record), settings[0].venues), (vec!["base"], Some(Count(2))));
+        assert_eq!((names(&record), settings[0].venues), (vec!["base".to_owned()], Some(Count(2))));
     }
 }

@@ -3,63 +3,52 @@
 use super::measure::MeasureEnd;
 use crate::config::Common;
 use crate::output::complain;
-use analysis::document::{Document, write_atomically};
-use analysis::experiment::{ExperimentReport, RunEntry, SweepRecord, sweep::runs_csv};
+use analysis::document::write_atomically;
+use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
 use analysis::html;
 use anyhow::Result;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The report of an experiment and its document, ready to be printed and saved.
-pub struct PublishableReport {
-    report: ExperimentReport,
-    file: &'static str,
-    json: Vec<u8>,
+/// Saves the answer of an experiment: `rows.csv`, its tables, and the page.
+pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
+    write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
+    answer.report.save(folder)?;
+    Ok(write_atomically(&folder.join(html::HTML_FILE), html::experiment_page(&answer.report).as_bytes())?)
 }
 
-impl PublishableReport {
-    pub fn new<D: Document>(report: ExperimentReport, document: &D) -> Result<Self> {
-        Ok(Self { report, file: D::FILE, json: document.json()? })
-    }
-
-    pub fn save(&self, folder: &Path) -> Result<()> {
-        write_atomically(&folder.join(self.file), &self.json)?;
-        self.report.save(folder)
-    }
-
-    pub fn print(&self, json: bool) -> Result<()> {
-        let mut out = crate::output::stdout();
-        let text = if json { Vec::new() } else { self.report.terminal(out.is_coloured()).into_bytes() };
-        Ok(out.write_all(if json { &self.json } else { &text })?)
-    }
-
-    /// Saves an experiment's report with its HTML page, prints it, and prints the folder.
-    pub fn publish(&self, folder: &Path, json: bool) -> Result<()> {
-        self.save(folder)?;
-        html::write(folder, &folder.join(html::HTML_FILE))?;
-        self.print(json)?;
-        if !json {
-            writeln!(crate::output::stdout(), "Saved in {}", folder.display())?;
-        }
-        Ok(())
-    }
+/// Prints an answer for people, or for programs.
+pub fn print(answer: &Answer, json: bool) -> Result<()> {
+    let mut out = crate::output::stdout();
+    let text = if json { Vec::new() } else { answer.report.terminal(out.is_coloured()).into_bytes() };
+    Ok(out.write_all(if json { &answer.json } else { &text })?)
 }
 
-/// Publishes the report of an experiment that made runs, with `runs.csv`. Returns its exit code.
+/// Saves the answer of an experiment, prints it, and prints the folder.
+pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, json: bool) -> Result<()> {
+    save(answer, experiment, folder)?;
+    print(answer, json)?;
+    if !json {
+        writeln!(crate::output::stdout(), "Saved in {}", folder.display())?;
+    }
+    Ok(())
+}
+
+/// Publishes the answer of an experiment that made runs. Returns its exit code.
 pub fn publish(
-    record: &SweepRecord,
+    record: &Experiment,
     folder: &Path,
-    shown: &PublishableReport,
+    shown: &Answer,
     common: &Common,
     ended: MeasureEnd,
 ) -> Result<ExitCode> {
-    write_atomically(&folder.join("runs.csv"), &runs_csv(record)?)?;
-    shown.publish(folder, common.json)?;
-    let (kind, program) = (&record.kind, crate::output::program());
-    let (made, planned) = (record.runs().count(), record.planned_runs());
+    save_and_print(shown, record, folder, common.json)?;
+    let runs = ExperimentRuns::new(record);
+    let (kind, program) = (record.kind, crate::output::program());
+    let (made, planned) = (record.made().count(), record.rows.len());
     let resume = format!("{program} sweep --resume {} finishes the {kind}", folder.display());
-    let failed = record.runs().filter(|run| !run.outline.is_sound() && !record.keeps_failures);
+    let failed = runs.runs().filter(|run| !run.outline.is_sound() && !record.kind.entry().keeps_failures);
     let failures = failed.map(|run| {
         let why = run.outline.reasons.first().map_or("no reason given", String::as_str);
         format!("{}: {why}", run.folder)
@@ -70,7 +59,7 @@ pub fn publish(
         let said = |why: &String| format!("{}: {why}", run.folder);
         run.outline.unfired_faults.iter().map(said).collect::<Vec<_>>()
     };
-    let unfired: Vec<String> = record.runs().flat_map(unfired).collect();
+    let unfired: Vec<String> = runs.runs().flat_map(unfired).collect();
     Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))
 }
 

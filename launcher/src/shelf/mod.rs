@@ -9,9 +9,8 @@ use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
 use analysis::document::{Document, DocumentFault};
-use analysis::experiment::{self, Boards, Lab, Survey, SweepPlan, SweepRecord};
+use analysis::experiment::{Experiment, Kind};
 use analysis::fitness::Fitness;
-use analysis::numbers::counted;
 use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
@@ -77,27 +76,12 @@ fn entry(folder: &Path, active: &[RunId]) -> Option<ResultEntry> {
             Err(error) => ResultEntry { verdict: error.to_string(), ..entry },
         });
     }
-    let description = if let Ok(record) = SweepRecord::read(folder) {
-        let [settings, repeats] =
-            [(record.points.len() as u64, "setting"), (record.repeats.into(), "repeat")]
-                .map(|(count, noun)| counted(count, noun));
-        format!("{} of {settings}, {repeats}", record.kind)
-    } else if let Ok(lab) = Lab::read(folder) {
-        let [cells, runs] = [(lab.cells.len() as u64, "cell"), (lab.runs.into(), "run")]
-            .map(|(count, noun)| counted(count, noun));
-        format!("lab of {cells}, {runs} each")
-    } else if let Ok(boards) = Boards::read(folder) {
-        format!("board of {}", counted(boards.cases.len() as u64, "case"))
-    } else if let Ok(survey) = Survey::read(folder) {
-        let state = if survey.complete { "" } else { ", incomplete" };
-        format!("survey of at most {}{state}", counted(survey.minutes.into(), "minute"))
-    } else {
-        return None;
-    };
-    let fitness = experiment::fitness(folder);
+    let experiment = Experiment::read(folder).ok()?;
+    let entry = experiment.kind.entry();
+    let (what, fitness) = ((entry.summary)(&experiment), Some((entry.fitness)(&experiment)));
     Some(ResultEntry {
         folder: name,
-        setting: description,
+        setting: what,
         verdict: "many runs".into(),
         fitness: fitness.as_ref().map(Fitness::verdict),
         fit_for_latency: fitness.as_ref().map(|fitness| fitness.is_fit),
@@ -190,24 +174,23 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
 }
 
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
-    let kinds = [
-        (FolderKind::Run, declared_type::<RunRecord>(folder)),
-        (FolderKind::Experiment, declared_type::<SweepRecord>(folder)),
-        (FolderKind::Experiment, declared_type::<SweepPlan>(folder)),
-        (FolderKind::Experiment, declared_type::<Lab>(folder)),
-        (FolderKind::Experiment, declared_type::<Boards>(folder)),
-        (FolderKind::Survey, declared_type::<Survey>(folder)),
-    ];
-    let found = kinds.into_iter().find_map(|(kind, declared_type)| Some(declared_type?.map(|()| kind)));
-    found.unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
+    let run = seen::<RunRecord>(folder).map(|seen| seen.map(|_| FolderKind::Run));
+    let experiment = || {
+        let kind = |found: Option<Experiment>| match found {
+            Some(found) if found.kind == Kind::Survey => FolderKind::Survey,
+            _ => FolderKind::Experiment,
+        };
+        seen::<Experiment>(folder).map(|seen| seen.map(kind))
+    };
+    run.or_else(experiment).unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
 
 /// Checks whether a folder has that document and the document declares its type; one of another
-/// version counts. `None`: the file does not exist.
-fn declared_type<D: Document>(folder: &Path) -> Option<Result<(), String>> {
+/// version counts, and is not returned. `None`: the file does not exist.
+fn seen<D: Document>(folder: &Path) -> Option<Result<Option<D>, String>> {
     match D::read(folder) {
-        Ok(_) => Some(Ok(())),
-        Err(error) if error.fault == DocumentFault::Version => Some(Ok(())),
+        Ok(found) => Some(Ok(Some(found))),
+        Err(error) if error.fault == DocumentFault::Version => Some(Ok(None)),
         Err(error) if error.fault == DocumentFault::Absent => None,
         Err(error) => Some(Err(format!("no run or experiment of bulkhead is in it: {error}"))),
     }
@@ -229,8 +212,7 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let active = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
     let is_active =
         |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&active, &record.plan.run));
-    let is_measured =
-        |folder: &Path| SweepRecord::read(folder).is_ok_and(|record| record.is_being_measured());
+    let is_measured = |folder: &Path| Experiment::read(folder).is_ok_and(|record| record.is_being_measured());
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let inside: Vec<PathBuf> = inside.filter(|path| path.is_dir()).collect();
     if is_measured(folder) || inside.iter().any(|path| is_measured(path)) {

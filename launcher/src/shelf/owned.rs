@@ -2,7 +2,7 @@
 
 use crate::config::CONFIG_FILE;
 use analysis::document::Document;
-use analysis::experiment::{Bill, Boards, Containments, Lab, Survey, SweepPlan, SweepRecord};
+use analysis::experiment::Experiment;
 use analysis::hlog::HLOG_FILE;
 use analysis::html::HTML_FILE;
 use analysis::logfile::EXTENSION;
@@ -54,16 +54,17 @@ const RUN_FILES: [&str; 12] = [
 ];
 
 /// Fixed file names of an experiment's folder, except its tables.
-const EXPERIMENT_FILES: [&str; 14] = [
-    SweepRecord::FILE,
-    SweepPlan::FILE,
-    Bill::FILE,
-    Containments::FILE,
-    Lab::FILE,
-    Boards::FILE,
-    "compare.json",
+const EXPERIMENT_FILES: [&str; 15] = [
+    Experiment::FILE,
     HTML_FILE,
     // Written by earlier builds.
+    "sweep.json",
+    "plan.json",
+    "bill.json",
+    "contain.json",
+    "lab.json",
+    "board.json",
+    "compare.json",
     TAGS,
     "with-itself.json",
     "sweep_slurm.sh",
@@ -72,10 +73,12 @@ const EXPERIMENT_FILES: [&str; 14] = [
     "sweep_ray.py",
 ];
 
-const SURVEY_FILES: [&str; 4] = [Survey::FILE, "card.txt", "card.svg", HTML_FILE];
+const SURVEY_FILES: [&str; 6] =
+    [Experiment::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 22] = [
+    "rows",
     "runs",
     "sweep",
     "bill",
@@ -157,7 +160,7 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
         FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
-        FolderKind::Survey if path.join(SweepRecord::FILE).exists() => Some(FolderKind::Experiment),
+        FolderKind::Survey if Experiment::is_in(path) => Some(FolderKind::Experiment),
         FolderKind::Survey => is_run().then_some(FolderKind::Run),
         // An unfinished run is in its launcher's folder below `making/`.
         FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),

@@ -196,7 +196,7 @@ fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::golden;
+    use crate::document::fixture;
     use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
     use crate::summary::Measure;
 
@@ -209,12 +209,12 @@ mod tests {
             variant: String::new(),
             p50_ns: Some(300.0),
             adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
-            ..golden::<Bill>().rows[0].clone()
+            ..fixture::<Bill>("before/bill.json").rows[0].clone()
         }
     }
 
     fn bill(rows: Vec<BillRow>) -> Bill {
-        Bill { rows, ..golden() }
+        Bill { rows, ..fixture("before/bill.json") }
     }
 
     #[test]

@@ -1,17 +1,60 @@
-//! `bill.json`: the cost of each isolation level with each technique.
+//! `bill`: the cost of each isolation level with each technique.
 
 mod headline;
 mod report;
+mod rows;
 
 pub(super) use headline::{answer, headline_technique};
 pub use report::report;
 
-use crate::document::Document;
-use crate::stats::ComparisonLine;
+use super::runs::{self, ExperimentRuns, too_few_repeats};
+use super::sweep::{self, condition_line};
+use super::{Answer, Experiment, KindEntry, ProtectionCost};
+use crate::document::answer_json;
+use crate::stats::{ComparisonLine, MIN_PAIRS};
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
-/// The document of `launcher bill`: the cost of each isolation level with each technique.
+/// The entry of `launcher bill`.
+pub const KIND: KindEntry = KindEntry {
+    title: "The bill",
+    keeps_failures: false,
+    makes_runs: true,
+    has_pairs: true,
+    folder: "the folder of a bill, not of a run: launcher bill {} shows it",
+    summary: runs::summary,
+    fitness: runs::fitness,
+    damage: runs::damage,
+    answer: |experiment, folder| {
+        let runs = ExperimentRuns::new(experiment);
+        if runs.is_complete() { answer_so_far(experiment) } else { sweep::answer(experiment, folder) }
+    },
+    headlines: |experiment| {
+        let rows = rows::rows(&ExperimentRuns::new(experiment)).unwrap_or_default().into_iter();
+        // Of each row with its reference, and with threads.
+        let lines = rows.flat_map(|row| {
+            let against = row.differences.into_iter().find(|line| experiment.endpoint.is_of(line));
+            against.into_iter().chain(row.adds.into_iter().next().map(|cost| cost.line))
+        });
+        lines.collect()
+    },
+};
+
+/// Returns the bill of the runs that there are, also of an experiment that is not complete.
+pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
+    let runs = ExperimentRuns::new(experiment);
+    let bill = Bill::from_runs(&runs)?;
+    let json = answer_json("bulkhead.bill/2", &bill).map_err(|error| error.to_string())?;
+    Ok(Answer { report: report(&runs, &bill), json })
+}
+
+/// The name of what each level contains, among the figures of a bill.
+const CONTAINS: &str = "contains";
+
+/// What a level contains with a technique, in words: `11 of 12`.
+pub type LevelContains = (Isolation, Technique, String);
+
+/// The answer of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
     /// Rows by isolation level, then by technique.
@@ -21,18 +64,6 @@ pub struct Bill {
     pub conditions: String,
     /// Remarks on the row. One line each.
     pub notes: Vec<String>,
-}
-
-impl Document for Bill {
-    const FILE: &'static str = "bill.json";
-    const NAME: &'static str = "bulkhead.bill";
-    const VERSION: u32 = 2;
-    const ABSENT: &'static str = "not the folder of a bill, or it is not complete";
-    const REMEDY: &'static str = "launcher bill FOLDER makes it again";
-
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
-    }
 }
 
 /// The cost of one isolation level with one technique: medians over repeated runs.
@@ -104,6 +135,41 @@ pub struct Reference {
     pub isolation: Isolation,
     /// The technique of the reference.
     pub technique: Technique,
+}
+
+impl Bill {
+    /// Computes the bill of an experiment's runs.
+    ///
+    /// # Errors
+    /// The experiment varies what a bill does not have.
+    pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
+        let mut rows = rows::rows(record)?;
+        let mut notes = sweep::notes(record);
+        let contains: Option<Vec<LevelContains>> =
+            record.figures.part(CONTAINS).map_err(|error| error.to_string())?;
+        for row in &mut rows {
+            let is_it = |(isolation, technique, _): &&LevelContains| {
+                (*isolation, *technique) == (row.isolation, row.technique)
+            };
+            let found = contains.iter().flatten().find(is_it);
+            row.contains = found.map(|(_, _, summary)| summary.clone());
+        }
+        notes.extend(ProtectionCost::from_experiment(record)?.map(|cost| cost.note()));
+        if record.repeats < MIN_PAIRS as u32 {
+            notes.push(too_few_repeats(record.repeats));
+        }
+        let method = rows.iter().flat_map(|row| &row.differences).find_map(|line| line.difference);
+        notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.describe())));
+        Ok(Self { rows, conditions: condition_line(record), notes })
+    }
+}
+
+impl Experiment {
+    /// Adds what each level contains, measured by another experiment, to a bill.
+    pub fn set_contains(&mut self, contains: &[LevelContains], cost: Option<ProtectionCost>) {
+        self.figures.insert(CONTAINS, &contains);
+        self.figures.insert(ProtectionCost::NAME, &cost);
+    }
 }
 
 impl BillRow {

@@ -9,8 +9,9 @@ use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
 use crate::experiment::ratio::{MARKS, finding_mark, format_ratio, interval_row, line_of};
+use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
 use crate::numbers::percent;
 use crate::stats::Percentile;
@@ -26,7 +27,7 @@ const CHARTS: &str = "The difference to the reference of each row: the crate who
                       ±25 %, the answer is unclear.";
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
-pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
+pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
     let mut charts = Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).peekable();
     let no_charts = "No difference is known: no row has a reference with enough repeats.";
     let text = if charts.peek().is_none() { no_charts } else { CHARTS };
@@ -46,7 +47,7 @@ pub fn report(sweep: &SweepRecord, bill: &Bill) -> ExperimentReport {
         answer: answer(bill),
         notes: bill.notes.clone(),
         sections: [vec![section], point_sections(sweep)].concat(),
-        ..report_frame(sweep, "The bill")
+        ..report_frame(sweep)
     }
 }
 

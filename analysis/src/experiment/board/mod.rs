@@ -1,18 +1,38 @@
-//! `board.json`: what the benchmark of the board measured, case by case.
+//! `board`: what the benchmark of the board measured, case by case.
 
 mod report;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 
-use crate::document::Document;
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
+use crate::document::{Document, DocumentError, SaveError, answer_json};
 use crate::fitness::{Fitness, preemption_reason};
 use crate::machine::Machine;
+use crate::numbers::counted;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// The document of `launcher board`, the benchmark of a value board with many readers.
+/// The entry of `launcher board`.
+pub const KIND: KindEntry = KindEntry {
+    title: "The board: one writer, any number of readers",
+    keeps_failures: false,
+    makes_runs: false,
+    has_pairs: false,
+    folder: "the folder of a board's benchmark, not of a run",
+    summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
+    fitness: |experiment| {
+        Boards::from_experiment(experiment)
+            .map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
+    },
+    damage: |experiment| Boards::from_experiment(experiment).map(drop),
+    answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
+    headlines: |_| Vec::new(),
+};
+
+/// The answer of `launcher board`, the benchmark of a value board with many readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Boards {
     /// The version of bulkhead.
@@ -24,6 +44,7 @@ pub struct Boards {
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
     /// p99 from which on a row gets a warning.
+    #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
@@ -35,15 +56,54 @@ pub struct Boards {
     pub notes: Vec<String>,
 }
 
-impl Document for Boards {
-    const FILE: &'static str = "board.json";
-    const NAME: &'static str = "bulkhead.board";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a benchmark of the board, or it is not complete";
-    const REMEDY: &'static str = "launcher board measures it again";
+/// The settings of a row: what distinguishes the cases of a board's benchmark.
+const SETTINGS: [&str; 9] =
+    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "carrier"];
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+impl Boards {
+    /// Reads the benchmark in the rows of an experiment.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let mut boards: Self = experiment.answer_head()?;
+        let case = |row: &Row| row.figures.with_settings(&row.setting.settings).record();
+        let cases: Result<_, _> = experiment.made().map(case).collect();
+        boards.cases = cases.map_err(|error| error.to_string())?;
+        Ok(boards)
+    }
+
+    /// Returns the benchmark as an experiment: a row for each case.
+    pub fn experiment(&self) -> Experiment {
+        let row = |(number, case): (usize, &BoardCase)| {
+            let mut figures = Figures::from_record(case);
+            let (name, settings) = (format!("case {number}"), figures.take_settings(&SETTINGS));
+            Row { setting: Setting { name, settings, ..Setting::default() }, figures, ..Row::default() }
+        };
+        Experiment {
+            state: if self.interrupted { ExperimentState::Interrupted } else { ExperimentState::Complete },
+            rows: self.cases.iter().enumerate().map(row).collect(),
+            ..Experiment::of_answer(Kind::Board, &Self { cases: Vec::new(), ..self.clone() })
+        }
+    }
+
+    /// Reads the benchmark in a folder.
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or not a board's.
+    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
+        Experiment::read_as(folder, Self::from_experiment)
+    }
+
+    /// Saves the benchmark into a folder as an experiment.
+    ///
+    /// # Errors
+    /// [`SaveError`]: a full disk or a folder without write permission.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        self.experiment().save(folder)
+    }
+
+    /// Returns the report and the output of `--json`.
+    pub fn answer(&self) -> Result<Answer, String> {
+        let json = answer_json("bulkhead.board/1", self).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(self), json })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The report of the board benchmark: cases, readers, and the rows of the seed's table.
 
-use super::{BoardCase, BoardReader, BoardUsage, Boards};
+use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
@@ -28,7 +28,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
     ExperimentReport {
         name: "board",
         heading: format!("board, {} on {}", boards.started, boards.machine.cpu_model),
-        title: "The board: one writer, any number of readers".into(),
+        title: KIND.title.into(),
         subject: format!("{}, on {}", counted(boards.cases.len() as u64, "case"), boards.machine.cpu_model),
         origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
         answer: answer(boards),
@@ -258,7 +258,7 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
     let grid = Grid::from_rows(format!("readers-{number}"), title, 1, &columns, listed);
     Some(match case.each.len().saturating_sub(MAX_READERS_LISTED) {
         0 => grid,
-        hidden => grid.note(format!("{hidden} more in board.json")),
+        hidden => grid.note(format!("{hidden} more in experiment.json")),
     })
 }
 
@@ -324,11 +324,11 @@ fn second_table(cases: &[Labelled<'_>]) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::golden;
+    use crate::document::fixture;
 
     #[test]
     fn headline_names_what_readers_missed() {
-        let mut boards: Boards = golden();
+        let mut boards: Boards = fixture("before/board.json");
         boards.cases.truncate(1);
         let case = &mut boards.cases[0];
         (case.mode, case.readers, case.writer.writes) = ("stress".into(), 2, 1_000);

@@ -1,15 +1,44 @@
-//! `compare.json`: the comparison of B with A.
+//! `compare`: whether B is slower than A.
 
 mod report;
 
 pub use report::{measured_report, report};
 
-use crate::document::Document;
+use super::runs::{self, ExperimentRuns};
+use super::{Answer, Experiment, KindEntry, sweep};
+use crate::document::answer_json;
 use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, pair_runs};
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 
-/// The document of `launcher compare`: all comparisons of settings A and B.
+/// The entry of `launcher compare`.
+pub const KIND: KindEntry = KindEntry {
+    title: "Compare",
+    keeps_failures: false,
+    makes_runs: true,
+    has_pairs: true,
+    folder: "the folder of a compare, not of a run: launcher compare {} shows it",
+    summary: runs::summary,
+    fitness: runs::fitness,
+    damage: runs::damage,
+    answer: |experiment, folder| {
+        let runs = ExperimentRuns::new(experiment);
+        // Without a pair there is nothing to compare.
+        if runs.points.iter().any(|point| point.runs.is_empty()) {
+            return sweep::answer(experiment, folder);
+        }
+        let found = Comparisons::from_runs(&runs)?;
+        let json = found.json().map_err(|error| error.to_string())?;
+        Ok(Answer { report: measured_report(&runs, &found), json })
+    },
+    headlines: |experiment| {
+        let found = Comparisons::from_runs(&ExperimentRuns::new(experiment)).unwrap_or_default();
+        let lines = found.comparisons.into_iter().flat_map(|one| one.lines);
+        lines.filter(|line| experiment.endpoint.is_of(line)).collect()
+    },
+};
+
+/// The answer of `launcher compare`: all comparisons of settings A and B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparisons {
     /// Each setting that both sides have.
@@ -18,15 +47,33 @@ pub struct Comparisons {
     pub notes: Vec<String>,
 }
 
-impl Document for Comparisons {
-    const FILE: &'static str = "compare.json";
-    const NAME: &'static str = "bulkhead.compare";
-    const VERSION: u32 = 2;
-    const ABSENT: &'static str = "nothing was compared in this folder";
-    const REMEDY: &'static str = "launcher compare makes it again";
+impl Comparisons {
+    /// Compares the two sides of an experiment that was measured for it.
+    pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
+        let [a, b] = &record.points[..] else { return Err("this comparison has not two sides".into()) };
+        let [a, b] = [a, b].map(|point| {
+            let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);
+            (name, point.outlines())
+        });
+        let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1));
+        Ok(Self { comparisons: vec![comparison], notes: sweep::notes(record) })
+    }
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+    /// Compares the settings of an experiment that were compared afterwards. `None`: none were.
+    pub fn of_settings(experiment: &Experiment) -> Option<Self> {
+        let compared = experiment.compared.as_ref()?;
+        let record = ExperimentRuns::new(experiment);
+        let point = |name: &String| record.points.iter().find(|point| point.name == *name);
+        let comparison = |[a, b]: &[String; 2]| {
+            Some(Comparison::new((a, &point(a)?.outlines()), (b, &point(b)?.outlines())))
+        };
+        let comparisons = compared.pairs.iter().filter_map(comparison).collect();
+        Some(Self { comparisons, notes: compared.notes.clone() })
+    }
+
+    /// Returns the output of `--json`.
+    pub fn json(&self) -> serde_json::Result<Vec<u8>> {
+        answer_json("bulkhead.compare/2", self)
     }
 }
 

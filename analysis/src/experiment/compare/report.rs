@@ -5,7 +5,8 @@ use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
 use crate::experiment::ratio::{format_ratio, interval_row, line_of};
-use crate::experiment::sweep::{SweepRecord, point_sections, report_frame};
+use crate::experiment::runs::ExperimentRuns;
+use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
@@ -37,10 +38,10 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
 }
 
 /// Returns the report of a comparison whose runs were made for it, with its measured points.
-pub fn measured_report(record: &SweepRecord, all: &Comparisons) -> ExperimentReport {
+pub fn measured_report(record: &ExperimentRuns, all: &Comparisons) -> ExperimentReport {
     let ExperimentReport { name, heading, answer, notes, sections, .. } = report(all);
     let sections = [sections, point_sections(record)].concat();
-    ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record, "Compare") }
+    ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record) }
 }
 
 fn median(comparison: &Comparison) -> Option<&ComparisonLine> {

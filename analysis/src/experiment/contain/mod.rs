@@ -1,4 +1,4 @@
-//! `contain.json`: the outcome of each fault, with each technique at each level.
+//! `contain`: the outcome of each fault, with each technique at each level.
 
 mod charts;
 mod report;
@@ -6,7 +6,11 @@ mod report;
 pub(super) use report::answer;
 pub use report::report;
 
-use crate::document::Document;
+use super::runs::{self, ExperimentRuns};
+use super::sweep::{self, condition_line};
+use super::{Answer, Experiment, Figures, KindEntry};
+use crate::document::answer_json;
+use crate::grouping::distinct;
 use crate::merge::OrderLosses;
 use crate::summary::VenueIncident;
 use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
@@ -27,7 +31,53 @@ named_enum! {
     }
 }
 
-/// The document of `launcher contain`: the outcome of each fault by technique and isolation level.
+/// The entry of `launcher contain`.
+pub const KIND: KindEntry = KindEntry {
+    title: "What isolation buys",
+    keeps_failures: true,
+    makes_runs: true,
+    has_pairs: false,
+    folder: "the folder of a containment table, not of a run: launcher sweep --resume {} shows it",
+    summary: runs::summary,
+    fitness: runs::fitness,
+    damage: |experiment| {
+        runs::damage(experiment).and_then(|()| Containments::from_experiment(experiment).map(drop))
+    },
+    answer: |experiment, folder| {
+        let all = Containments::from_experiment(experiment)?;
+        let json = answer_json("bulkhead.contain/2", &all).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&all, folder, &ExperimentRuns::new(experiment)), json })
+    },
+    headlines: |_| Vec::new(),
+};
+
+/// The outcome of a fault, as figures of its run.
+pub enum FaultOutcome {
+    /// Of a strategy.
+    Strategy(Containment),
+    /// Of a venue.
+    Venue(VenueContainment),
+    /// Of a role of the engine.
+    Role(RoleContainment),
+}
+
+/// The names of the three among the figures of a row.
+const STRATEGY: &str = "strategy";
+const VENUE: &str = "venue";
+const ROLE: &str = "role";
+
+impl Figures {
+    /// Adds the outcome of a fault to the figures of its run.
+    pub fn insert_outcome(&mut self, outcome: &FaultOutcome) {
+        match outcome {
+            FaultOutcome::Strategy(outcome) => self.insert(STRATEGY, outcome),
+            FaultOutcome::Venue(outcome) => self.insert(VENUE, outcome),
+            FaultOutcome::Role(outcome) => self.insert(ROLE, outcome),
+        }
+    }
+}
+
+/// The answer of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
     /// The machine, in words.
@@ -49,21 +99,41 @@ pub struct Containments {
     pub notes: Vec<String>,
 }
 
-impl Document for Containments {
-    const FILE: &'static str = "contain.json";
-    const NAME: &'static str = "bulkhead.contain";
-    const VERSION: u32 = 2;
-    const ABSENT: &'static str = "not the folder of a containment table, or it is not complete";
-    const REMEDY: &'static str = "launcher contain measures it again";
-
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
-    }
-}
-
 impl Containments {
+    /// Collects the outcomes of an experiment's faults.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        fn all<T: serde::de::DeserializeOwned>(
+            experiment: &Experiment,
+            name: &str,
+        ) -> Result<Vec<T>, String> {
+            let found = experiment.made().filter_map(|row| row.figures.part(name).transpose());
+            found.collect::<Result<_, _>>().map_err(|error| format!("{name}: {error}"))
+        }
+        let record = ExperimentRuns::new(experiment);
+        let cost = ProtectionCost::from_experiment(experiment)?;
+        let mut notes = sweep::notes(&record);
+        notes.extend(cost.map(|cost| cost.note()));
+        Ok(Self {
+            machine: experiment.machine.cpu_model.clone(),
+            rows: all(experiment, STRATEGY)?,
+            venues: all(experiment, VENUE)?,
+            roles: all(experiment, ROLE)?,
+            cost,
+            conditions: condition_line(&record),
+            notes,
+        })
+    }
+
+    /// Returns what each level contains with each technique that was tried.
+    pub fn summaries(&self) -> Vec<(Isolation, Technique, String)> {
+        let tried = distinct(self.rows.iter().map(|row| (row.isolation, row.technique)));
+        let summary =
+            |(isolation, technique)| Some((isolation, technique, self.summary_for(isolation, technique)?));
+        tried.into_iter().filter_map(summary).collect()
+    }
+
     /// Returns how many faults a level contains with a technique, if tried: `11 of 12, 1 late`.
-    pub fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+    fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
         let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
@@ -178,6 +248,14 @@ pub struct ProtectionCost {
 }
 
 impl ProtectionCost {
+    /// The name of the cost among the figures of an experiment.
+    pub const NAME: &'static str = "cost";
+
+    /// Returns the cost that an experiment measured, or was given.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Option<Self>, String> {
+        experiment.figures.part(Self::NAME).map_err(|error| format!("{}: {error}", Self::NAME))
+    }
+
     /// Returns the note on the cost of crash repair, below the containment table.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {

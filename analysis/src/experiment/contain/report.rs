@@ -2,20 +2,18 @@
 
 use super::charts::{self, levels, quoted_bytes};
 use super::{Contained, Containment, Containments, RoleContainment, VenueContainment};
+use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, SweepRecord, TERMINAL};
-use crate::fitness::Fitness;
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
 use protocol::plan::{Isolation, Journaling};
 use std::path::Path;
 
-const TITLE: &str = "What isolation buys";
-
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.
 /// `folder` has the runs whose timelines are drawn, `record` their verdicts.
-pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -> ExperimentReport {
+pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> ExperimentReport {
     let answers = "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited for the \
                    deadline. NO: the run ended, or others lost orders. nothing: the fault never came.";
     let mut sections = vec![
@@ -43,25 +41,15 @@ pub fn report(all: &Containments, folder: &Path, record: Option<&SweepRecord>) -
         sections.push(roles.text(text).tables(ALL, [role_table(all)]));
     }
     let tried = all.rows.len() + all.venues.len() + all.roles.len();
-    let frame = record.map_or_else(ExperimentReport::default, |record| report_frame(record, TITLE));
-    // Without the record the date is at the start of the conditions: `measured 2026-11-20: …`.
-    let measured = all.conditions.split(": ").next().filter(|text| !text.is_empty());
-    let origin = record.is_none().then(|| measured.unwrap_or("no date is saved").to_owned());
     ExperimentReport {
         name: "contain",
         heading: "What isolation buys: containment".into(),
-        title: TITLE.into(),
         subject: format!("{} tried, on {}", counted(tried as u64, "fault"), all.machine),
-        origin: origin.unwrap_or_else(|| frame.origin.clone()),
         answer: answer(all),
-        fitness: record.map_or_else(
-            || Fitness::new(vec!["the runs' verdicts are not in this folder".into()]),
-            SweepRecord::fitness,
-        ),
         conditions: all.conditions.clone(),
         notes: all.notes.clone(),
         sections,
-        ..frame
+        ..report_frame(record)
     }
 }
 

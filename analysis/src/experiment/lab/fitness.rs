@@ -68,11 +68,11 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::golden;
+    use crate::document::fixture;
 
     /// The golden lab with a core for each end, and one run whose consumers did this.
     fn lab(change: impl Fn(&mut LabRun)) -> Lab {
-        let mut lab: Lab = golden();
+        let mut lab: Lab = fixture("before/lab.json");
         (lab.cores, lab.unfit, lab.runs) = (vec![0, 2, 1], Vec::new(), 1);
         lab.machine.smt_siblings.clear();
         for cell in &mut lab.cells {

@@ -1,4 +1,4 @@
-//! `lab.json`: the cost of each queue with each way of waiting, run by run.
+//! `lab`: the cost of each queue with each way of waiting, run by run.
 
 mod against;
 mod charts;
@@ -10,15 +10,39 @@ mod tables;
 
 pub use report::report;
 
-use crate::document::Document;
+use super::order::ordered_rows;
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Setting};
+use crate::document::{Document, DocumentError, SaveError, answer_json};
+use crate::fitness::Fitness;
 use crate::machine::Machine;
+use crate::numbers::counted;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use system::named_enum;
+
+/// The entry of `launcher lab`.
+pub const KIND: KindEntry = KindEntry {
+    title: "Which queue, which way of waiting",
+    keeps_failures: false,
+    makes_runs: false,
+    has_pairs: false,
+    folder: "the folder of a lab, not of a run: launcher lab --resume {} shows it",
+    summary: |experiment| {
+        let cells = counted(experiment.settings().len() as u64, "cell");
+        format!("lab of {cells}, {} each", counted(experiment.repeats.into(), "run"))
+    },
+    fitness: |experiment| {
+        Lab::from_experiment(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness())
+    },
+    damage: |experiment| Lab::from_experiment(experiment).map(drop),
+    answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
+    headlines: |_| Vec::new(),
+};
 
 named_enum! {
     /// How an end of a queue waits: a consumer that finds it empty, a producer that finds it full.
@@ -44,7 +68,7 @@ named_enum! {
     }
 }
 
-/// The document of `launcher lab`, the queue benchmark: each combination of settings and its runs.
+/// The answer of `launcher lab`, the queue benchmark: each combination of settings and its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// bulkhead's version.
@@ -116,10 +140,8 @@ pub struct LabCell {
     pub consumer: Speed,
     /// Wait strategy of both ends.
     pub wait: Wait,
-    /// The latencies of all runs, in nanoseconds: HdrHistogram's V2 format with deflate, in base64.
-    /// Empty: none.
-    pub latency: String,
     /// The runs, by their number.
+    #[serde(default)]
     pub made: Vec<LabRun>,
 }
 
@@ -134,6 +156,10 @@ pub struct LabRun {
     pub taken: u64,
     /// Time from an event made to that event taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
+    /// The latencies, in nanoseconds: HdrHistogram's V2 format with deflate, in base64; empty
+    /// without any.
+    #[serde(default)]
+    pub histogram: String,
     /// Resources of all producers together.
     pub producer: SideCost,
     /// Resources of all consumers together.
@@ -217,32 +243,27 @@ impl LabLatency {
 }
 
 impl LabCell {
-    /// Returns the latencies of all runs of this combination of settings.
+    /// Returns the latencies of all sound runs of this combination of settings.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
-        if self.latency.is_empty() {
-            return Ok(histogram());
+        let mut all = histogram();
+        for run in self.sound().filter(|run| !run.histogram.is_empty()) {
+            let packed = STANDARD.decode(&run.histogram).map_err(|error| error.to_string())?;
+            let read = Deserializer::new().deserialize(&mut packed.as_slice());
+            let one: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
+            all.add(&one).map_err(|error| error.to_string())?;
         }
-        let packed = STANDARD.decode(&self.latency).map_err(|error| error.to_string())?;
-        let read = Deserializer::new().deserialize(&mut packed.as_slice());
-        let mut histogram: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
-        // One that was read has the range that it had; later runs may need more.
-        histogram.auto(true);
-        Ok(histogram)
+        Ok(all)
     }
 
-    /// Adds a run, in place of a failed one. Its latencies count if every check passed.
-    pub fn add_run(&mut self, run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
-        let mut all = self.latencies()?;
-        if run.problems.is_empty() {
-            all.add(latencies).map_err(|error| error.to_string())?;
-        }
-        self.made.retain(|made| made.number != run.number);
+    /// Adds a run with its latencies, in place of a failed one.
+    pub fn add_run(&mut self, mut run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
         let mut packed = Vec::new();
-        if !all.is_empty() {
-            let packing = V2DeflateSerializer::new().serialize(&all, &mut packed);
+        if !latencies.is_empty() {
+            let packing = V2DeflateSerializer::new().serialize(latencies, &mut packed);
             packing.map_err(|error| format!("{error:?}"))?;
         }
-        self.latency = STANDARD.encode(packed);
+        run.histogram = STANDARD.encode(packed);
+        self.made.retain(|made| made.number != run.number);
         self.made.push(run);
         self.made.sort_by_key(|run| run.number);
         Ok(())
@@ -289,22 +310,79 @@ impl Lab {
     }
 }
 
-impl Document for Lab {
-    const FILE: &'static str = "lab.json";
-    const NAME: &'static str = "bulkhead.lab";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a lab";
-    const REMEDY: &'static str = "launcher lab measures it again";
-    const SYNCED: bool = true;
+/// The settings of a row: what distinguishes the cells of a lab.
+const SETTINGS: [&str; 7] =
+    ["technique", "isolation", "producers", "consumers", "producer", "consumer", "wait"];
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+impl Lab {
+    /// Reads the lab in the rows of an experiment.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let mut lab: Self = experiment.answer_head()?;
+        for setting in experiment.settings() {
+            let name = |error| format!("{}: {error}", setting.name);
+            let rows = experiment.made().filter(|row| row.setting.name == setting.name);
+            let cell = Figures::default().with_settings(&setting.settings).record::<LabCell>();
+            let mut cell = cell.map_err(name)?;
+            let made: Result<_, _> = rows.map(|row| row.figures.record()).collect();
+            cell.made = made.map_err(name)?;
+            lab.cells.push(cell);
+        }
+        lab.check()?;
+        Ok(lab)
+    }
+
+    /// Returns the lab as an experiment: a row for each run.
+    pub fn experiment(&self) -> Experiment {
+        let setting = |cell: &LabCell| {
+            let mut settings = Figures::from_record(&LabCell { made: Vec::new(), ..cell.clone() });
+            let settings = settings.take_settings(&SETTINGS);
+            Setting { name: cell.name(), settings, ..Setting::default() }
+        };
+        let mut experiment = Experiment {
+            repeats: self.runs,
+            asked_repeats: self.runs,
+            seed: self.seed,
+            weaker_sandbox: self.weaker_sandbox,
+            ..Experiment::of_answer(Kind::Lab, &Self { cells: Vec::new(), ..self.clone() })
+        };
+        experiment.rows =
+            ordered_rows(&self.cells.iter().map(setting).collect::<Vec<_>>(), 0..self.runs, self.seed);
+        for row in &mut experiment.rows {
+            let cell = self.cells.iter().find(|cell| cell.name() == row.setting.name);
+            let run = cell.and_then(|cell| cell.made.iter().find(|run| run.number == row.repeat));
+            row.figures = run.map(Figures::from_record).unwrap_or_default();
+        }
+        let (done, all) = self.progress();
+        experiment.state = if done == all { ExperimentState::Complete } else { ExperimentState::Interrupted };
+        experiment
+    }
+
+    /// Reads the lab in a folder.
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or not a lab's.
+    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
+        Experiment::read_as(folder, Self::from_experiment)
+    }
+
+    /// Saves the lab into a folder as an experiment.
+    ///
+    /// # Errors
+    /// [`SaveError`]: a full disk or a folder without write permission.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        self.experiment().save(folder)
+    }
+
+    /// Returns the report and the output of `--json`.
+    pub fn answer(&self) -> Result<Answer, String> {
+        let json = answer_json("bulkhead.lab/2", self).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(self), json })
     }
 
     fn check(&self) -> Result<(), String> {
         for cell in &self.cells {
             let name = cell.name();
-            cell.latencies().map_err(|why| format!("{name}: latency: {why}"))?;
+            cell.latencies().map_err(|why| format!("{name}: histogram: {why}"))?;
             if let Some(run) = cell.made.iter().find(|run| run.number >= self.runs) {
                 return Err(format!("{name}: run {} of {}", run.number, self.runs));
             }
@@ -332,8 +410,8 @@ mod tests {
 
     #[test]
     fn the_latencies_of_runs_add_up() {
-        let golden: Lab = crate::document::golden();
-        let mut cell = LabCell { latency: String::new(), made: Vec::new(), ..golden.cells[0].clone() };
+        let golden: Lab = crate::document::fixture("before/lab.json");
+        let mut cell = LabCell { made: Vec::new(), ..golden.cells[0].clone() };
         let run = |number, problems: &[&str]| LabRun {
             number,
             problems: problems.iter().map(|text| (*text).to_owned()).collect(),
@@ -350,7 +428,7 @@ mod tests {
         far.record(700_000_000).unwrap();
         cell.add_run(run(0, &[]), &far).unwrap();
         assert_eq!(cell.latencies().unwrap().len(), 2, "also far above the first run's values");
-        cell.latency = "AAAA".into();
+        cell.made[0].histogram = "AAAA".into();
         assert!(cell.latencies().is_err());
     }
 }

@@ -4,7 +4,7 @@ use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy}
 use super::figures::{CellFigures, Measured, measured};
 use super::seed::seed_table;
 use super::tables::{against_busy, carrier_table, fairness, full_table};
-use super::{Lab, LabCell, Wait, charts};
+use super::{KIND, Lab, LabCell, Wait, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration, plain};
@@ -35,7 +35,7 @@ pub fn report(lab: &Lab) -> ExperimentReport {
     ExperimentReport {
         name: "lab",
         heading: format!("lab, {} on {}", lab.started, lab.machine.cpu_model),
-        title: "Which queue, which way of waiting".into(),
+        title: KIND.title.into(),
         subject: format!(
             "{}, {done} of {all} runs, on {}",
             counted(lab.cells.len() as u64, "cell"),
@@ -155,11 +155,11 @@ fn notes(lab: &Lab) -> Vec<String> {
 mod tests {
     use super::super::{LabLatency, LabRun, histogram};
     use super::*;
-    use crate::document::golden;
+    use crate::document::fixture;
 
     /// The golden lab, busy and parked, with a run for each of these p50.
     fn lab(busy: &[u64], park: &[u64]) -> Lab {
-        let mut lab: Lab = golden();
+        let mut lab: Lab = fixture("before/lab.json");
         lab.runs = busy.len() as u32;
         for (cell, p50) in lab.cells.iter_mut().zip([busy, park]) {
             let run = LabRun { problems: Vec::new(), ..cell.made[0].clone() };

@@ -38,7 +38,7 @@ const SENDING: &str = "
 ## Send one in
 
 1. End what else runs on the machine, and run `launcher survey`: at most fifteen minutes.
-2. Copy its `survey.json` into a new folder here, `MACHINE-DATE`. It has no host name, no user and no path in it.
+2. Copy its `experiment.json` into a new folder here, `MACHINE-DATE`. It has no host name, no user and no path in it.
 3. Run `launcher survey --index results`, which draws the cards and this page, and open a pull request.
 ";
 

@@ -1,4 +1,4 @@
-//! `survey.json`: what one machine showed in every experiment.
+//! `survey`: what one machine showed in every experiment.
 
 mod card;
 mod index;
@@ -9,12 +9,18 @@ pub use card::{svg_card, text_card};
 pub use index::{SurveyIndex, survey_index};
 pub use report::report;
 
-use super::{Bill, Comparisons, Containments};
-use crate::document::Document;
+use super::{
+    Answer, Bill, Comparisons, Containments, Experiment, ExperimentState, Figures, Kind, KindEntry, Row,
+    Setting,
+};
+use crate::document::{Document, DocumentError, SaveError};
 use crate::fitness::Fitness;
 use crate::machine::Machine;
+use crate::numbers::counted;
 use crate::stats::Spread;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use system::named_enum;
 
 named_enum! {
@@ -34,6 +40,31 @@ named_enum! {
         Queue = "queue",
     }
 }
+
+/// The entry of `launcher survey`.
+pub const KIND: KindEntry = KindEntry {
+    title: "Survey",
+    keeps_failures: true,
+    makes_runs: false,
+    has_pairs: false,
+    folder: "the folder of a survey, not of a run: its card.txt is the report",
+    summary: |experiment| {
+        let minutes = experiment.figures.part::<u64>("minutes").ok().flatten().unwrap_or(0);
+        let is_complete = experiment.state == ExperimentState::Complete;
+        let state = if is_complete { "" } else { ", incomplete" };
+        format!("survey of at most {}{state}", counted(minutes, "minute"))
+    },
+    fitness: |experiment| {
+        Survey::from_experiment(experiment)
+            .map_or_else(|why| Fitness::new(vec![why]), |survey| survey.fitness)
+    },
+    damage: |experiment| Survey::from_experiment(experiment).map(drop),
+    answer: |experiment, _| {
+        let json = experiment.json().map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&Survey::from_experiment(experiment)?), json })
+    },
+    headlines: |_| Vec::new(),
+};
 
 /// The results of `launcher survey`: what one machine showed in each experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,16 +212,69 @@ impl Survey {
     }
 }
 
-impl Document for Survey {
-    const FILE: &'static str = "survey.json";
-    const NAME: &'static str = "bulkhead.survey";
-    const VERSION: u32 = 1;
-    const ABSENT: &'static str = "not the folder of a survey";
-    const REMEDY: &'static str = "launcher survey measures it again";
-    const SYNCED: bool = true;
+impl Survey {
+    /// Reads the survey in the rows of an experiment.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let mut survey: Self = experiment.answer_head()?;
+        survey.parts = records(experiment, "part")?;
+        survey.recovery = records(experiment, "recovery")?;
+        if let Some(matrix) = &mut survey.cores {
+            matrix.pairs = records(experiment, "cores")?;
+        }
+        if let Some(containment) = &mut survey.containment {
+            containment.rows = records(experiment, "containment")?;
+        }
+        if let Some(bill) = &mut survey.bill {
+            bill.rows = records(experiment, "bill")?;
+        }
+        for (compared, name) in [(&mut survey.journal, "journal"), (&mut survey.queue, "queue")] {
+            if let Some(compared) = compared {
+                compared.comparisons = records(experiment, name)?;
+            }
+        }
+        survey.check()?;
+        Ok(survey)
+    }
 
-    fn from_json(value: serde_json::Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+    /// Returns the survey as an experiment: a row for each figure that a part found.
+    pub fn experiment(&self) -> Experiment {
+        let mut head = self.clone();
+        let mut rows = rows_of("part", &["part"], std::mem::take(&mut head.parts));
+        rows.extend(rows_of("recovery", &["role"], std::mem::take(&mut head.recovery)));
+        if let Some(matrix) = &mut head.cores {
+            rows.extend(rows_of("cores", &["a", "b"], std::mem::take(&mut matrix.pairs)));
+        }
+        if let Some(containment) = &mut head.containment {
+            let settings = ["isolation", "technique", "fault"];
+            rows.extend(rows_of("containment", &settings, std::mem::take(&mut containment.rows)));
+        }
+        if let Some(bill) = &mut head.bill {
+            let settings = ["isolation", "technique", "variant"];
+            rows.extend(rows_of("bill", &settings, std::mem::take(&mut bill.rows)));
+        }
+        for (compared, name) in [(&mut head.journal, "journal"), (&mut head.queue, "queue")] {
+            if let Some(compared) = compared {
+                rows.extend(rows_of(name, &["a", "b"], std::mem::take(&mut compared.comparisons)));
+            }
+        }
+        let state = if self.complete { ExperimentState::Complete } else { ExperimentState::Interrupted };
+        Experiment { state, rows, ..Experiment::of_answer(Kind::Survey, &head) }
+    }
+
+    /// Reads the survey in a folder.
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or not a survey's.
+    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
+        Experiment::read_as(folder, Self::from_experiment)
+    }
+
+    /// Saves the survey into a folder as an experiment.
+    ///
+    /// # Errors
+    /// [`SaveError`]: a full disk or a folder without write permission.
+    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
+        self.experiment().save(folder)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -203,6 +287,32 @@ impl Document for Survey {
         let lost = self.recovery.iter().find(|run| run.returned > run.sent || run.recovered > run.killed);
         lost.map_or(Ok(()), |run| Err(format!("{}: more came back than there were", run.role)))
     }
+}
+
+/// The setting that names the part to which a row belongs.
+const OF: &str = "of";
+
+/// Returns a row for each record of a part, with some of its fields as settings.
+fn rows_of<T: Serialize>(of: &str, settings: &[&str], records: Vec<T>) -> Vec<Row> {
+    let row = |(number, record): (usize, T)| {
+        let mut figures = Figures::from_record(&record);
+        let mut settings = figures.take_settings(settings);
+        settings.insert(OF.to_owned(), of.to_owned());
+        let setting = Setting { name: format!("{of} {number}"), settings, ..Setting::default() };
+        Row { setting, figures, ..Row::default() }
+    };
+    records.into_iter().enumerate().map(row).collect()
+}
+
+/// Reads the records of a part.
+fn records<T: DeserializeOwned>(experiment: &Experiment, of: &str) -> Result<Vec<T>, String> {
+    let rows = experiment.made().filter(|row| row.setting.settings.get(OF).is_some_and(|name| name == of));
+    let record = |row: &Row| {
+        let mut settings = row.setting.settings.clone();
+        settings.remove(OF);
+        row.figures.with_settings(&settings).record()
+    };
+    rows.map(record).collect::<Result<_, _>>().map_err(|error| format!("{of}: {error}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::card::{ROWS, answer, drawing, headline, machine_name};
 use super::picture::STYLE;
-use super::{MachineCheck, PartRecord, Survey, SurveyPart};
+use super::{KIND, MachineCheck, PartRecord, Survey, SurveyPart};
 use crate::chart::svg::coordinate;
 use crate::experiment::{ALL, ExperimentReport, ReportSection, machine_facts};
 use crate::numbers::{counted, duration};
@@ -14,7 +14,7 @@ pub fn report(survey: &Survey) -> ExperimentReport {
     ExperimentReport {
         name: "survey",
         heading: headline(survey),
-        title: "Survey".into(),
+        title: KIND.title.into(),
         subject: machine_name(survey),
         origin: format!("started {}, bulkhead {}", survey.started, survey.version),
         answer: ROWS.first().map_or_else(String::new, |part| answer(survey, *part)),

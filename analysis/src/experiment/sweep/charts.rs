@@ -1,12 +1,13 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
-use super::{SweepPoint, SweepRecord};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::plot::Unit;
 use crate::chart::svg::legend;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
-use crate::experiment::Axis as Varied;
+use crate::experiment::axis::{AxisChart, ChartSet};
+use crate::experiment::runs::{ExperimentRuns, Point};
+use crate::experiment::{Axis, Kind};
 use crate::grouping::grouped;
 use crate::numbers::duration;
 use crate::stats::{Percentile, RunOutline, Spread};
@@ -16,89 +17,102 @@ use maud::{Markup, html};
 /// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;
 
-/// What is measured at a run, and what it is measured against.
-type Figure<'a> = &'a dyn Fn(&RunOutline) -> Option<f64>;
-/// An axis: its title, its unit, and its figure.
-type SweepAxis<'a> = (&'a str, Unit, Figure<'a>);
+/// What a chart of costs shows: in short, the title of its axis, the format, and the figure of a run.
+type CostFigure<'a> = (&'a str, &'a str, Unit, &'a dyn Fn(&RunOutline) -> Option<f64>);
+
+/// A chart along an axis: its id and title, and a figure of a run with its name and format.
+struct RunChart<'a> {
+    id: String,
+    title: String,
+    name: String,
+    format: Unit,
+    figure: &'a dyn Fn(&RunOutline) -> Option<f64>,
+}
 
 pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
 /// Returns all charts of a sweep that its varied settings allow, in the order of the page.
-pub(super) fn all(sweep: &SweepRecord) -> Vec<Markup> {
-    let mut charts = Vec::new();
-    let mut draw = |id: &str,
-                    title: &str,
-                    along: Varied,
-                    (x_title, x_unit, x): SweepAxis<'_>,
-                    (y_title, y_unit, y): SweepAxis<'_>| {
-        if varies(sweep, along) {
-            let lines = lines(sweep, along, x, y);
-            charts.extend(xy_plot::draw(id, title, (x_title, x_unit), (y_title, y_unit), &lines));
-        }
-    };
-    for percentile in [Percentile::P99, Percentile::P50] {
-        // The seed article's chart: what the hand-offs cost when the orchestrator has work, less
-        // that work.
-        let name = percentile.name();
-        draw(
-            &format!("work-{name}"),
-            &format!("rt_venue {name} − W against W, the orchestrator's work for an order"),
-            Varied::Work,
-            ("W, work done for an order", axis::DURATION, &|run| Some(run.work())),
-            (&format!("rt_venue {name} − W"), axis::DURATION, &|run| {
-                Some(rt_venue(run, percentile)? - run.work())
-            }),
-        );
-    }
-    for percentile in [Percentile::P99, Percentile::P50] {
-        let name = percentile.name();
-        draw(
-            &format!("rate-{name}"),
-            &format!("rt_venue {name} against the offered rate"),
-            Varied::Rate,
-            ("offered rate (orders/s)", axis::NUMBER, &|run| run.offered_per_s),
-            (&format!("rt_venue {name}"), axis::DURATION, &|run| rt_venue(run, percentile)),
-        );
-    }
-    // What more strategies cost: in latency, in CPU time, in memory, at the start.
-    let costs: [(&str, SweepAxis<'_>); 5] = [
-        ("rt_venue p50", ("rt_venue p50", axis::DURATION, &|run| rt_venue(run, Percentile::P50))),
-        ("rt_venue p99", ("rt_venue p99", axis::DURATION, &|run| rt_venue(run, Percentile::P99))),
-        ("CPU time", ("CPU seconds for a million orders (s)", axis::NUMBER, &RunOutline::cpu_s_per_million)),
-        ("Memory", ("proportional memory, PSS (MiB)", axis::NUMBER, &mebibytes)),
-        (
-            "Start-up",
-            ("from the first spawn to the start", axis::DURATION, &|run| Some(run.startup_ns as f64)),
-        ),
-    ];
-    for (number, (what, side)) in costs.into_iter().enumerate() {
-        draw(
-            &format!("strategies-{number}"),
-            &format!("{what} against the number of strategies"),
-            Varied::Strategies,
-            ("strategies", axis::NUMBER, &|run| Some(f64::from(run.strategies))),
-            side,
-        );
-    }
+pub(super) fn all(sweep: &ExperimentRuns) -> Vec<Markup> {
+    let varied = sweep.axes.iter().filter(|record| record.values.len() > 1).map(|record| record.axis);
+    let mut along: Vec<(Axis, &AxisChart)> =
+        varied.filter_map(|axis| Some((axis, axis.entry().chart.as_ref()?))).collect();
+    along.sort_by_key(|(_, chart)| chart.set);
+    let mut charts: Vec<Markup> =
+        along.into_iter().flat_map(|(axis, chart)| charts_along(sweep, axis, chart)).collect();
     charts.extend(percentile_charts(sweep));
     charts
+}
+
+fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<Markup> {
+    let draw = |drawn: RunChart<'_>| {
+        let (x, y) = ((chart.title, chart.format), (drawn.name.as_str(), drawn.format));
+        xy_plot::draw(&drawn.id, &drawn.title, x, y, &lines(sweep, along, drawn.figure))
+    };
+    let at = |percentile: Percentile| {
+        let name = percentile.name();
+        match chart.set {
+            // The seed article's chart: what the hand-offs cost when the orchestrator has work,
+            // less that work.
+            ChartSet::Work => draw(RunChart {
+                id: format!("{along}-{name}"),
+                title: format!("rt_venue {name} − W against W, the orchestrator's work for an order"),
+                name: format!("rt_venue {name} − W"),
+                format: axis::DURATION,
+                figure: &|run| Some(rt_venue(run, percentile)? - run.work()),
+            }),
+            _ => draw(RunChart {
+                id: format!("{along}-{name}"),
+                title: format!("rt_venue {name} against the offered {along}"),
+                name: format!("rt_venue {name}"),
+                format: axis::DURATION,
+                figure: &|run| rt_venue(run, percentile),
+            }),
+        }
+    };
+    if chart.set != ChartSet::Costs {
+        return [Percentile::P99, Percentile::P50].into_iter().filter_map(at).collect();
+    }
+    // What more of it costs: in latency, in CPU time, in memory, at the start.
+    let costs: [CostFigure<'_>; 5] = [
+        ("rt_venue p50", "rt_venue p50", axis::DURATION, &|run| rt_venue(run, Percentile::P50)),
+        ("rt_venue p99", "rt_venue p99", axis::DURATION, &|run| rt_venue(run, Percentile::P99)),
+        ("CPU time", "CPU seconds for a million orders (s)", axis::NUMBER, &RunOutline::cpu_s_per_million),
+        ("Memory", "proportional memory, PSS (MiB)", axis::NUMBER, &mebibytes),
+        ("Start-up", "from the first spawn to the start", axis::DURATION, &|run| Some(run.startup_ns as f64)),
+    ];
+    let noun = along.entry().nouns[0];
+    let drawn = costs.into_iter().enumerate().filter_map(|(number, (what, name, format, figure))| {
+        let (id, title) = (format!("{along}-{number}"), format!("{what} against the {noun}"));
+        draw(RunChart { id, title, name: name.to_owned(), format, figure })
+    });
+    drawn.collect()
 }
 
 pub(super) fn mebibytes(run: &RunOutline) -> Option<f64> {
     Some(run.pss_bytes? as f64 / f64::from(1 << 20))
 }
 
-fn varies(sweep: &SweepRecord, axis: Varied) -> bool {
-    sweep.axis(axis).is_some_and(|axis| axis.values.len() > 1)
+/// Returns the place of a point along an axis: median of the measured values, or the value of the
+/// setting.
+fn place_of(axis: Axis, point: &Point) -> Option<f64> {
+    match axis.entry().chart.as_ref()?.measured {
+        Some(measured) => Some(point.spread(measured)?.median),
+        None => axis.number(point.value(axis)?),
+    }
 }
 
 /// A line for each combination of the other axes, of the points with a sound run.
-fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Vec<PlotSeries> {
-    let measured = |point: &SweepPoint| {
+fn lines(
+    sweep: &ExperimentRuns,
+    along: Axis,
+    figure: &dyn Fn(&RunOutline) -> Option<f64>,
+) -> Vec<PlotSeries> {
+    let measured = |point: &Point| {
         let name = point.name_without(&sweep.axes, Some(along));
-        Some((name, (point.spread(x)?.median, point.spread(y)?)))
+        let spread = point.spread(figure)?;
+        Some((name, (place_of(along, point)?, spread)))
     };
     let series = |(number, (name, mut points)): (usize, (String, Vec<(f64, Spread)>))| {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -110,12 +124,12 @@ fn lines(sweep: &SweepRecord, along: Varied, x: Figure<'_>, y: Figure<'_>) -> Ve
 /// Every point in a row, for each percentile. Colored by the first axis that varies, so that points
 /// with one value of it are seen together. The percentiles of a comparison share one chart, and so
 /// one scale.
-fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
+fn percentile_charts(sweep: &ExperimentRuns) -> Vec<Markup> {
     if sweep.points.len() > MAX_CHART_ROWS {
         return Vec::new();
     }
     let varied = sweep.axes.iter().find(|axis| axis.values.len() > 1);
-    let row = |point: &SweepPoint, percentile| {
+    let row = |point: &Point, percentile| {
         let interval = point.spread(|run| rt_venue(run, percentile));
         let note = match interval {
             Some(spread) => duration(spread.median as u64),
@@ -133,8 +147,8 @@ fn percentile_charts(sweep: &SweepRecord) -> Vec<Markup> {
         values.map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
     });
     let legend = legend(colors);
-    let is_one_chart = sweep.kind == "compare";
-    let named = |point: &SweepPoint, percentile: Percentile| {
+    let is_one_chart = sweep.kind == Kind::Compare;
+    let named = |point: &Point, percentile: Percentile| {
         let row = row(point, percentile);
         let name = if is_one_chart { format!("{}, {}", percentile.name(), row.name) } else { row.name };
         IntervalRow { name, ..row }

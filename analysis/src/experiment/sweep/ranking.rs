@@ -4,8 +4,8 @@
 //! rates or numbers of strategies, have loads of their own and are not ranked.
 
 use super::charts::rt_venue;
-use super::{AxisRecord, SweepPoint, SweepRecord};
-use crate::experiment::Axis;
+use crate::experiment::runs::{ExperimentRuns, Point};
+use crate::experiment::{Axis, AxisRecord};
 use crate::grouping::grouped;
 use crate::numbers::duration;
 use crate::stats::{
@@ -15,13 +15,13 @@ use crate::summary::Measure;
 
 /// Ranks points of one condition by a percentile; `None` for fewer than two that have it.
 pub(super) fn rank_points<'a>(
-    points: &[&'a SweepPoint],
+    points: &[&'a Point],
     measure: Measure,
     percentile: Percentile,
-) -> Option<(Vec<&'a SweepPoint>, Ranking)> {
+) -> Option<(Vec<&'a Point>, Ranking)> {
     let figure = |run: &RunOutline| Some(percentile.get(&run.measure(measure))? as f64);
     let known = points.iter().filter_map(|point| Some((*point, point.spread(figure)?.median)));
-    let (points, medians): (Vec<&SweepPoint>, Vec<f64>) = known.unzip();
+    let (points, medians): (Vec<&Point>, Vec<f64>) = known.unzip();
     let runs: Vec<Vec<RunOutline>> = points.iter().map(|point| point.outlines()).collect();
     let against = |a: usize, b: usize| -> Evidence {
         compare_figure(&pair_runs(&runs[a], &runs[b]), measure, percentile).evidence()
@@ -31,9 +31,9 @@ pub(super) fn rank_points<'a>(
 }
 
 /// The result of a sweep in one sentence, at the median of `rt_venue`.
-pub(super) fn answer(sweep: &SweepRecord) -> String {
-    let median = |point: &SweepPoint| Some(point.spread(|run| rt_venue(run, Percentile::P50))?.median);
-    let measured: Vec<&SweepPoint> = sweep.points.iter().filter(|point| median(point).is_some()).collect();
+pub(super) fn answer(sweep: &ExperimentRuns) -> String {
+    let median = |point: &Point| Some(point.spread(|run| rt_venue(run, Percentile::P50))?.median);
+    let measured: Vec<&Point> = sweep.points.iter().filter(|point| median(point).is_some()).collect();
     let Some(range) = Spread::from_values(measured.iter().filter_map(|point| median(point))) else {
         return "no setting has a complete run yet".into();
     };
@@ -41,18 +41,18 @@ pub(super) fn answer(sweep: &SweepRecord) -> String {
     if let [only] = measured[..] {
         return format!("rt_venue p50 is {low} with {}", only.name_without(&sweep.axes, None));
     }
-    let condition = |point: &SweepPoint| -> Vec<(Axis, String)> {
+    let condition = |point: &Point| -> Vec<(Axis, String)> {
         let shared = point.values.iter().filter(|(axis, _)| !axis.is_compared());
         shared.map(|(axis, value)| (*axis, value.clone())).collect()
     };
     let conditions = grouped(measured.iter().map(|point| (condition(point), *point)));
     let rank =
         conditions.iter().filter_map(|(_, points)| rank_points(points, Measure::RtVenue, Percentile::P50));
-    let ranked: Vec<(Vec<&SweepPoint>, Ranking)> = rank.collect();
+    let ranked: Vec<(Vec<&Point>, Ranking)> = rank.collect();
     let compared: Vec<AxisRecord> =
         sweep.axes.iter().filter(|axis| axis.axis.is_compared()).cloned().collect();
-    let name = |point: &SweepPoint| point.name_without(&compared, None);
-    let open = |(points, ranking): &(Vec<&SweepPoint>, Ranking)| {
+    let name = |point: &Point| point.name_without(&compared, None);
+    let open = |(points, ranking): &(Vec<&Point>, Ranking)| {
         let (rival, lowest) = (name(points[ranking.rival]), name(points[ranking.lowest]));
         format!("{rival} against {lowest}: {}", ranking.evidence.describe())
     };
@@ -95,18 +95,18 @@ pub(super) fn answer(sweep: &SweepRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::golden;
-    use crate::experiment::RunEntry;
+    use crate::document::fixture;
+    use crate::experiment::{Experiment, RunEntry};
     use crate::stats::fixtures;
 
     /// A point with eight runs around a median; `load` changes the orders that they play.
-    fn point(values: &[(Axis, &str)], ns: &[f64], load: usize) -> SweepPoint {
+    fn point(values: &[(Axis, &str)], ns: &[f64], load: usize) -> Point {
         let run = |(repeat, ns): (usize, &f64)| {
             let mut outline = fixtures::run(1_000 * load + repeat, *ns);
             outline.run += &format!("{values:?}");
-            RunEntry { repeat: repeat as u32, seed: repeat as u64, folder: String::new(), outline }
+            RunEntry { repeat: repeat as u32, folder: String::new(), outline }
         };
-        SweepPoint {
+        Point {
             name: format!("{values:?}"),
             values: values.iter().map(|(axis, value)| (*axis, (*value).to_owned())).collect(),
             settings: Default::default(),
@@ -114,13 +114,16 @@ mod tests {
         }
     }
 
-    fn sweep(axes: &[(Axis, &[&str])], points: Vec<SweepPoint>) -> SweepRecord {
+    fn sweep(axes: &[(Axis, &[&str])], points: Vec<Point>) -> ExperimentRuns {
         let axis = |(axis, values): &(Axis, &[&str])| AxisRecord {
             axis: *axis,
             values: values.iter().map(|value| (*value).to_owned()).collect(),
         };
         let axes = axes.iter().map(axis).collect();
-        SweepRecord { axes, points, repeats: 8, search: None, ..golden() }
+        ExperimentRuns {
+            experiment: Experiment { axes, repeats: 8, ..fixture("golden/experiment.json") },
+            points,
+        }
     }
 
     const LEVELS: (Axis, &[&str]) = (Axis::Isolation, &["thread", "process"]);

@@ -2,58 +2,44 @@
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::ranking::answer;
-use super::{SweepPoint, SweepRecord, search, tables};
+use super::tables;
+use crate::experiment::AxisRecord;
+use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
-use crate::numbers::{counted, duration, percent, plain, plural};
+use crate::experiment::{ALL, ExperimentReport, FILES, Kind, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::numbers::{counted, duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
 use crate::summary::Measure;
 use crate::table::Grid;
 use crate::units::{Count, Nanos};
 
-/// Returns the report of a sweep or a search for the highest rate, also of an incomplete one.
-pub fn report(sweep: &SweepRecord) -> ExperimentReport {
-    let title = match sweep.kind.as_str() {
-        "bill" => "The bill",
-        "compare" => "Compare",
-        "max-rate" => "Search for the highest rate",
-        _ => "Sweep",
-    };
-    let answer = match &sweep.search {
-        Some(search) => search::answer(sweep, search),
-        None => answer(sweep),
-    };
-    let report =
-        ExperimentReport { name: "sweep", answer, notes: notes(sweep), ..report_frame(sweep, title) };
-    let sections = match &sweep.search {
-        Some(search) => vec![search::section(sweep, search)],
-        None => {
-            let tables = ReportSection::new("tables", "By placement and host")
-                .tables(TERMINAL | FILES, tables::rt_venue(sweep))
-                .tables(ALL, tables::by_floor(sweep))
-                .tables(ALL, tables::by_host(sweep));
-            [vec![tables], point_sections(sweep)].concat()
-        }
-    };
-    ExperimentReport { sections, ..report }
+/// Returns the report of a sweep, also of an incomplete one.
+pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
+    let tables = ReportSection::new("tables", "By placement and host")
+        .tables(TERMINAL | FILES, tables::rt_venue(sweep))
+        .tables(ALL, tables::by_floor(sweep))
+        .tables(ALL, tables::by_host(sweep));
+    ExperimentReport {
+        name: "sweep",
+        answer: answer(sweep),
+        notes: notes(sweep),
+        sections: [vec![tables], point_sections(sweep)].concat(),
+        ..report_frame(sweep)
+    }
 }
 
 /// Returns an experiment's report without results: headings, fitness, machine and conditions.
-pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> ExperimentReport {
-    let axes = sweep.axes.iter().map(|axis| {
-        let number = axis.values.len();
-        format!("{number} {}", axis_noun(axis.axis.name(), number as u64))
-    });
-    let axes = axes.collect::<Vec<_>>().join(" × ");
+pub(in crate::experiment) fn report_frame(sweep: &ExperimentRuns) -> ExperimentReport {
+    let axes = sweep.axes.iter().map(AxisRecord::counted).collect::<Vec<_>>().join(" × ");
     let repeats = counted(sweep.repeats.into(), "repeat");
     let values = sweep.axes.iter().map(|axis| (axis.axis.to_string(), axis.values.join(", ")));
     let date = [("date".to_owned(), sweep.started.clone())];
     ExperimentReport {
         heading: heading(sweep),
-        title: title.into(),
+        title: sweep.kind.entry().title.into(),
         subject: if axes.is_empty() { repeats } else { format!("{axes}, {repeats}") },
         origin: format!("started {}, bulkhead {}, {}", sweep.started, sweep.version, sweep.state.name()),
-        fitness: sweep.fitness(),
+        fitness: (sweep.kind.entry().fitness)(sweep),
         counts: counts(sweep),
         conditions: condition_line(sweep),
         facts: machine_facts(&sweep.machine)
@@ -66,20 +52,20 @@ pub(in crate::experiment) fn report_frame(sweep: &SweepRecord, title: &str) -> E
     }
 }
 
-fn heading(sweep: &SweepRecord) -> String {
-    let preset = sweep.preset.as_ref().filter(|preset| **preset != sweep.kind);
+fn heading(sweep: &ExperimentRuns) -> String {
+    let preset = sweep.preset.as_ref().filter(|preset| *preset != sweep.kind.name());
     let what = preset.map_or_else(String::new, |preset| format!(" {preset}"));
     format!("{}{what}, {} on {}", sweep.kind, sweep.started, sweep.machine.cpu_model)
 }
 
 /// Returns the measuring conditions in one line; empty if none is known.
-pub fn condition_line(sweep: &SweepRecord) -> String {
+pub fn condition_line(sweep: &ExperimentRuns) -> String {
     let named: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
     if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }
 }
 
 /// Returns remarks about an experiment as a whole, for below its tables.
-pub fn notes(sweep: &SweepRecord) -> Vec<String> {
+pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     let mut notes = sweep.notes.clone();
     let is_known =
         |percentile: &Percentile| sweep.runs().any(|run| rt_venue(&run.outline, *percentile).is_some());
@@ -87,12 +73,12 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     if sweep.runs().next().is_some() {
         notes.extend(unknown.map(|percentile| format!("too few orders for a {}", percentile.name())));
     }
-    let (all, wanted) = (sweep.runs().count(), sweep.planned_runs());
-    if sweep.search.is_none() && all < wanted {
+    let (all, wanted) = (sweep.runs().count(), sweep.rows.len());
+    if sweep.kind != Kind::MaxRate && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
     }
     let unsound = sweep.runs().filter(|run| !run.outline.is_sound()).count();
-    if unsound > 0 && !sweep.keeps_failures {
+    if unsound > 0 && !sweep.kind.entry().keeps_failures {
         notes.push(format!("left out as incomplete or invalid: {}", counted(unsound as u64, "run")));
     }
     let unfired = sweep.runs().filter_map(|run| Some((run, run.outline.unfired_faults.first()?)));
@@ -111,10 +97,10 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
 const LEFT_OUT: [&str; 6] = ["seed", "out", "repeats", "technique", "isolation", "fault"];
 
 /// Returns the measuring conditions of an experiment, in the order of the settings' names.
-pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
+pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
     let Some(first) = record.points.first() else { return Vec::new() };
     let is_varied = |key: &str| {
-        let text = |point: &SweepPoint| point.settings.get(key).cloned();
+        let text = |point: &Point| point.settings.get(key).cloned();
         record.points.iter().any(|point| text(point) != text(first))
     };
     let shared =
@@ -131,7 +117,7 @@ pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
     {
         add("rate", format!("{} orders/s", plain(orders.0 as f64 / (window.0 as f64 / 1e9))));
     }
-    match (record.seed, record.seed_of(record.repeats.saturating_sub(1))) {
+    match (record.seed, record.seed.wrapping_add(record.repeats.saturating_sub(1).into())) {
         (first, last) if first == last => add("seed", first.to_string()),
         (first, last) => add("seeds", format!("{first} to {last}")),
     }
@@ -142,39 +128,29 @@ pub fn conditions(record: &SweepRecord) -> Vec<(String, String)> {
     found
 }
 
-/// What the values of an axis are called: `3 isolation levels`, `2 amounts of work`.
-fn axis_noun(name: &str, number: u64) -> String {
-    match name {
-        "technique" | "rate" | "venue" => plural(name, number),
-        "isolation" => plural("isolation level", number),
-        "work" => format!("{} of work", plural("amount", number)),
-        "strategies" => format!("{} of strategies", plural("number", number)),
-        other => other.into(),
-    }
-}
-
-fn counts(sweep: &SweepRecord) -> Vec<(&'static str, u64)> {
+fn counts(sweep: &ExperimentRuns) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
     let sound = runs().filter(|run| run.is_sound()).count();
     let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
-    [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", sweep.planned_runs())]
+    let planned = if sweep.kind == Kind::MaxRate { runs().count() } else { sweep.rows.len() };
+    [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", planned)]
         .map(|(name, number)| (name, number as u64))
         .to_vec()
 }
 
 /// Returns for the page a section with charts and table for each measured combination of settings.
-pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSection> {
-    let figures = |point: &SweepPoint| {
+pub(in crate::experiment) fn point_sections(sweep: &ExperimentRuns) -> Vec<ReportSection> {
+    let figures = |point: &Point| {
         Percentile::ALL.map(|percentile| Some(point.spread(|run| rt_venue(run, percentile))?.median))
     };
     let unit = TimeUnit::for_durations(sweep.points.iter().flat_map(figures).flatten());
     let time = |spread: Option<Spread>| unit.format_or_dash(spread.map(|spread| spread.median));
     let number = |spread: Option<Spread>| spread.map_or_else(|| "–".into(), |spread| plain(spread.median));
-    let at = |point: &SweepPoint, percentile| time(point.spread(|run| rt_venue(run, percentile)));
-    let free = |point: &SweepPoint, percentile: Percentile| {
+    let at = |point: &Point, percentile| time(point.spread(|run| rt_venue(run, percentile)));
+    let free = |point: &Point, percentile: Percentile| {
         time(point.spread(|run| Some(percentile.get(&run.measure(Measure::StallFree))? as f64)))
     };
-    let per_million = |point: &SweepPoint, of: fn(&RunOutline) -> u64| {
+    let per_million = |point: &Point, of: fn(&RunOutline) -> u64| {
         let share = |run: &RunOutline| (run.returned > 0).then(|| of(run) as f64 * 1e6 / run.returned as f64);
         number(point.spread(share))
     };
@@ -183,7 +159,7 @@ pub(in crate::experiment) fn point_sections(sweep: &SweepRecord) -> Vec<ReportSe
         format!("Every point: rt_venue in {}, and what it cost", unit.name()),
         1,
         &[
-            ("point", &|point: &SweepPoint| point.name_without(&sweep.axes, None)),
+            ("point", &|point: &Point| point.name_without(&sweep.axes, None)),
             ("runs", &|point| format!("{} of {}", point.sound().count(), sweep.repeats)),
             ("fit", &|point| point.sound().filter(|run| run.fit_for_latency).count().to_string()),
             ("p50", &|point| at(point, Percentile::P50)),

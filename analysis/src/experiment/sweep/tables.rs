@@ -2,19 +2,18 @@
 //! for each compared setting, the best of a row in bold.
 
 use super::ranking::rank_points;
-use super::{SweepPoint, SweepRecord};
 use crate::experiment::Axis;
+use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::grouped;
 use crate::numbers::{duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, median, placement};
 use crate::summary::Measure;
 use crate::table::{Grid, GridRow};
-use crate::units::{Count, Nanos};
 use std::collections::BTreeMap;
 
 /// Returns the tables of `rt_venue` at each percentile, stall-free as well if stalls are known.
-pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
+pub(super) fn rt_venue(record: &ExperimentRuns) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let mut grids = Vec::new();
     for percentile in Percentile::ALL {
@@ -26,12 +25,13 @@ pub(super) fn rt_venue(record: &SweepRecord) -> Vec<Grid> {
     grids
 }
 
-fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percentile) -> Grid {
+fn percentile_table(record: &ExperimentRuns, measure: Measure, percentile: Percentile) -> Grid {
     let is_free = measure == Measure::StallFree;
     // The first one that is varied of those that are compared.
     let across = Axis::ALL.iter().copied().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
-    let value =
-        |point: &SweepPoint| across.map_or_else(|| "rt_venue".into(), |axis| point.values[&axis].clone());
+    let value = |point: &Point| {
+        across.map_or_else(|| "rt_venue".into(), |axis| point.values.get(&axis).cloned().unwrap_or_default())
+    };
     // A technique without a point gets no column.
     let is_used = |column: &String| record.points.iter().any(|point| value(point) == *column);
     let columns = across.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
@@ -39,17 +39,18 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         .map_or_else(|| vec!["rt_venue".into()], |values| values.into_iter().filter(is_used).collect());
     let down: Vec<Axis> =
         record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != across).collect();
-    let key = |point: &SweepPoint| {
-        down.iter().map(|axis| format_axis_value(*axis, &point.values[axis])).collect::<Vec<_>>()
+    let key = |point: &Point| {
+        down.iter()
+            .map(|axis| axis.format_value(point.values.get(axis).map_or("", String::as_str)))
+            .collect::<Vec<_>>()
     };
     let rows = grouped(record.points.iter().map(|point| (key(point), (value(point), point))));
-    let figure_of =
-        |point: &SweepPoint| point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64));
+    let figure_of = |point: &Point| point.spread(|run| Some(percentile.get(&run.measure(measure))? as f64));
     let medians = record.points.iter().filter_map(figure_of).map(|spread| spread.median);
     let unit = TimeUnit::for_durations(medians);
     let (mut widest, mut counts) = (None::<f64>, Vec::new());
-    let mut row = |(mut key, points): (Vec<String>, Vec<(String, &SweepPoint)>)| {
-        let points: BTreeMap<String, &SweepPoint> = points.into_iter().collect();
+    let mut row = |(mut key, points): (Vec<String>, Vec<(String, &Point)>)| {
+        let points: BTreeMap<String, &Point> = points.into_iter().collect();
         let work = down.iter().position(|axis| *axis == Axis::Work).and_then(|index| key.get_mut(index));
         if let Some((work, done)) = work.zip(work_done(points.values())) {
             work.push_str(&format!(" ({done:.0} done)"));
@@ -64,8 +65,7 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         };
         let figures: Vec<Option<f64>> = columns.iter().map(&mut figure).collect();
         // A lowest median alone may be chance: every other setting has to be slower.
-        let rivals: Vec<&SweepPoint> =
-            columns.iter().filter_map(|column| points.get(column).copied()).collect();
+        let rivals: Vec<&Point> = columns.iter().filter_map(|column| points.get(column).copied()).collect();
         let winner = rank_points(&rivals, measure, percentile).filter(|(_, ranking)| ranking.is_shown());
         let winner = winner.map(|(known, ranking)| value(known[ranking.lowest]));
         let best = columns.iter().position(|column| Some(column) == winner.as_ref()).map(|at| at + key.len());
@@ -78,7 +78,7 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
         GridRow { cells: key.into_iter().chain(cells).collect(), best: best.into_iter().collect() }
     };
     let rows: Vec<GridRow> = rows.into_iter().map(&mut row).collect();
-    let head = |axis: &Axis| if *axis == Axis::Work { "orch_work".into() } else { axis.to_string() };
+    let head = |axis: &Axis| axis.entry().head.unwrap_or(axis.name()).to_owned();
     let mut notes = vec![match widest {
         Some(widest) => format!("{}; {}", repeats_note(&counts, record.repeats), spread_note(widest)),
         None => format!("too few orders for a {}", percentile.name()),
@@ -99,12 +99,12 @@ fn percentile_table(record: &SweepRecord, measure: Measure, percentile: Percenti
 }
 
 /// The share of orders that stalls touched: the median over the sound runs.
-fn excluded_share(point: &SweepPoint) -> Option<f64> {
+fn excluded_share(point: &Point) -> Option<f64> {
     median(&point.sound().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
 }
 
 /// What the extra work took, in nanoseconds: the median over the sound runs.
-fn work_done<'a>(points: impl Iterator<Item = &'a &'a SweepPoint>) -> Option<f64> {
+fn work_done<'a>(points: impl Iterator<Item = &'a &'a Point>) -> Option<f64> {
     let runs = points.flat_map(|point| point.sound());
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
 }
@@ -134,12 +134,12 @@ fn spread_note(share: f64) -> String {
 
 /// rt_venue p50 of every point in groups of its runs, whose number `group` returns.
 fn in_groups(
-    record: &SweepRecord,
+    record: &ExperimentRuns,
     (name, title, note): (&str, &str, &str),
     heads: &[String],
     group: impl Fn(&RunOutline) -> Option<usize>,
 ) -> Grid {
-    let figures_of = |point: &SweepPoint| -> Vec<(usize, Option<f64>)> {
+    let figures_of = |point: &Point| -> Vec<(usize, Option<f64>)> {
         let group_of = |wanted| {
             let here = point.runs.iter().map(|run| &run.outline).filter(|run| group(run) == Some(wanted));
             let figures: Vec<Option<u64>> = here.map(|run| run.measure(Measure::RtVenue).p50_ns).collect();
@@ -149,8 +149,11 @@ fn in_groups(
         (0..heads.len()).map(group_of).collect()
     };
     let unit = TimeUnit::for_durations(record.points.iter().flat_map(figures_of).filter_map(|(_, ns)| ns));
-    let row = |point: &SweepPoint| {
-        let keys = record.axes.iter().map(|axis| format_axis_value(axis.axis, &point.values[&axis.axis]));
+    let row = |point: &Point| {
+        let keys = record
+            .axes
+            .iter()
+            .map(|axis| axis.axis.format_value(point.values.get(&axis.axis).map_or("", String::as_str)));
         let cells = figures_of(point).into_iter();
         let cells = cells.flat_map(|(runs, ns)| [runs.to_string(), unit.format_or_dash(ns)]);
         GridRow::plain(keys.chain(cells).collect())
@@ -162,7 +165,7 @@ fn in_groups(
 }
 
 /// Returns `rt_venue` by placement of the cores; `None` if they were in one place.
-pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
+pub(super) fn by_floor(record: &ExperimentRuns) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);
@@ -185,22 +188,12 @@ pub(super) fn by_floor(record: &SweepRecord) -> Option<Grid> {
 }
 
 /// Returns `rt_venue` of each point by host; `None` if one host measured all.
-pub(super) fn by_host(record: &SweepRecord) -> Option<Grid> {
-    let sound: Vec<&RunOutline> = record.points.iter().flat_map(SweepPoint::sound).collect();
+pub(super) fn by_host(record: &ExperimentRuns) -> Option<Grid> {
+    let sound: Vec<&RunOutline> = record.points.iter().flat_map(Point::sound).collect();
     let hosts = placement::hosts(&sound);
     let note =
         "hosts are not compared with each other: launcher compare compares within each and combines them";
     let names: Vec<String> = hosts.iter().map(|host| host.hostname.clone()).collect();
     let host = |run: &RunOutline| hosts.iter().position(|host| run.is_sound() && run.machine == **host);
     (hosts.len() > 1).then(|| in_groups(record, ("by_host", "rt_venue p50 by host", note), &names, host))
-}
-
-/// A value of an axis in a table: work in nanoseconds, as in the seed benchmark; rates in full.
-fn format_axis_value(axis: Axis, text: &str) -> String {
-    let shown = match axis {
-        Axis::Work => text.parse::<Nanos>().ok().map(|work| format!("{} ns", work.0)),
-        Axis::Rate => text.parse::<Count>().ok().map(|rate| format!("{}/s", plain(rate.0 as f64))),
-        _ => None,
-    };
-    shown.unwrap_or_else(|| text.into())
 }

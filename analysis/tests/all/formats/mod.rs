@@ -1,15 +1,27 @@
 //! Formats of all files that are read back: keys, versions, damage.
 
+mod conversion;
 mod documents;
 mod histograms;
 mod surveys;
 
 use analysis::document::Document;
+use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 
 /// Returns the path of the golden file: one document of each kind with a value in every key.
 pub fn golden_file<D: Document>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
+}
+
+/// Returns what a document of commit 2889d4c1 holds.
+pub fn before<T: DeserializeOwned>(file: &str) -> T {
+    serde_json::from_slice(&std::fs::read(before_file(file)).unwrap()).unwrap()
+}
+
+/// Returns the path of a document of commit 2889d4c1.
+pub fn before_file(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/before").join(file)
 }
 
 pub fn golden<D: Document>() -> D {

@@ -1,17 +1,17 @@
 //! Surveys: the card of the golden one, and the surveys in the folder `results`, whose cards and
 //! index page are what this build draws.
 
-use super::{golden, golden_file};
-use analysis::document::{Document, write_atomically};
-use analysis::experiment::Survey;
+use super::{before, golden_file};
+use analysis::document::write_atomically;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
+use analysis::experiment::{Experiment, Survey};
 use analysis::stats::Verdict;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Compares a drawing with its golden file; `BULKHEAD_GOLDEN=1` writes it again.
 fn check(name: &str, drawn: &str) {
-    let path = golden_file::<Survey>().with_file_name(name);
+    let path = golden_file::<Experiment>().with_file_name(name);
     if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
         write_atomically(&path, drawn.as_bytes()).unwrap();
     }
@@ -20,7 +20,7 @@ fn check(name: &str, drawn: &str) {
 
 #[test]
 fn card_of_golden_survey_is_unchanged() {
-    let survey: Survey = golden();
+    let survey: Survey = before("survey.json");
     let text = text_card(&survey);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     check("card.txt", &text);
@@ -29,7 +29,7 @@ fn card_of_golden_survey_is_unchanged() {
 
 #[test]
 fn incomplete_survey_says_so_everywhere() {
-    let survey = Survey { complete: false, ..golden() };
+    let survey = Survey { complete: false, ..before("survey.json") };
     assert!(text_card(&survey).contains("INCOMPLETE"));
     assert!(svg_card(&survey).contains("INCOMPLETE"));
     assert!(survey_index(&[("a".into(), survey)]).markdown.contains("| incomplete |"));
@@ -37,7 +37,8 @@ fn incomplete_survey_says_so_everywhere() {
 
 #[test]
 fn missing_answers_name_the_reason() {
-    let empty = Survey { cores: None, recovery: Vec::new(), bill: None, queue: None, ..golden() };
+    let empty =
+        Survey { cores: None, recovery: Vec::new(), bill: None, queue: None, ..before("survey.json") };
     let text = text_card(&Survey { parts: Vec::new(), ..empty.clone() });
     assert_eq!(text.matches("not measured\n").count(), 5, "{text}");
     assert!(text_card(&empty).contains("not measured: no time for one run of each of 2 settings"));
@@ -46,7 +47,7 @@ fn missing_answers_name_the_reason() {
 /// A regression: a row read "not measured" next to the dots of its picture.
 #[test]
 fn row_with_dots_has_its_figures_in_words() {
-    let mut survey = Survey { parts: Vec::new(), ..golden() };
+    let mut survey = Survey { parts: Vec::new(), ..before("survey.json") };
     let pairs = &mut survey.cores.as_mut().unwrap().pairs;
     pairs.iter_mut().for_each(|pair| pair.unsynchronized_ns = -1.0);
     let drawn = svg_card(&survey);
@@ -60,7 +61,7 @@ fn row_with_dots_has_its_figures_in_words() {
 /// A regression: the card called a level unclear, and its picture had a dot for it.
 #[test]
 fn unclear_row_has_no_dot_and_the_same_word() {
-    let mut survey: Survey = golden();
+    let mut survey: Survey = before("survey.json");
     let line = &mut survey.queue.as_mut().unwrap().comparisons[0].lines[0];
     let found = line.difference.as_mut().unwrap();
     (found.ratio.low, found.ratio.value, found.ratio.high) = (0.4, 0.986, 1.8);
@@ -113,7 +114,7 @@ fn stale_card_and_index_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let machine = folder.path().join("a-machine");
     fs::create_dir(&machine).unwrap();
-    let survey: Survey = golden();
+    let survey: Survey = before("survey.json");
     survey.save(&machine).unwrap();
     fs::write(machine.join("card.txt"), text_card(&survey)).unwrap();
     fs::write(machine.join("card.svg"), svg_card(&survey)).unwrap();

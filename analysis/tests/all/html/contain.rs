@@ -5,9 +5,9 @@ use super::fixtures::keep;
 use crate::common::evaluate_into;
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use crate::formats::golden;
+use crate::formats::{before, golden};
 use analysis::document::Document;
-use analysis::experiment::{Contained, Containment, Containments};
+use analysis::experiment::{Contained, Containment, Containments, Experiment, FaultOutcome, Kind, Row};
 use protocol::plan::{Isolation, Technique};
 
 #[test]
@@ -35,19 +35,32 @@ fn containment_table_draws_each_cell() {
                     during_max_ns: Some(300_000 * 4u64.pow(f as u32)),
                     // Only one exists, and a path is not a name.
                     folder: if rows.is_empty() { "run-1".into() } else { "../run-2".into() },
-                    ..golden::<Containments>().rows[0].clone()
+                    ..before::<Containments>("contain.json").rows[0].clone()
                 });
             }
         }
     }
-    let conditions = "measured 2026-01-01T00:00:00Z: venues 4".into();
-    let notes = vec!["measured 2026-01-01: 4 venues".into()];
-    let table = Containments { rows, conditions, notes, ..golden() };
-    table.save(folder.path()).unwrap();
+    let known: Experiment = golden();
+    let row = |outcome: &Containment| {
+        let mut row = Row { folder: outcome.folder.clone(), ..known.rows[0].clone() };
+        row.setting.name = format!("{} {} {}", outcome.fault, outcome.technique, outcome.isolation);
+        row.figures.insert_outcome(&FaultOutcome::Strategy(outcome.clone()));
+        row
+    };
+    let experiment = Experiment {
+        kind: Kind::Contain,
+        rows: rows.iter().map(row).collect(),
+        notes: vec!["a remark on 4 venues".into()],
+        compared: None,
+        ..known
+    };
+    experiment.save(folder.path()).unwrap();
+    let table = Containments::from_experiment(&experiment).unwrap();
+    assert_eq!(table.rows, rows);
     let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);
     check_alone(&html);
-    assert!(html.contains("<p class=\"dim\">measured 2026-01-01T00:00:00Z</p>"), "a page has its date");
+    assert!(html.contains(&format!("started {}", experiment.started)), "a page has its date");
     let cells = having(&html, "data-cell");
     assert_eq!(cells.len(), table.rows.len());
     for cell in &cells {
@@ -64,5 +77,5 @@ fn containment_table_draws_each_cell() {
     let drawn = plot(&html, "around-0");
     assert!(series(&drawn, "greatest")["y"].as_array().unwrap().len() > 10, "{drawn}");
     assert_eq!(drawn["lines"][0]["at"], 0.0, "the fault is at 0");
-    assert!(text(&html).contains("measured 2026-01-01: 4 venues"));
+    assert!(text(&html).contains("a remark on 4 venues"));
 }

@@ -1,15 +1,14 @@
-//! The page of a lab, from a synthetic `lab.json`: every cell is in every chart, with its figures.
+//! The page of a lab, from synthetic rows: every cell is in every chart, with its figures.
 
 use super::browser::{check_quiet, open};
 use super::dom::{numbers, plot, plots, series, texts};
 use super::fixtures::{keep, written};
-use crate::formats::golden;
-use analysis::document::Document;
+use crate::formats::before;
 use analysis::experiment::{Lab, LabRun, Wait, histogram};
 
 #[test]
 fn lab_page_draws_each_cell() {
-    let mut lab: Lab = golden();
+    let mut lab: Lab = before("lab.json");
     lab.runs = 20;
     let cell = lab.cells[0].clone();
     for number in 2..20 {

@@ -3,13 +3,12 @@
 use super::browser::{check_quiet, open};
 use super::dom::{having, text};
 use super::fixtures::{keep, written};
-use crate::formats::golden;
-use analysis::document::Document;
+use crate::formats::before;
 use analysis::experiment::Survey;
 
 #[test]
 fn survey_page_has_card_parts_and_checks() {
-    let survey: Survey = golden();
+    let survey: Survey = before("survey.json");
     let folder = tempfile::tempdir().unwrap();
     survey.save(folder.path()).unwrap();
     let html = written(folder.path());

@@ -4,11 +4,11 @@ use super::browser::{check_quiet, open};
 use super::dom::{having, numbers, plot, plots, series, text, texts};
 use super::fixtures::{keep, written};
 use crate::fixture::scatter;
-use crate::formats::golden;
+use crate::formats::{before, golden};
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, Comparisons, RateSearch, RateStep, Reference, RunEntry, SearchRecord,
-    SweepPoint, SweepRecord, SweepState,
+    Axis, AxisRecord, Bill, BillRow, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateStep,
+    Reference, Row, SearchLimits, Setting, bill, ordered_rows,
 };
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
 use analysis::summary::Distribution;
@@ -44,11 +44,13 @@ fn outline(values: &[(Axis, &str)], repeat: u32) -> RunOutline {
         reasons: if fit { Vec::new() } else { vec![reason] },
         offered_per_s: Some(number(Axis::Rate, 'k').unwrap_or(20.0) * 1e3),
         measures: [("rt_venue".to_owned(), figures(1.0)), ("submit".to_owned(), figures(0.3))].into(),
-        ..golden::<SweepRecord>().points[0].runs[0].outline.clone()
+        run: format!("{values:?} {repeat}"),
+        schedule_hash: format!("{repeat:016x}"),
+        ..golden::<Experiment>().rows[0].outline().unwrap()
     }
 }
 
-fn sweep(kind: &str, axes: &[(Axis, &[&str])], repeats: u32) -> SweepRecord {
+fn sweep(kind: Kind, axes: &[(Axis, &[&str])], repeats: u32) -> Experiment {
     let mut points: Vec<Vec<(Axis, &str)>> = vec![Vec::new()];
     for (axis, values) in axes {
         let longer = |point: &Vec<_>| {
@@ -57,34 +59,38 @@ fn sweep(kind: &str, axes: &[(Axis, &[&str])], repeats: u32) -> SweepRecord {
         };
         points = points.iter().flat_map(longer).collect();
     }
-    let run = |values: &[(Axis, &str)], repeat| RunEntry {
-        repeat,
-        seed: repeat.into(),
-        folder: "x".into(),
-        outline: outline(values, repeat),
+    let name = |values: &[(Axis, &str)]| {
+        values.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
     };
-    let point = |values: &Vec<(Axis, &str)>| SweepPoint {
-        name: values.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" "),
+    let setting = |values: &Vec<(Axis, &str)>| Setting {
+        name: name(values),
         values: values.iter().map(|(axis, value)| (*axis, (*value).to_owned())).collect(),
         settings: [].into(),
-        runs: (0..repeats).map(|repeat| run(values, repeat)).collect(),
     };
+    let settings: Vec<Setting> = points.iter().map(setting).collect();
+    let mut rows = ordered_rows(&settings, 0..repeats, 0);
+    for row in &mut rows {
+        let values = points.iter().find(|values| name(values) == row.setting.name).unwrap();
+        (row.folder, row.figures) = ("x".into(), Figures::from_outline(&outline(values, row.repeat)));
+    }
     let axis = |(axis, values): &(Axis, &[&str])| AxisRecord {
         axis: *axis,
         values: values.iter().map(|value| (*value).to_owned()).collect(),
     };
-    SweepRecord {
-        kind: kind.into(),
-        state: SweepState::Complete,
+    Experiment {
+        kind,
+        state: ExperimentState::Complete,
         axes: axes.iter().map(axis).collect(),
         repeats,
-        points: points.iter().map(point).collect(),
-        search: None,
+        asked_repeats: repeats,
+        rows,
+        compared: None,
+        figures: Figures::default(),
         ..golden()
     }
 }
 
-fn write(sweep: &SweepRecord) -> (TempDir, String) {
+fn write(sweep: &Experiment) -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     sweep.save(folder.path()).unwrap();
     let html = written(folder.path());
@@ -104,7 +110,7 @@ fn lines(plot: &Value) -> Vec<&str> {
 fn varied_axes_have_charts() {
     let work: &[&str] = &["0ns", "500ns", "1000ns", "1500ns"];
     let techniques: (_, &[&str]) = (Axis::Technique, &["spsc-mux", "array-queue"]);
-    let sweep = |axes: &[(Axis, &[&str])], repeats| sweep("sweep", axes, repeats);
+    let sweep = |axes: &[(Axis, &[&str])], repeats| sweep(Kind::Sweep, axes, repeats);
     let of_work = sweep(&[(Axis::Work, work), techniques], 5);
     let (_, html) = write(&of_work);
     assert_eq!(drawings(&html), ["work-p99", "work-p50", "points-0", "points-1", "points-2"]);
@@ -113,7 +119,7 @@ fn varied_axes_have_charts() {
     let line = series(&chart, "spsc-mux");
     assert_eq!((numbers(&line["x"]).len(), &line["dots"]), (4, &serde_json::json!([0, 1, 2, 3])));
     // The second dot of the first line is spsc-mux at 500 ns, without that work.
-    let point = &of_work.points[2];
+    let point = &ExperimentRuns::new(&of_work).points[2];
     assert_eq!(point.name, "work=500ns technique=spsc-mux");
     let p99 = point.spread(|run| Some(run.measures["rt_venue"].p99_ns? as f64)).unwrap();
     let drawn = ["x", "y", "low", "high"].map(|key| numbers(&line[key])[1].unwrap());
@@ -128,8 +134,7 @@ fn varied_axes_have_charts() {
 
 /// Returns a line of a bill with this ratio and interval.
 fn line(percentile: Percentile, ratio: Option<[f64; 3]>, verdict: Verdict) -> ComparisonLine {
-    let golden: Bill = golden();
-    let known = golden.rows[0].differences[0].clone();
+    let known = before::<Bill>("bill.json").rows[0].differences[0].clone();
     let difference = ratio.map(|[low, value, high]| {
         let ratio = Estimate { value, low, high };
         Difference { ratio, difference: ratio, ..known.difference.unwrap() }
@@ -141,7 +146,7 @@ fn line(percentile: Percentile, ratio: Option<[f64; 3]>, verdict: Verdict) -> Co
 #[test]
 fn bill_page_shows_differences_and_verdicts() {
     let levels: (_, &[&str]) = (Axis::Isolation, &["thread", "process", "sandbox"]);
-    let sweep = sweep("bill", &[levels, (Axis::Technique, &["spsc-mux", "array-queue", "pipe"])], 5);
+    let sweep = sweep(Kind::Bill, &[levels, (Axis::Technique, &["spsc-mux", "array-queue", "pipe"])], 5);
     let technique = |name: &str| Technique::from_name(name).unwrap();
     let row = |isolation, name: &str, reference: Option<&str>, differences: Vec<ComparisonLine>| BillRow {
         isolation,
@@ -151,7 +156,7 @@ fn bill_page_shows_differences_and_verdicts() {
             .map(|name| Reference { isolation: Isolation::Thread, technique: technique(name) }),
         caveats: if differences.is_empty() { vec![] } else { vec!["unfit in 2 of 10 runs".into()] },
         differences,
-        ..golden::<Bill>().rows[0].clone()
+        ..before::<Bill>("bill.json").rows[0].clone()
     };
     let lines = |low: f64, verdict| {
         let ratio = Some([low, low + 0.02, low + 0.05]);
@@ -166,11 +171,11 @@ fn bill_page_shows_differences_and_verdicts() {
             row(Isolation::Process, "pipe", Some("pipe"), incomparable),
             row(Isolation::Sandbox, "spsc-mux", Some("spsc-mux"), lines(1.04, Verdict::Slower)),
         ],
-        ..golden()
+        ..before("bill.json")
     };
-    let (folder, _) = write(&sweep);
-    bill.save(folder.path()).unwrap();
-    let html = written(folder.path());
+    let html = analysis::html::experiment_page(&bill::report(&ExperimentRuns::new(&sweep), &bill));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("report.html"), &html).unwrap();
     keep("bill.html", &html);
 
     let chart = plot(&html, "ratio-p50");
@@ -207,16 +212,14 @@ fn bill_page_shows_differences_and_verdicts() {
         check_quiet(&seen);
         assert_eq!(seen.dom.matches("<canvas").count(), plots(&html).len());
     }
-    std::fs::write(folder.path().join("bill.json"), "{\"schema\":\"bulkhead.bill/9\"}").unwrap();
-    assert!(analysis::html::render(folder.path()).unwrap_err().to_string().contains("bill.json"));
 }
 
 #[test]
 fn compare_page_has_one_scale_for_latencies() {
-    let record = SweepRecord { axes: Vec::new(), ..sweep("compare", &[(Axis::Idle, &["spin", "park"])], 5) };
+    let record =
+        Experiment { axes: Vec::new(), ..sweep(Kind::Compare, &[(Axis::Idle, &["spin", "park"])], 5) };
     let folder = tempfile::tempdir().unwrap();
     record.save(folder.path()).unwrap();
-    golden::<Comparisons>().save(folder.path()).unwrap();
     let html = written(folder.path());
     keep("compare.html", &html);
     assert_eq!(drawings(&html), ["compare-ratio", "points-0"]);
@@ -230,7 +233,7 @@ fn compare_page_has_one_scale_for_latencies() {
 
 #[test]
 fn legend_of_one_color_is_left_out() {
-    let html = |values: &[&str]| write(&sweep("sweep", &[(Axis::Isolation, values)], 3)).1;
+    let html = |values: &[&str]| write(&sweep(Kind::Sweep, &[(Axis::Isolation, values)], 3)).1;
     assert!(html(&["thread", "process"]).contains("class=\"note legend\""));
     assert!(!html(&["thread"]).contains("class=\"note legend\""));
 }
@@ -238,16 +241,20 @@ fn legend_of_one_color_is_left_out() {
 #[test]
 fn unmeasured_points_are_left_out() {
     let levels: (_, &[&str]) = (Axis::Isolation, &["thread", "process"]);
-    let mut sweep = sweep("bill", &[levels, (Axis::Technique, &["spsc-mux", "pipe"])], 3);
-    sweep.state = SweepState::Interrupted;
-    sweep.points[3].runs.clear();
-    sweep.points[2].runs[0].outline.valid = false;
+    let mut sweep = sweep(Kind::Bill, &[levels, (Axis::Technique, &["spsc-mux", "pipe"])], 3);
+    sweep.state = ExperimentState::Interrupted;
+    let unmeasured = sweep.settings()[3].name.clone();
+    let is_unmeasured = |row: &&mut Row| row.setting.name == unmeasured;
+    sweep.rows.iter_mut().filter(is_unmeasured).for_each(|row| row.figures = Figures::default());
+    let mut invalid = sweep.rows[2].outline().unwrap();
+    invalid.valid = false;
+    sweep.rows[2].figures = Figures::from_outline(&invalid);
     let (_, html) = write(&sweep);
     let verdict = &having(&html, "data-planned")[0];
     let counts = ["data-planned", "data-runs", "data-sound"].map(|key| verdict.whole(key).unwrap());
     assert_eq!(counts, [12, 9, 8]);
     assert!(text(&html).contains("no sound run"));
-    sweep.points.iter_mut().for_each(|point| point.runs.clear());
+    sweep.rows.iter_mut().for_each(|row| row.figures = Figures::default());
     let (_, html) = write(&sweep);
     assert!(drawings(&html).is_empty());
 }
@@ -265,19 +272,13 @@ fn search_page_shows_trials_and_result() {
     };
     let first =
         [step(1e4, Some(9_000), true), step(4e4, Some(250_000), false), step(2e4, Some(80_000), true)];
-    let first = RateSearch { steps: first.into(), highest_per_s: Some(2e4), ended: "within 5%".into() };
-    let second = RateSearch {
-        steps: vec![step(1e4, None, false)],
-        highest_per_s: None,
-        ended: "not even the lowest rate".into(),
-    };
-    let mut sweep = sweep("max-rate", &[(Axis::Technique, &["spsc-mux", "pipe"])], 0);
-    sweep.search = Some(SearchRecord {
-        bound_ns: 100_000,
-        max_steps: 12,
-        first_per_s: 1e4,
-        points: vec![first, second],
-    });
+    let mut sweep = sweep(Kind::MaxRate, &[(Axis::Technique, &["spsc-mux", "pipe"])], 1);
+    sweep.rows.iter_mut().for_each(|row| row.figures = Figures::default());
+    let limits = SearchLimits { bound_ns: 100_000, max_steps: 3, first_per_s: 1e4, max_open: None };
+    sweep.figures.insert(SearchLimits::NAME, &limits);
+    let [spsc, pipe] = ["technique=spsc-mux", "technique=pipe"];
+    first.iter().for_each(|tried| sweep.add_step(spsc, tried));
+    sweep.add_step(pipe, &step(200.0, None, false));
     let (_, html) = write(&sweep);
     assert_eq!(drawings(&html), ["search"]);
     let chart = plot(&html, "search");
@@ -287,5 +288,6 @@ fn search_page_shows_trials_and_result() {
     assert_eq!(dots[..3], [(1e4, 9e3), (2e4, 8e4), (4e4, 2.5e5)].map(|(x, y)| (Some(x), Some(y))));
     assert_eq!(dots[3..], [(1e4, 1e5), (4e4, 1e5)].map(|(x, y)| (Some(x), Some(y))), "the bound");
     assert!(text(&html).contains("20,000"), "the highest that was held");
-    assert!(text(&html).contains("not even the lowest rate"));
+    assert!(text(&html).contains("after all 3 steps"));
+    assert!(text(&html).contains("even the lowest rate tried, 200/s, is not held"));
 }

@@ -4,25 +4,22 @@
 //! reference row with its interval, and what else it costs. What a level contains when a strategy
 //! goes wrong is added once it is measured (`contains` of a row).
 
-mod rows;
-
 use super::dry_run::dry_run;
 use super::flags::SweptSettings;
-use super::forecast::too_few_repeats;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
 use super::presets::SweepPreset;
-use super::publish::{PublishableReport, publish};
+use super::publish::publish;
 use super::record::{self, new_record};
-use super::{Experiment, measure_experiment, report_of, usage};
-use crate::config::Common;
+use super::{ExperimentFlags, measure_experiment, usage};
+use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use analysis::document::Document;
-use analysis::experiment::{Bill, Containments, SweepRecord, bill, sweep};
-use analysis::stats::{ComparisonLine, MIN_PAIRS};
-use anyhow::Result;
+use analysis::experiment::bill::answer_so_far;
+use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind};
+use anyhow::{Error, Result};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The command-line flags of `launcher bill`.
@@ -49,7 +46,7 @@ pub struct BillFlags {
 /// Measures the cost of each isolation level, or computes it from an earlier measurement.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
-    let containments = flags.contain.as_deref().map(Containments::read).transpose()?;
+    let contained = flags.contain.as_deref().map(contained).transpose()?;
     if flags.dry_run {
         return dry_run(&flags.plan(crate::host::machine())?);
     }
@@ -60,64 +57,58 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
                 let why = "what was measured is not measured again; leave one of them out";
                 return usage(format!("--{key} with a folder: {why}"));
             }
-            let record = record::read(folder)?;
-            let shown = report(&record, containments.as_ref())?;
+            let mut record = record::read(folder)?;
+            let shown = bill_of(&mut record, contained.as_ref())?;
+            record.save(folder)?;
             return publish(&record, folder, &shown, &flags.common, MeasureEnd::Complete);
         }
         None => flags.begin()?,
     };
     let ended = measure_experiment(&mut record, &folder, flags.common.json)?;
-    record.save(&folder)?;
     let shown = match ended {
-        MeasureEnd::Complete => report(&record, containments.as_ref())?,
-        MeasureEnd::Interrupted => report_of(&record, &folder, ended)?,
+        MeasureEnd::Complete => bill_of(&mut record, contained.as_ref())?,
+        MeasureEnd::Interrupted => record.answer(&folder)?,
     };
+    record.save(&folder)?;
     publish(&record, &folder, &shown, &flags.common, ended)
 }
 
-impl Experiment for BillFlags {
-    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+impl ExperimentFlags for BillFlags {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
         let mut asked = self.swept.request(None, self.common.config.as_ref())?;
         let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
         if preset.is_some_and(|preset| preset != SweepPreset::Bill) {
             return usage("--preset with bill: a bill has one preset, its own; leave it out");
         }
-        asked.check_axes(rows::is_bill_axis)?;
+        asked.check_axes(Axis::is_of_bill)?;
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
         SweepPreset::Bill.fill_request(&mut asked);
-        let mut record = new_record("bill", &asked, 5, machine, &self.common);
+        let mut record = new_record(Kind::Bill, &asked, 5, machine, &self.common);
         record.keep_logs = self.keep_logs;
         lay_out(&mut record, &asked)?;
         Ok(record)
     }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
+    }
 }
 
-/// The comparisons at the median of `rt_venue`, by which lost pairs are counted: of each row with
-/// its reference, and with threads.
-pub(super) fn headlines(record: &SweepRecord) -> Result<Vec<ComparisonLine>> {
-    let lines = rows::rows(record)?.into_iter().flat_map(|row| {
-        let against = row.differences.into_iter().next();
-        against.into_iter().chain(row.adds.into_iter().next().map(|cost| cost.line))
-    });
-    Ok(lines.collect())
+/// Reads the table of `launcher contain` in a folder.
+fn contained(folder: &Path) -> Result<Containments> {
+    let measured = record::read(folder)?;
+    if measured.kind != Kind::Contain {
+        return usage(format!("--contain {}: the folder of a {}", folder.display(), measured.kind));
+    }
+    Containments::from_experiment(&measured).map_err(Error::msg)
 }
 
-pub(super) fn report(record: &SweepRecord, containments: Option<&Containments>) -> Result<PublishableReport> {
-    let mut bill = Bill {
-        rows: rows::rows(record)?,
-        conditions: sweep::condition_line(record),
-        notes: sweep::notes(record),
-    };
-    if let Some(containments) = containments {
-        for row in &mut bill.rows {
-            row.contains = containments.summary_for(row.isolation, row.technique);
-        }
-        bill.notes.extend(containments.cost.map(|cost| cost.note()));
+/// Makes a bill of an experiment's runs, with what each level contains.
+fn bill_of(record: &mut Experiment, contained: Option<&Containments>) -> Result<Answer> {
+    if let Some(contained) = contained {
+        record.set_contains(&contained.summaries(), contained.cost);
     }
-    if record.repeats < MIN_PAIRS as u32 {
-        bill.notes.push(too_few_repeats(record));
-    }
-    let method = bill.rows.iter().flat_map(|row| &row.differences).find_map(|line| line.difference);
-    bill.notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.describe())));
-    PublishableReport::new(bill::report(record, &bill), &bill)
+    let answer = answer_so_far(record).map_err(UsageError)?;
+    record.kind = Kind::Bill;
+    Ok(answer)
 }

@@ -12,15 +12,14 @@ pub use flags::BoardFlags;
 
 use crate::experiments::benchmark::{self, Benchmark, BenchmarkClock};
 use crate::experiments::progress::SweepProgress;
-use crate::experiments::publish::PublishableReport;
+use crate::experiments::publish::save_and_print;
 use crate::runtime::folder;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::document::Document;
-use analysis::experiment::{self, Boards};
+use analysis::experiment::Boards;
 use analysis::record::RunOutcome;
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
 use protocol::plan::{BoardWork, Plan, ReaderWaiting, Technique, Workload};
 use std::fs;
@@ -93,7 +92,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         }
     }
     bar.clear();
-    PublishableReport::new(experiment::board::report(&boards), &boards)?.publish(&folder, flags.json)?;
+    save_and_print(&boards.answer().map_err(Error::msg)?, &boards.experiment(), &folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
         (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,

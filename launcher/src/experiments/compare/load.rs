@@ -3,7 +3,7 @@
 use crate::experiments::record::read;
 use crate::experiments::usage;
 use analysis::document::Document;
-use analysis::experiment::{Axis, SweepRecord};
+use analysis::experiment::{Axis, Experiment, ExperimentRuns, Kind};
 use analysis::stats::RunOutline;
 use analysis::summary::Summary;
 use anyhow::{Context, Result, ensure};
@@ -22,17 +22,20 @@ pub struct SettingRuns {
 
 /// Loads the runs in a path, grouped by their settings.
 pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
-    if path.join(SweepRecord::FILE).exists() {
+    if Experiment::is_in(path) {
         let record = read(path)?;
-        if record.search.is_some() {
+        if record.kind == Kind::MaxRate {
             let why = "a search for the highest rate has no repeats to compare";
             return usage(format!("{}: {why}", path.display()));
         }
-        let measured = record.points.iter().filter(|point| !point.runs.is_empty());
+        let runs = ExperimentRuns::new(&record);
+        let measured = runs.points.iter().filter(|point| !point.runs.is_empty());
         let cells = measured.map(|point| {
             let runs = point.outlines();
             let mut key = key(&runs[0]);
-            key.extend(point.values.get(&Axis::Rate).map(|rate| ("rate".to_owned(), rate.clone())));
+            let own = point.values.iter().map(|(axis, text)| (axis.to_string(), text.clone()));
+            let own: Vec<_> = own.filter(|(axis, _)| !key.iter().any(|(known, _)| known == axis)).collect();
+            key.extend(own);
             SettingRuns { name: point.name.clone(), key, runs }
         });
         let cells: Vec<SettingRuns> = cells.collect();
@@ -54,7 +57,7 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
         "{}: no run in it: neither {} nor {}, nor folders that have one",
         path.display(),
         Summary::FILE,
-        SweepRecord::FILE
+        Experiment::FILE
     );
     Ok(cells)
 }
@@ -73,18 +76,8 @@ pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
 
 /// What makes two runs repeats of one setting.
 fn key(run: &RunOutline) -> Vec<(String, String)> {
-    [
-        ("technique", run.technique.to_string()),
-        ("isolation", run.isolation.to_string()),
-        ("threading", run.threading.to_string()),
-        ("idle", run.idle.to_string()),
-        ("strategies", run.strategies.to_string()),
-        ("venues", run.venues.to_string()),
-        ("capacity", run.capacity.to_string()),
-        ("work", format!("{}ns", run.work_ns)),
-    ]
-    .map(|(key, text)| (key.to_owned(), text))
-    .to_vec()
+    let of_axes = Axis::ALL.iter().filter_map(|axis| Some((axis.to_string(), axis.entry().of_run?(run))));
+    of_axes.chain([("threading".to_owned(), run.threading.to_string())]).collect()
 }
 
 pub(super) fn format_setting(key: &[(String, String)]) -> String {

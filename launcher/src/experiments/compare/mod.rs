@@ -12,15 +12,16 @@ use super::dry_run::dry_run;
 use super::flags::SweepRequest;
 use super::measure::MeasureEnd;
 use super::points::{Candidate, lay_out_sides};
-use super::publish::{PublishableReport, publish};
+use super::publish::{print, publish};
 use super::record::{new_record, read};
-use super::{Experiment, measure_experiment, usage};
-use crate::config::{RunFlags, Slower};
+use super::{ExperimentFlags, measure_experiment, usage};
+use crate::config::{RunFlags, Slower, UsageError};
 use crate::host::Machine;
 use crate::shelf::folder_of;
 use analysis::document::Document;
-use analysis::experiment::{Comparison, Comparisons, SweepRecord, compare, sweep};
-use analysis::stats::ComparisonLine;
+use analysis::experiment::{
+    Answer, ComparedSettings, Comparison, Comparisons, Experiment, ExperimentRuns, Kind, compare,
+};
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
@@ -74,7 +75,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let (mut record, folder) = flags.begin()?;
             let ended = measure_experiment(&mut record, &folder, json)?;
             record.save(&folder)?;
-            let shown = super::report_of(&record, &folder, ended)?;
+            let shown = record.answer(&folder)?;
             code = publish(&record, &folder, &shown, &flags.run.common, ended)?;
             if ended == MeasureEnd::Interrupted {
                 return Ok(code);
@@ -82,10 +83,10 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             of_record(&record)?
         }
         ([one], None, None) => {
-            let Some(record) = read(one).ok().filter(|record| record.kind == "compare") else {
+            let Some(record) = read(one).ok().filter(|record| record.kind == Kind::Compare) else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };
-            code = publish(&record, one, &report(&record)?, &flags.run.common, MeasureEnd::Complete)?;
+            code = publish(&record, one, &record.answer(one)?, &flags.run.common, MeasureEnd::Complete)?;
             of_record(&record)?
         }
         ([one], Some(a), Some(b)) => {
@@ -112,7 +113,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
 }
 
 pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
-    PublishableReport::new(compare::report(comparisons), comparisons)?.print(json)
+    print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, json)
 }
 
 fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelector>)> {
@@ -126,15 +127,20 @@ pub(super) fn within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Resul
     let cells = load(folder)?;
     let found = compare_settings(&a.choose(&cells)?, &b.choose(&cells)?, &[a, b])?;
     // A folder of runs may hold anything; a sweep's is its own.
-    if folder.join(SweepRecord::FILE).exists() {
-        PublishableReport::new(compare::report(&found), &found)?.save(folder)?;
+    if let Ok(mut record) = read(folder) {
+        if record.kind != Kind::Compare {
+            let pairs = found.comparisons.iter().map(|one| [one.a.clone(), one.b.clone()]).collect();
+            record.compared = Some(ComparedSettings { pairs, notes: found.notes.clone() });
+            record.save(folder)?;
+        }
+        compare::report(&found).save(folder)?;
     }
     Ok(found)
 }
 
-impl Experiment for CompareFlags {
+impl ExperimentFlags for CompareFlags {
     /// The runs of A and B alternate.
-    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
         let (Some(a), Some(b)) = sides(self)? else { return usage("give both --a and --b") };
         let asked = SweepRequest { base: self.run.settings()?, ..SweepRequest::default() };
         let sides = [("A", a), ("B", b)].map(|(letter, side)| Candidate {
@@ -142,32 +148,20 @@ impl Experiment for CompareFlags {
             own: side.settings,
             values: side.rate.into_iter().collect(),
         });
-        let mut record = new_record("compare", &asked, REPEATS, machine, &self.run.common);
+        let mut record = new_record(Kind::Compare, &asked, REPEATS, machine, &self.run.common);
         record.keep_logs = self.keep_logs;
         lay_out_sides(&mut record, &asked, sides)?;
         Ok(record)
     }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.run.settings()?.out)
+    }
 }
 
 /// The two sides of a record, compared.
-fn of_record(record: &SweepRecord) -> Result<Comparisons> {
-    let [a, b] = &record.points[..] else { return usage("this comparison has not two sides") };
-    let [a, b] = [a, b].map(|point| {
-        let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);
-        (name, point.outlines())
-    });
-    let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1));
-    Ok(Comparisons { comparisons: vec![comparison], notes: sweep::notes(record) })
-}
-
-/// The comparison at the median of `rt_venue`, by which lost pairs are counted.
-pub(super) fn headlines(record: &SweepRecord) -> Result<Vec<ComparisonLine>> {
-    Ok(of_record(record)?.comparisons.into_iter().filter_map(|one| one.lines.into_iter().next()).collect())
-}
-
-pub(super) fn report(record: &SweepRecord) -> Result<PublishableReport> {
-    let comparisons = of_record(record)?;
-    PublishableReport::new(compare::measured_report(record, &comparisons), &comparisons)
+fn of_record(record: &Experiment) -> Result<Comparisons> {
+    Ok(Comparisons::from_runs(&ExperimentRuns::new(record)).map_err(UsageError)?)
 }
 
 /// Compares new runs with saved ones. Against the one setting that both have, if the folder has

@@ -5,7 +5,6 @@ use super::load::SettingRuns;
 use crate::config::{Settings, UsageError};
 use crate::experiments::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
-use analysis::units::Nanos;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideSelector {
@@ -80,15 +79,7 @@ fn value<'a>(cell: &'a SettingRuns, key: &str) -> Option<&'a str> {
 
 /// `1us` is `1000ns`.
 fn is_same_value(key: &str, found: &str, asked: &str) -> bool {
-    let time = |text: &str| text.parse::<Nanos>().ok();
-    let count = |text: &str| text.parse::<analysis::units::Count>().ok();
-    match key {
-        "work" => time(found).is_some() && time(found) == time(asked),
-        "rate" | "strategies" | "venues" | "capacity" => {
-            count(found).is_some() && count(found) == count(asked)
-        }
-        _ => found == asked,
-    }
+    Axis::from_name(key).map_or(found == asked, |axis| axis.is_same_value(found, asked))
 }
 
 #[cfg(test)]

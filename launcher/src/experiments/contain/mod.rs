@@ -12,18 +12,16 @@ mod rows;
 
 use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
-use super::measure::MeasureEnd;
 use super::points::new_point;
-use super::publish::PublishableReport;
-use super::record::{new_record, set_base};
-use super::{Experiment, measure_and_publish, usage};
+use super::record::new_record;
+use super::{ExperimentFlags, measure_and_publish, usage};
 use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner;
-use analysis::document::Document;
-use analysis::experiment::{Axis, Containments, SweepPoint, SweepRecord, contain, sweep};
-use analysis::summary::Summary;
-use anyhow::{Context, Result};
+use crate::runtime::run::FinishedRun;
+use analysis::experiment::axis::BillRole;
+use analysis::experiment::{Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting};
+use anyhow::Result;
 use clap::Args;
 use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
@@ -32,7 +30,7 @@ use matrix::{
 use protocol::plan::{Isolation, Technique};
 use rows::{role_row, row, venue_row};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// The command-line flags of `launcher contain`: technique and isolation may be lists.
@@ -62,7 +60,7 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     if asked.preset.is_some() {
         return usage("--preset with contain: there is none; leave it out");
     }
-    asked.check_axes(|axis| matches!(axis, Axis::Technique | Axis::Isolation))?;
+    asked.check_axes(|axis| axis.entry().bill == BillRole::Row)?;
     let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
     for value in asked.axes.iter().flatten() {
         let mut settings = Settings::default();
@@ -95,59 +93,51 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     Err(refused.unwrap_or_else(none).into())
 }
 
-impl Experiment for ContainFlags {
-    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+impl ExperimentFlags for ContainFlags {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
         let (base, cases) = asked(self)?;
-        let point = |case: &ContainCase| -> Result<SweepPoint> {
+        let point = |case: &ContainCase| -> Result<Setting> {
             // Found out before the first run: a setting that cannot be.
             let resolved = planner::resolve(&settings(case, &base), &machine)?;
             Ok(new_point(case.name(), BTreeMap::new(), resolved))
         };
-        let points = cases.iter().map(point).collect::<Result<_>>()?;
-        let base = Settings { fault: None, technique: None, isolation: None, on_death: None, ..base };
-        let asked = SweepRequest { base: base.clone(), ..SweepRequest::default() };
-        let record = new_record("contain", &asked, 1, machine, &self.common);
-        let mut record = SweepRecord { keeps_failures: true, points, ..record };
-        set_base(&mut record, base);
+        let points: Vec<Setting> = cases.iter().map(point).collect::<Result<_>>()?;
+        let asked = SweepRequest { base, ..SweepRequest::default() };
+        let mut record = new_record(Kind::Contain, &asked, 1, machine, &self.common);
+        record.plan_rows(&points);
         Ok(record)
+    }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
     }
 }
 
-/// Returns the report of a containment matrix. That of a complete one has the cost of crash
-/// protection, measured now.
-pub(super) fn report(record: &SweepRecord, folder: &Path, ended: MeasureEnd) -> Result<PublishableReport> {
-    let cost = (ended == MeasureEnd::Complete).then(cost::measure);
-    let mut all = Containments {
-        machine: record.machine.cpu_model.clone(),
-        rows: Vec::new(),
-        venues: Vec::new(),
-        roles: Vec::new(),
-        cost,
-        conditions: sweep::condition_line(record),
-        notes: sweep::notes(record),
-    };
-    all.notes.extend(cost.map(|cost| cost.note()));
-    for point in &record.points {
-        let case = case_of(&Settings::from_texts(&point.settings)?)
-            .with_context(|| format!("{}: no case of a containment table", point.name))?;
-        for run in &point.runs {
-            let summary = Summary::read(&folder.join(&run.folder))?;
-            if case.scenario.fault.kind.is_of_venue() {
-                all.venues.extend(venue_row(&case, &summary, &run.folder));
-            } else if case.is_of_role() {
-                all.roles.push(role_row(&case, &summary, &run.folder));
-            } else {
-                all.rows.push(row(&case, &summary, &run.folder));
-            }
-        }
+/// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.
+pub(super) fn outcome(settings: &Settings, run: &FinishedRun) -> Option<FaultOutcome> {
+    let case = case_of(settings)?;
+    let folder = run.folder.file_name().unwrap_or_default().to_string_lossy();
+    if case.scenario.fault.kind.is_of_venue() {
+        venue_row(&case, &run.summary, &folder).map(FaultOutcome::Venue)
+    } else if case.is_of_role() {
+        Some(FaultOutcome::Role(role_row(&case, &run.summary, &folder)))
+    } else {
+        Some(FaultOutcome::Strategy(row(&case, &run.summary, &folder)))
     }
-    PublishableReport::new(contain::report(&all, folder, Some(record)), &all)
+}
+
+/// Adds the cost of crash protection, measured now, to a complete containment table.
+pub(super) fn add_cost(record: &mut Experiment) {
+    if record.kind == Kind::Contain && record.state == ExperimentState::Complete {
+        record.figures.insert(ProtectionCost::NAME, &cost::measure());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::fake;
+    use analysis::experiment::ExperimentRuns;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -156,7 +146,7 @@ mod tests {
         flags: ContainFlags,
     }
 
-    fn planned(words: &[&str]) -> Result<SweepRecord> {
+    fn planned(words: &[&str]) -> Result<Experiment> {
         let line = TestCommandLine::try_parse_from([&["contain"], words].concat()).unwrap();
         line.flags.plan(fake::plain(2).machine())
     }
@@ -165,9 +155,10 @@ mod tests {
     fn program_beside_player_is_tried() {
         let words = ["--strategy", "player,exec:./mine --fast", "--technique", "spsc-mux"];
         let record = planned(&words).unwrap();
-        assert!(record.points.iter().any(|point| point.name == "kill against spsc-mux under process"));
-        assert!(record.points.iter().all(|point| point.settings["strategies"] == "3"));
-        let levels: Vec<&String> = record.points.iter().map(|point| &point.settings["isolation"]).collect();
+        let points = ExperimentRuns::new(&record).points;
+        assert!(points.iter().any(|point| point.name == "kill against spsc-mux under process"));
+        assert!(points.iter().all(|point| point.settings["strategies"] == "3"));
+        let levels: Vec<&String> = points.iter().map(|point| &point.settings["isolation"]).collect();
         assert!(levels.iter().all(|level| ["process", "container"].contains(&level.as_str())), "{levels:?}");
         // What is named is tried as it is, or refused.
         let refused = |more: &[&str]| planned(&[&words, more].concat()).unwrap_err().to_string();

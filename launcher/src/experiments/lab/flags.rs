@@ -213,7 +213,6 @@ impl LabFlags {
                         producer,
                         consumer,
                         wait: *wait,
-                        latency: String::new(),
                         made: Vec::new(),
                     }));
                 }

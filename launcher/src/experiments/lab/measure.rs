@@ -7,7 +7,6 @@ use crate::output::program;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::document::Document;
 use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram};
 use analysis::record::RunOutcome;
 use anyhow::{Context, Result, anyhow};
@@ -222,6 +221,7 @@ fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histog
         consumer: side(consumers, &|end| {
             (taken(end, ConsumerCounter::Waits), taken(end, ConsumerCounter::Wakes))
         }),
+        histogram: String::new(),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
         longest_wait_ns: longest.collect(),
         problems: found,

@@ -11,16 +11,15 @@ pub use flags::LabFlags;
 
 use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
-use super::publish::{PublishableReport, exit_code};
+use super::publish::{exit_code, save_and_print};
 use crate::experiments::benchmark;
 use crate::output::program;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
-use analysis::document::Document;
-use analysis::experiment::{self, Lab};
+use analysis::experiment::Lab;
 use analysis::numbers::counted;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use indicatif::HumanDuration;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -94,7 +93,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 }
 
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
-    PublishableReport::new(experiment::lab::report(lab), lab)?.publish(folder, json)?;
+    save_and_print(&lab.answer().map_err(Error::msg)?, &lab.experiment(), folder, json)?;
     let interrupted = format!("{} lab --resume {} goes on", program(), folder.display());
     let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));
     let failures = runs.filter_map(|(cell, run)| {

@@ -14,9 +14,9 @@ use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::shelf::RUNS;
-use analysis::document::{Document, write_atomically};
+use analysis::document::write_atomically;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
-use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart};
+use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart, rows_csv};
 use analysis::fitness::Fitness;
 use analysis::html;
 use analysis::numbers::counted;
@@ -29,6 +29,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
+/// The documents of a survey: this version's and that of earlier ones.
+const SURVEY_FILES: [&str; 2] = ["experiment.json", "survey.json"];
 /// The share of the time that remains for saving and for runs that end late.
 const RESERVE: f64 = 0.03;
 
@@ -161,7 +163,10 @@ impl SurveyRun {
 fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     survey.save(folder)?;
     save_cards(survey, folder)?;
-    html::write(folder, &folder.join(html::HTML_FILE))?;
+    let experiment = survey.experiment();
+    let answer = experiment.answer(folder)?;
+    write_atomically(&folder.join("rows.csv"), &rows_csv(&experiment)?)?;
+    write_atomically(&folder.join(html::HTML_FILE), html::experiment_page(&answer.report).as_bytes())?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
@@ -176,10 +181,12 @@ fn draw_index(folder: &Path) -> Result<usize> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot list {} (--index)", folder.display()))?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    folders.retain(|path| path.join(Survey::FILE).exists());
+    let is_survey =
+        |path: &PathBuf| path.join(SURVEY_FILES[0]).exists() || path.join(SURVEY_FILES[1]).exists();
+    folders.retain(is_survey);
     folders.sort();
     if folders.is_empty() {
-        let why = format!("no folder in it has a {}; copy one there first", Survey::FILE);
+        let why = format!("no folder in it has a {}; copy one there first", SURVEY_FILES[0]);
         return usage(format!("--index {}: {why}", folder.display()));
     }
     let mut surveys = Vec::new();

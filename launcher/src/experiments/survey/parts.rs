@@ -8,19 +8,19 @@ use crate::experiments::compare::{self, CompareFlags, SideSelector};
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::launch::measure_until;
 use crate::experiments::measure::{MeasureEnd, discard_logs};
+use crate::experiments::publish;
 use crate::experiments::sweep::SweepFlags;
-use crate::experiments::{Experiment, report_of};
+use crate::experiments::{ExperimentFlags, contain};
 use crate::host::Machine;
 use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::document::Document;
-use analysis::experiment::{Bill, Comparisons, Containments, Recovery};
-use analysis::html;
+use analysis::experiment::{Bill, Comparisons, Containments, Experiment, ExperimentRuns, Recovery};
 use analysis::record::RunOutcome;
 use analysis::stats::MIN_PAIRS;
 use analysis::summary::{Measure, Summary};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -132,24 +132,28 @@ impl SurveyRun {
         let missing = sandbox::missing();
         let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
         let words = format!("{CONTAINMENT} --isolation {levels}");
-        let (folder, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
+        let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
         let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
-        self.survey.containment = Some(Containments { notes: Vec::new(), ..Containments::read(&folder)? });
+        self.survey.containment = Some(Containments {
+            notes: Vec::new(),
+            ..Containments::from_experiment(&record).map_err(Error::msg)?
+        });
         Ok(shortfall)
     }
 
     pub(super) fn make_journal(&mut self) -> Result<Option<String>> {
         let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
-        let (folder, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
-        self.survey.journal = Some(shortened(Comparisons::read(&folder)?));
+        let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
+        self.survey.journal =
+            Some(shortened(Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?));
         Ok(shortfall)
     }
 
     pub(super) fn make_bill(&mut self) -> Result<Option<String>> {
         let settings = choose(self.until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
-        let (folder, shortfall) = self.measure::<BillFlags>("bill", &words)?;
-        let mut found = Bill::read(&folder)?;
+        let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
+        let mut found = Bill::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
         }
@@ -161,7 +165,7 @@ impl SurveyRun {
         let settings = choose(self.until, &QUEUE);
         let window = "--idle spin --window 400ms";
         let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
-        let (folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
+        let (_, folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
         let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
         self.commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
         let found = compare::within(&folder, &SideSelector::parse("a", a)?, &SideSelector::parse("b", b)?)?;
@@ -169,30 +173,36 @@ impl SurveyRun {
         Ok(shortfall)
     }
 
-    /// Measures an experiment until the time of its part is over, and saves its report. Returns its
-    /// folder, and what is missing.
-    fn measure<F: Experiment>(&mut self, name: &str, words: &str) -> Result<(PathBuf, Option<String>)> {
+    /// Measures an experiment until the time of its part is over, and saves its report. Returns it,
+    /// its folder, and what is missing.
+    fn measure<F: ExperimentFlags>(
+        &mut self,
+        name: &str,
+        words: &str,
+    ) -> Result<(Experiment, PathBuf, Option<String>)> {
         self.commands.push(typed(name, words));
         let (mut record, folder) = flags::<F>(words, Some(&self.folder))?.begin()?;
-        let (planned, kind) = (record.points.len(), record.kind.clone());
+        let (planned, kind) = (record.settings().len(), record.kind);
         let show = |number| self.bar.set_message(format!("{kind}, run {number}"));
         let (ended, failure) = measure_until(&mut record, &folder, self.until, &show)?;
         if ended == MeasureEnd::Interrupted {
             bail!("interrupted");
         }
-        let made = record.points.len();
+        let (made, keeps_failures) = (record.settings().len(), kind.entry().keeps_failures);
         let shortfall = (made < planned).then(|| format!("there was time for {made} of {planned} runs"));
-        if made == 0 || made < planned && !record.keeps_failures {
+        if made == 0 || made < planned && !keeps_failures {
             bail!(failure.unwrap_or_else(|| format!("no time for one run of each of {planned} settings")));
         }
         let left_out = record.notes.iter().find(|note| note.contains(LEFT_OUT)).cloned();
-        report_of(&record, &folder, MeasureEnd::Complete)?.save(&folder)?;
-        html::write(&folder, &folder.join(html::HTML_FILE))?;
-        if !record.keeps_failures {
-            let runs = record.runs().map(|run| &run.outline);
+        contain::add_cost(&mut record);
+        record.save(&folder)?;
+        publish::save(&record.answer(&folder)?, &record, &folder)?;
+        if !keeps_failures {
+            let runs = ExperimentRuns::new(&record);
+            let runs = runs.runs().map(|run| &run.outline);
             self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
         }
-        Ok((folder, failure.or(left_out).or(shortfall)))
+        Ok((record, folder, failure.or(left_out).or(shortfall)))
     }
 }
 

@@ -9,11 +9,11 @@ use super::flags::{SweepRequest, SweptSettings};
 use super::points::{check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
-use super::{Experiment, measure_and_publish, usage};
+use super::{ExperimentFlags, measure_and_publish, usage};
 use crate::config::{Arrivals, Common, Settings};
 use crate::host::Machine;
 use crate::planner::Input;
-use analysis::experiment::{Axis, RateSearch, SearchRecord, SweepRecord};
+use analysis::experiment::{Axis, Experiment, Kind, SearchLimits};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
@@ -74,33 +74,42 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
             if flags.dry_run {
                 return dry_run(&record);
             }
-            create(record)?
+            create(record, flags.out()?)?
         }
     };
     measure_and_publish(record, &folder, &flags.common)
 }
 
-impl Experiment for SweepFlags {
-    fn plan(&self, machine: Machine) -> Result<SweepRecord> {
+impl ExperimentFlags for SweepFlags {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
         let mut asked = self.swept.request(self.rate.as_deref(), self.common.config.as_ref())?;
         let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
         preset.into_iter().for_each(|preset| preset.fill_request(&mut asked));
         let first_per_s = if self.find_max_rate { take_start_rate(&mut asked)? } else { None };
-        let (kind, repeats) = if self.find_max_rate { ("max-rate", 3) } else { ("sweep", 5) };
+        let (kind, repeats) = if self.find_max_rate { (Kind::MaxRate, 3) } else { (Kind::Sweep, 5) };
         let mut record = new_record(kind, &asked, repeats, machine, &self.common);
         record.keep_logs = self.keep_logs;
         lay_out(&mut record, &asked)?;
-        let first = Settings::from_texts(&record.points[0].settings)?;
+        let first = Settings::from_texts(&record.settings_of(&record.rows[0]))?;
         record.notes.extend(preset.and_then(|preset| preset.load_note(&first)));
         if let Some(bound) = self.p999.filter(|_| self.find_max_rate) {
-            record.search = Some(new_search(bound, self.steps, first_per_s, &first, &record)?);
+            let mut limits = new_search(bound, self.steps, first_per_s, &first, &record)?;
+            let texts = asked.base.texts().into_iter();
+            limits.max_open = texts.filter(|(key, _)| *key == "max_open").map(|(_, text)| text).next();
+            record.figures.insert(SearchLimits::NAME, &limits);
+            // A row is a rate that was tried; the first of each setting is open.
+            record.rows.retain(|row| row.repeat == 0);
         } else if record.axes.is_empty() {
-            return usage(
-                "nothing to sweep over: give a list to one of --technique, --isolation, --idle, --capacity, --work, \
-                 --strategies, --venues, --rate, or a --preset.\nFor one setting use launcher run --repeats",
-            );
+            let flags = Axis::ALL.iter().map(|axis| format!("--{axis}")).collect::<Vec<_>>().join(", ");
+            return usage(format!(
+                "nothing to sweep over: give a list to one of {flags}, or a --preset.\nFor one setting use launcher run --repeats"
+            ));
         }
         Ok(record)
+    }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.swept.request(self.rate.as_deref(), self.common.config.as_ref())?.base.out)
     }
 }
 
@@ -118,8 +127,8 @@ fn new_search(
     most_steps: u32,
     first_per_s: Option<f64>,
     first: &Settings,
-    record: &SweepRecord,
-) -> Result<SearchRecord> {
+    record: &Experiment,
+) -> Result<SearchLimits> {
     let planned = match check(first, &record.machine, true)?.input {
         Input::Drawn { orders, window_ns, arrivals } if arrivals != Arrivals::Stress => {
             orders as f64 / (window_ns as f64 / 1e9)
@@ -131,11 +140,11 @@ fn new_search(
     if bound.0 == 0 {
         return usage("--p999 0ns: nothing is as fast as that; give a bound, for example 100us");
     }
-    Ok(SearchRecord {
+    Ok(SearchLimits {
         bound_ns: bound.0,
         max_steps: most_steps,
         first_per_s: first_per_s.unwrap_or(planned),
-        points: vec![RateSearch::default(); record.points.len()],
+        max_open: None,
     })
 }
 

@@ -1,8 +1,8 @@
 //! Planned sweeps, with parts measured on several hosts: `--plan`, `--run` and `--join`.
 //!
 //! ```text
-//! --plan ─▶ FOLDER/plan.json ─▶ --run K ─▶ FOLDER/making/… ──rename──▶ FOLDER/runs/K ─▶ --join
-//!       └▶ a command for each turn           only one is there      sweep.json, tables, page ◀┘
+//! --plan ─▶ experiment.json ─▶ --run K ─▶ making/… ──rename──▶ runs/K ─▶ --join
+//!       └▶ a command for each turn            only one is there     its rows, tables, page ◀┘
 //! ```
 //!
 //! FOLDER is on a file system that all hosts share. Nothing else is between them: who makes which
@@ -12,14 +12,14 @@
 use super::{SweepFlags, first_given_flag};
 use crate::config::{CONFIG_FILE, Common, Settings};
 use crate::experiments::launch::with_maker;
-use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs};
-use crate::experiments::order::{OrderedRun, order};
+use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs, settings_of};
 use crate::experiments::publish::publish;
-use crate::experiments::{Experiment, report_of, usage};
+use crate::experiments::record;
+use crate::experiments::{ExperimentFlags, usage};
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{RunEntry, SweepPlan, SweepRecord, SweepState};
+use analysis::experiment::{Experiment, ExperimentState, Figures, Row, turns};
 use analysis::numbers::counted;
 use analysis::record::RunOutcome;
 use analysis::stats::placement::hosts;
@@ -109,17 +109,20 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
         return usage("--out with --plan: everything goes into the plan's folder");
     }
     let name = folder.display();
-    if folder.join(SweepPlan::FILE).exists() {
+    if Experiment::is_in(folder) {
         return usage(format!("{name}: holds a plan: choose another folder"));
     }
-    let plan = SweepPlan { sweep: flags.plan(crate::host::machine())? };
+    let plan = Experiment {
+        is_shared: true,
+        state: ExperimentState::Interrupted,
+        ..flags.plan(crate::host::machine())?
+    };
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
-    let runs = order(&plan.sweep.points, plan.sweep.repeats);
-    let turns = runs.last().map_or(0, |run| run.turn + 1);
-    let file = folder.join(SweepPlan::FILE);
-    complain(&format!("{} runs in {turns} turns are planned in {}", runs.len(), file.display()));
-    plan.sweep.notes.iter().for_each(|note| complain(note));
+    let turns = turns(&plan.rows).last().map_or(0, |turn| turn + 1);
+    let file = folder.join(Experiment::FILE);
+    complain(&format!("{} runs in {turns} turns are planned in {}", plan.rows.len(), file.display()));
+    plan.notes.iter().for_each(|note| complain(note));
     complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
     let launcher = std::env::current_exe().context("cannot tell where this program is")?;
     let (launcher, folder) = (shell_quoted(&launcher), shell_quoted(&folder.canonicalize()?));
@@ -137,10 +140,18 @@ fn shell_quoted(path: &Path) -> String {
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
+/// A run that was made by whichever launcher.
+#[derive(Debug)]
+struct GatheredRun {
+    folder: String,
+    outline: RunOutline,
+}
+
 struct PlannedSweep {
-    sweep: SweepRecord,
-    /// Every run, by its number.
-    runs: Vec<OrderedRun>,
+    /// The plan: each row is a run, by its number.
+    sweep: Experiment,
+    /// The turn of each run.
+    turns: Vec<u32>,
     folder: PathBuf,
     /// Reads the figures in a run's folder; tests have made-up ones.
     outline: fn(&Path) -> Result<RunOutline>,
@@ -149,37 +160,40 @@ struct PlannedSweep {
 impl PlannedSweep {
     /// The plan in a folder, whose settings can all be had by this build.
     fn read(folder: &Path) -> Result<Self> {
-        let (SweepPlan { sweep }, name) = (SweepPlan::read(folder)?, folder.display());
+        let (mut sweep, name) = (record::read(folder)?, folder.display());
+        if !sweep.is_shared {
+            let why = "not the folder of a planned sweep (launcher sweep --plan FOLDER makes one)";
+            return usage(format!("{name}: {why}"));
+        }
         let here = env!("CARGO_PKG_VERSION");
         if sweep.version != here {
             let planner = &sweep.version;
             let why = "runs of two versions are not comparable";
             return usage(format!("{name}: planned by bulkhead {planner}, this is {here}: {why}"));
         }
-        for point in &sweep.points {
-            Settings::from_texts(&point.settings).with_context(|| format!("{name}: damaged"))?;
-        }
-        let runs = order(&sweep.points, sweep.repeats);
+        // Those that were gathered before are gathered again.
+        sweep.rows.iter_mut().for_each(|row| (row.folder, row.figures) = Default::default());
         Ok(Self {
+            turns: turns(&sweep.rows),
             sweep,
-            runs,
             folder: folder.to_owned(),
             outline: |place| Ok(RunOutline::from_summary(&Summary::read(place)?)),
         })
     }
 
-    fn name(&self, number: usize, run: &OrderedRun) -> String {
-        format!("run {number} ({}, repeat {})", self.sweep.points[run.point].name, run.repeat)
+    fn name(&self, number: usize) -> String {
+        let Row { setting, repeat, .. } = &self.sweep.rows[number];
+        format!("run {number} ({}, repeat {repeat})", setting.name)
     }
 
-    fn chosen(&self, chosen: RunSelection) -> Result<Vec<(usize, OrderedRun)>> {
-        let (count, turns) = (self.runs.len(), self.runs.last().map_or(0, |run| run.turn + 1));
-        let is_chosen = |(number, run): &(usize, OrderedRun)| match chosen {
+    fn chosen(&self, chosen: RunSelection) -> Result<Vec<usize>> {
+        let (count, turns) = (self.turns.len(), self.turns.last().map_or(0, |turn| turn + 1));
+        let is_chosen = |number: &usize| match chosen {
             RunSelection::Runs(first, last) => (first as usize..=last as usize).contains(number),
-            RunSelection::Turn(turn) => run.turn == turn,
+            RunSelection::Turn(turn) => self.turns[*number] == turn,
             RunSelection::All => true,
         };
-        let found: Vec<_> = self.runs.iter().copied().enumerate().filter(is_chosen).collect();
+        let found: Vec<_> = (0..count).filter(is_chosen).collect();
         let is_beyond = matches!(chosen, RunSelection::Runs(_, last) if last as usize >= count);
         if found.is_empty() || is_beyond {
             return usage(format!("--run: the plan has {count} runs in {turns} turns, both from 0"));
@@ -187,13 +201,12 @@ impl PlannedSweep {
         Ok(found)
     }
 
-    fn settings(&self, run: &OrderedRun) -> Result<Settings> {
-        let seed = analysis::units::Count(self.sweep.seed_of(run.repeat));
-        Ok(Settings { seed: Some(seed), ..Settings::from_texts(&self.sweep.points[run.point].settings)? })
+    fn settings(&self, number: usize) -> Result<Settings> {
+        settings_of(&self.sweep, &self.sweep.rows[number])
     }
 
     /// A run that was made; `None`: it was not.
-    fn entry(&self, number: usize, run: &OrderedRun) -> Result<Option<RunEntry>> {
+    fn entry(&self, number: usize) -> Result<Option<GatheredRun>> {
         let folder = format!("{RUNS}/{number:04}");
         let place = self.folder.join(&folder);
         if !place.exists() {
@@ -201,19 +214,19 @@ impl PlannedSweep {
         }
         let outline = (self.outline)(&place)?;
         let made = Settings::read(&place.join(CONFIG_FILE))?;
-        if (Settings { out: None, repeats: None, ..made }) != self.settings(run)? {
+        if (Settings { out: None, repeats: None, ..made }) != self.settings(number)? {
             let remedy = "take it away and make it again: launcher sweep --run";
             bail!("{}: is not what the plan says of run {number}; {remedy} {number}", place.display());
         }
-        Ok(Some(RunEntry { repeat: run.repeat, seed: self.sweep.seed_of(run.repeat), folder, outline }))
+        Ok(Some(GatheredRun { folder, outline }))
     }
 
     /// Makes the chosen runs, one after the other.
     fn make(&self, chosen: RunSelection, make: &mut RunMaker<'_>) -> Result<ExitCode> {
         let mut code = ExitCode::SUCCESS;
-        for (number, run) in self.chosen(chosen)? {
-            let (entry, is_mine) = self.one(number, &run, make)?;
-            let (name, outline) = (self.name(number, &run), &entry.outline);
+        for number in self.chosen(chosen)? {
+            let (entry, is_mine) = self.one(number, make)?;
+            let (name, outline) = (self.name(number), &entry.outline);
             let was = if is_mine { "made" } else { "had been made" };
             writeln!(output::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
             if !outline.is_sound() {
@@ -228,24 +241,24 @@ impl PlannedSweep {
     /// Makes one run, unless it is made: in a folder of its own, which is moved to its place as a
     /// whole. One that was made and failed is made again. Returns the run that is there, and
     /// whether this launcher made it: another one may have been faster.
-    fn one(&self, number: usize, run: &OrderedRun, make: &mut RunMaker<'_>) -> Result<(RunEntry, bool)> {
-        if let Some(entry) = self.entry(number, run)?.filter(|entry| entry.outline.complete) {
+    fn one(&self, number: usize, make: &mut RunMaker<'_>) -> Result<(GatheredRun, bool)> {
+        if let Some(entry) = self.entry(number)?.filter(|entry| entry.outline.complete) {
             return Ok((entry, false));
         }
         let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         let host = crate::host::machine().hostname;
         let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let draft = self.folder.join(IN_PROGRESS).join(format!("{host}-{}-{nanos}", std::process::id()));
-        let is_mine = self.within(&draft, number, run, make);
+        let is_mine = self.within(&draft, number, make);
         let _ = fs::remove_dir_all(&draft);
         let is_mine = is_mine?;
-        Ok((self.entry(number, run)?.with_context(|| format!("run {number} has gone"))?, is_mine))
+        Ok((self.entry(number)?.with_context(|| format!("run {number} has gone"))?, is_mine))
     }
 
     /// Makes a run in that folder, and moves it to its place. Returns `false` where another
     /// launcher was faster.
-    fn within(&self, draft: &Path, number: usize, run: &OrderedRun, make: &mut RunMaker<'_>) -> Result<bool> {
-        let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(run)? })?;
+    fn within(&self, draft: &Path, number: usize, make: &mut RunMaker<'_>) -> Result<bool> {
+        let made = make(&Settings { out: Some(draft.to_owned()), ..self.settings(number)? })?;
         if made.outcome == RunOutcome::Interrupted {
             return Err(Interrupted.into());
         }
@@ -254,7 +267,7 @@ impl PlannedSweep {
         }
         let place = self.folder.join(RUNS).join(format!("{number:04}"));
         let cannot = || format!("cannot move a run to {}", place.display());
-        if self.entry(number, run)?.is_some_and(|before| !before.outline.complete) {
+        if self.entry(number)?.is_some_and(|before| !before.outline.complete) {
             fs::rename(&place, draft.join("failed")).with_context(cannot)?;
         }
         fs::create_dir_all(self.folder.join(RUNS)).with_context(cannot)?;
@@ -269,23 +282,27 @@ impl PlannedSweep {
 
     /// The sweep with every run that there is, as if one launcher had made them, and the names of
     /// those that are missing.
-    fn gather(&self) -> Result<(SweepRecord, Vec<String>)> {
+    fn gather(&self) -> Result<(Experiment, Vec<String>)> {
         let (mut record, mut missing) = (self.sweep.clone(), Vec::new());
         for entry in fs::read_dir(self.folder.join(RUNS)).into_iter().flatten().flatten() {
-            let is_run = |name: &str| (0..self.runs.len()).any(|number| format!("{number:04}") == name);
+            let is_run = |name: &str| (0..self.turns.len()).any(|number| format!("{number:04}") == name);
             if !entry.file_name().to_str().is_some_and(is_run) {
                 bail!("{}: is no run of this plan: take it away", entry.path().display());
             }
         }
-        for (number, run) in self.runs.iter().enumerate() {
-            match self.entry(number, run)? {
-                Some(entry) => record.points[run.point].runs.push(entry),
-                None => missing.push(self.name(number, run)),
+        let mut outlines = Vec::new();
+        for (number, row) in record.rows.iter_mut().enumerate() {
+            match self.entry(number)? {
+                Some(GatheredRun { folder, outline }) => {
+                    (row.folder, row.figures) = (folder, Figures::from_outline(&outline));
+                    outlines.push(outline);
+                }
+                None => missing.push(self.name(number)),
             }
         }
-        record.points.iter_mut().for_each(|point| point.runs.sort_by_key(|run| run.repeat));
-        record.state = if missing.is_empty() { SweepState::Complete } else { SweepState::Interrupted };
-        let all: Vec<&RunOutline> = record.runs().map(|run| &run.outline).collect();
+        let is_complete = missing.is_empty();
+        record.state = if is_complete { ExperimentState::Complete } else { ExperimentState::Interrupted };
+        let all: Vec<&RunOutline> = outlines.iter().collect();
         let hosts = hosts(&all);
         if hosts.len() > 1 {
             let of = |host: &&MachineKey| {
@@ -300,13 +317,13 @@ impl PlannedSweep {
 
     fn join(&self, common: &Common) -> Result<ExitCode> {
         let (mut record, missing) = self.gather()?;
-        let first = record.runs().next().map(|run| self.folder.join(&run.folder));
+        let first = record.made().next().map(|row| self.folder.join(&row.folder));
         if let Some(place) = first {
             record.machine = Summary::read(&place)?.machine;
         }
         record.save(&self.folder)?;
-        let shown = report_of(&record, &self.folder, MeasureEnd::Complete)?;
-        let code = publish(&record, &self.folder, &shown, common, MeasureEnd::Complete)?;
+        let code =
+            publish(&record, &self.folder, &record.answer(&self.folder)?, common, MeasureEnd::Complete)?;
         if missing.is_empty() {
             // Remains of killed launchers. A run that is still in progress is discarded.
             let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));

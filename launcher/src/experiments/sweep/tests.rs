@@ -11,7 +11,9 @@ use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
-use analysis::experiment::{ALL, Axis, RateSearch, SearchRecord, SweepRecord, SweepState, sweep};
+use analysis::experiment::{
+    ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, sweep,
+};
 use analysis::record::RunOutcome;
 use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
@@ -23,14 +25,14 @@ use tempfile::TempDir;
 /// What most of these sweeps vary.
 const LEVELS: [(Axis, &str); 1] = [(Axis::Isolation, "thread,process")];
 
-pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> SweepRecord {
+pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> Experiment {
     let machine = fake::plain(2).machine();
     let mut asked = SweepRequest {
         axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
         ..SweepRequest::default()
     };
     asked.base.repeats = Some(analysis::units::Count(repeats));
-    let mut record = new_record("sweep", &asked, 5, machine, &Common::default());
+    let mut record = new_record(Kind::Sweep, &asked, 5, machine, &Common::default());
     points::lay_out(&mut record, &asked).unwrap();
     record
 }
@@ -49,12 +51,12 @@ fn made(settings: &Settings) -> MeasuredRun {
     outline.run = format!("{seed}-{work}-{isolation}");
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilization = Some(0.1 + work as f64 / 10_000.0);
-    MeasuredRun { folder, outcome: RunOutcome::Complete, outline }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline, extra: Figures::default() }
 }
 
 /// A table of a sweep.
-fn table(sweep: &SweepRecord, name: &str) -> Option<Grid> {
-    sweep::report(sweep).tables(ALL).find(|grid| grid.name == name).cloned()
+fn table(sweep: &Experiment, name: &str) -> Option<Grid> {
+    sweep::report(&ExperimentRuns::new(sweep)).tables(ALL).find(|grid| grid.name == name).cloned()
 }
 
 fn bar() -> SweepProgress {
@@ -80,12 +82,17 @@ fn tried(settings: &Settings, is_good: bool) -> MeasuredRun {
     made
 }
 
-fn searched(first_per_s: f64, points: usize) -> Option<SearchRecord> {
-    let points = vec![RateSearch::default(); points];
-    Some(SearchRecord { bound_ns: 100_000, max_steps: 20, first_per_s, points })
+/// A search over axes on a machine of two cores.
+fn searched(axes: &[(Axis, &str)], first_per_s: f64, repeats: u64) -> Experiment {
+    let mut sweep = record(axes, repeats);
+    sweep.kind = Kind::MaxRate;
+    let limits = SearchLimits { bound_ns: 100_000, max_steps: 20, first_per_s, max_open: None };
+    sweep.figures.insert(SearchLimits::NAME, &limits);
+    sweep.rows.retain(|row| row.repeat == 0);
+    sweep
 }
 
-fn run_search(sweep: &mut SweepRecord, folder: &TempDir, make: &mut RunMaker<'_>) -> MeasureEnd {
+fn run_search(sweep: &mut Experiment, folder: &TempDir, make: &mut RunMaker<'_>) -> MeasureEnd {
     search(sweep, folder.path(), make, &mut bar(), false).unwrap()
 }
 
@@ -101,7 +108,7 @@ fn measured(
     axes: &[(Axis, &str)],
     repeats: u64,
     make: &mut RunMaker<'_>,
-) -> (SweepRecord, MeasureEnd, TempDir) {
+) -> (Experiment, MeasureEnd, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(axes, repeats);
     let ended = measure(&mut sweep, folder.path(), make, &mut bar()).unwrap();
@@ -124,11 +131,12 @@ fn shortened_record_keeps_whole_repeats() {
     let runs_of = |limit: usize| {
         let (mut sweep, ..) = measured(&LEVELS, 9, &mut interrupted_after(limit, made));
         shorten(&mut sweep);
-        let runs: Vec<usize> = sweep.points.iter().map(|point| point.runs.len()).collect();
+        let runs = ExperimentRuns::new(&sweep).points;
+        let runs: Vec<usize> = runs.iter().map(|point| point.runs.len()).collect();
         (sweep.repeats, runs, sweep.state)
     };
-    assert_eq!(runs_of(7), (3, vec![3, 3], SweepState::Complete), "the fourth repeat was half made");
-    assert_eq!(runs_of(1), (1, vec![1], SweepState::Complete), "the other setting has no run");
+    assert_eq!(runs_of(7), (3, vec![3, 3], ExperimentState::Complete), "the fourth repeat was half made");
+    assert_eq!(runs_of(1), (1, vec![1], ExperimentState::Complete), "the other setting has no run");
 }
 
 #[test]
@@ -149,27 +157,29 @@ fn stopped_sweep_resumes_with_missing_runs() {
             }
         };
         let ended = measure(&mut sweep, folder.path(), &mut make, &mut bar()).unwrap();
-        assert_eq!((ended, sweep.state), (MeasureEnd::Interrupted, SweepState::Interrupted));
-        assert_eq!(sweep.runs().count(), 1);
-        assert_eq!(files(folder.path()), ["1-0-thread", SweepRecord::FILE], "what was not finished is gone");
+        assert_eq!((ended, sweep.state), (MeasureEnd::Interrupted, ExperimentState::Interrupted));
+        assert_eq!(sweep.made().count(), 1);
+        assert_eq!(files(folder.path()), ["1-0-thread", Experiment::FILE], "what was not finished is gone");
     }
-    let mut sweep = SweepRecord::read(folder.path()).unwrap();
+    let mut sweep = Experiment::read(folder.path()).unwrap();
     let mut rest = interrupted_after(3, made);
     assert_eq!(measure(&mut sweep, folder.path(), &mut rest, &mut bar()).unwrap(), MeasureEnd::Complete);
-    assert_eq!(sweep.runs().count(), 4);
+    assert_eq!(sweep.made().count(), 4);
 }
 
 #[test]
 fn a_run_that_failed_is_kept_and_tried_again() {
-    let sound = |sweep: &SweepRecord| sweep.runs().filter(|run| run.outline.is_sound()).count();
+    let sound = |sweep: &Experiment| {
+        sweep.made().filter(|row| row.outline().is_some_and(|run| run.is_sound())).count()
+    };
     let (mut sweep, _, folder) = measured(&LEVELS, 1, &mut |settings| {
         let mut made = made(settings);
         made.outline.complete = false;
         Ok(made)
     });
-    assert_eq!((sweep.runs().count(), sound(&sweep)), (2, 0));
+    assert_eq!((sweep.made().count(), sound(&sweep)), (2, 0));
     measure(&mut sweep, folder.path(), &mut |settings| Ok(made(settings)), &mut bar()).unwrap();
-    assert_eq!((sweep.runs().count(), sound(&sweep)), (2, 2));
+    assert_eq!((sweep.made().count(), sound(&sweep)), (2, 2));
 }
 
 #[test]
@@ -191,8 +201,8 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
     let error = format!("{:#}", measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err());
     assert!(error.contains("No such file") && error.contains("--resume"), "{error}");
     fs::rename(&aside, &folder).unwrap();
-    let mut saved = SweepRecord::read(&folder).unwrap();
-    assert_eq!(saved.runs().count(), 1);
+    let mut saved = Experiment::read(&folder).unwrap();
+    assert_eq!(saved.made().count(), 1);
     let mut failing = |_: &Settings| Err(anyhow!("no room in /dev/shm"));
     let error = measure(&mut sweep, &folder, &mut failing, &mut bar());
     assert!(error.is_ok(), "nothing is missing any more in this record");
@@ -209,7 +219,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
     sweep.launcher = (pid, start + 1);
     assert!(!sweep.is_being_measured(), "another process of that number");
     sweep.take_over();
-    sweep.state = SweepState::Interrupted;
+    sweep.state = ExperimentState::Interrupted;
     assert!(!sweep.is_being_measured());
 }
 
@@ -217,7 +227,7 @@ fn a_sweep_is_being_measured_while_its_launcher_lives() {
 fn invalid_setting_of_a_saved_sweep_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = record(&[], 1);
-    sweep.points[0].settings.insert("venues".into(), "two".into());
+    sweep.rows[0].setting.settings.insert("venues".into(), "two".into());
     sweep.save(folder.path()).unwrap();
     let error = format!("{:#}", read(folder.path()).unwrap_err());
     assert!(error.contains("venues: \"two\" is not a count"), "{error}");
@@ -287,41 +297,39 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
 #[test]
 fn search_alternates_saves_every_step_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&LEVELS, 1);
-    sweep.search = searched(20_000.0, 2);
+    let mut sweep = searched(&LEVELS, 20_000.0, 1);
     // Threads hold 100,000/s, processes nothing.
     let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
     let ended = run_search(&mut sweep, &folder, &mut interrupted_after(4, of_threads));
     assert_eq!(ended, MeasureEnd::Interrupted);
-    let mut sweep = SweepRecord::read(folder.path()).unwrap();
-    let steps = sweep.search.iter().flat_map(|search| &search.points).map(|search| search.steps.len());
+    let mut sweep = Experiment::read(folder.path()).unwrap();
+    let steps = RateSearch::all(&sweep).unwrap().into_iter().map(|search| search.steps.len());
     assert_eq!(steps.collect::<Vec<_>>(), [2, 2]);
     let ended = run_search(&mut sweep, &folder, &mut |settings| Ok(of_threads(settings)));
     assert_eq!(ended, MeasureEnd::Complete);
-    let found = sweep.search.as_ref().unwrap();
-    let highest = found.points[0].highest_per_s.unwrap();
+    let found = RateSearch::all(&sweep).unwrap();
+    let highest = found[0].highest_per_s.unwrap();
     assert!((95_000.0..=100_000.0).contains(&highest), "{highest}");
-    assert_eq!(found.points[1].highest_per_s, None);
-    assert!(found.points[1].ended.contains("even the lowest"), "{}", found.points[1].ended);
+    assert_eq!(found[1].highest_per_s, None);
+    assert!(found[1].ended.contains("even the lowest"), "{}", found[1].ended);
 }
 
 /// Searches on a machine that holds 100,000/s and stalls once, at the first run, with `repeats`
 /// runs a rate. The highest rate found, and in how many runs.
 fn found_with_a_stall(repeats: u64) -> (Option<f64>, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let mut sweep = record(&[], repeats);
-    sweep.search = searched(200.0, 1);
+    let mut sweep = searched(&[], 200.0, repeats);
     let mut runs = 0;
     let ended = run_search(&mut sweep, &folder, &mut |settings| {
         runs += 1;
         Ok(tried(settings, runs > 1))
     });
     assert_eq!(ended, MeasureEnd::Complete);
-    let saved = SweepRecord::read(folder.path()).unwrap().search.unwrap();
-    let first = &saved.points[0].steps[0];
+    let saved = RateSearch::all(&Experiment::read(folder.path()).unwrap()).unwrap();
+    let first = &saved[0].steps[0];
     assert!(first.held == (repeats > 1) && first.why.starts_with("p99.9"), "{first:?}");
     assert!((repeats == 1 || first.runs_held == 2) && first.folders.len() as u64 == repeats, "{first:?}");
-    (saved.points[0].highest_per_s, runs)
+    (saved[0].highest_per_s, runs)
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn full_disk_is_reported_once() {
 fn sweep_folder_error_names_its_commands() {
     let folder = tempfile::tempdir().unwrap();
     let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden/sweep.json");
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/before/sweep.json");
     std::fs::copy(golden, folder.path().join("sweep.json")).unwrap();
     for command in ["report", "inspect"] {
         let refused = output(&format!("{command} {}", folder.path().display()));

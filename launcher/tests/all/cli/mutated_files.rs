@@ -21,7 +21,7 @@ fn sources(launcher: &Launcher) -> Vec<PathBuf> {
     launcher.summary(&format!("{} {journalled}", SHORT.replace("--delay uniform:1ms..20ms", "")));
     let out = launcher.out.path().display();
     output(&format!("sweep --isolation thread,process --repeats 1 --out {out} {tiny}")).succeeds();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/golden");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/before");
     let documents =
         ["lab.json", "board.json", "contain.json", "bill.json", "compare.json", "survey.json", "plan.json"];
     for name in documents {

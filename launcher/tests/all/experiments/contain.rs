@@ -50,7 +50,7 @@ fn process_contains_faults_that_kill_threaded_run() {
     assert!(string(&row(&rows, "process", "segv")["seen"]).contains("SIGSEGV"));
     assert_eq!(row(&rows, "thread", "segv")["contained"], "no", "{rows:#?}");
     let folder = entries(out.path()).remove(0);
-    for file in ["contain.json", "contain.md", "contain.csv", "report.html"] {
+    for file in ["experiment.json", "rows.csv", "contain.md", "contain.csv", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
 }

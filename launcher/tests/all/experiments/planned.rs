@@ -45,8 +45,8 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
         assert!(said.contains(word), "{word}:\n{said}");
     }
     assert!(said.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{said}");
-    assert_eq!(document(&folder, "sweep.json")["state"], "complete");
-    for file in ["sweep.md", "runs.csv", "by_host.csv", "report.html"] {
+    assert_eq!(document(&folder, "experiment.json")["state"], "complete");
+    for file in ["sweep.md", "rows.csv", "by_host.csv", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
     assert!(!folder.join("making").exists());
@@ -93,7 +93,7 @@ fn impossible_sweep_plan_is_refused_first() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
     for (words, wanted) in [
-        ("--run 0", ["not the folder of a planned sweep", "--plan FOLDER"]),
+        ("--run 0", ["not the folder of an experiment"; 2]),
         ("", ["--plan, --run K or --join"; 2]),
         ("--plan", ["nothing to sweep over"; 2]),
         ("--plan --isolation thread,process --out x", ["--out with --plan"; 2]),
@@ -108,8 +108,8 @@ fn impossible_sweep_plan_is_refused_first() {
     sweep("--plan --isolation thread,process", &folder).fails(2, &["holds a plan"]);
     sweep("--run 2", &folder).fails(2, &["2 runs in 1 turns"]);
     // Of another version of bulkhead.
-    let path = folder.join("plan.json");
+    let path = folder.join("experiment.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("bulkhead.sweep-plan/2", "bulkhead.sweep-plan/3")).unwrap();
-    sweep("--join", &folder).fails(1, &["bulkhead.sweep-plan/3", "use the launcher that wrote it"]);
+    std::fs::write(&path, text.replace("bulkhead.experiment/1", "bulkhead.experiment/3")).unwrap();
+    sweep("--join", &folder).fails(1, &["bulkhead.experiment/3", "use the launcher that wrote it"]);
 }

@@ -1,25 +1,27 @@
 //! `launcher survey`: interrupted, wrong flags, the index page.
 
 use crate::common::{Running, command, document, entries, list, output, wait_until};
+use serde_json::Value;
 use std::path::Path;
 
-/// The golden survey of the crate `analysis`.
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/golden/survey.json");
+/// A survey that commit 2889d4c1 saved.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/before/survey.json");
 
 #[test]
 fn interrupted_survey_is_saved_as_incomplete() {
     let out = tempfile::tempdir().unwrap();
     let running = Running::spawn(&mut command(&format!("survey --quick --out {}", out.path().display())));
-    let folder = || entries(out.path()).pop().filter(|folder| folder.join("survey.json").exists());
+    let folder = || entries(out.path()).pop().filter(|folder| folder.join("experiment.json").exists());
     wait_until("the cores are measured", || {
-        folder().is_some_and(|folder| !list(&document(&folder, "survey.json")["parts"]).is_empty())
+        folder().is_some_and(|folder| !list(&document(&folder, "experiment.json")["rows"]).is_empty())
     });
     let result = running.interrupt().fails(130, &["not complete"]);
     assert!(result.stdout.contains("not fit for latency claims"), "{result:?}");
     let folder = folder().unwrap();
-    let survey = document(&folder, "survey.json");
-    assert_eq!((&survey["complete"], &survey["machine"]["hostname"]), (&false.into(), &"".into()));
-    assert!(!list(&survey["cores"]["pairs"]).is_empty(), "what was measured is kept");
+    let survey = document(&folder, "experiment.json");
+    assert_eq!((&survey["state"], &survey["machine"]["hostname"]), (&"interrupted".into(), &"".into()));
+    let is_pair = |row: &Value| row["settings"]["of"] == "cores";
+    assert!(list(&survey["rows"]).iter().any(is_pair), "what was measured is kept");
     for card in ["card.txt", "card.svg"] {
         let card = std::fs::read_to_string(folder.join(card)).unwrap();
         assert!(card.contains("INCOMPLETE"), "{card}");

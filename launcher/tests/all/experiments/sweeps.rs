@@ -28,7 +28,7 @@ fn only(out: &TempDir) -> PathBuf {
 }
 
 fn runs(sweep: &Value) -> Vec<Value> {
-    list(&sweep["points"]).iter().flat_map(|point| list(&point["runs"]).to_vec()).collect()
+    list(&sweep["rows"]).iter().filter(|row| row["figures"].is_object()).cloned().collect()
 }
 
 fn narrow(text: &str) {
@@ -45,23 +45,23 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
     let load = format!("--venues 2 --strategies 1 --idle yield --out {}", out.path().display());
     let running = Running::spawn(&mut command(&format!("{words} {load}")));
     let measured = || {
-        let folder = entries(out.path()).pop().filter(|folder| folder.join("sweep.json").exists());
-        folder.map_or(0, |folder| runs(&document(&folder, "sweep.json")).len())
+        let folder = entries(out.path()).pop().filter(|folder| folder.join("experiment.json").exists());
+        folder.map_or(0, |folder| runs(&document(&folder, "experiment.json")).len())
     };
     wait_until("runs are finished", || measured() >= finished);
     wait_until("another one runs", || run_processes(running.pid()).len() > 1);
     signal(running.pid(), name);
     let code = running.end().code;
     let folder = only(out);
-    assert!((1..4).contains(&runs(&document(&folder, "sweep.json")).len()), "in the middle");
+    assert!((1..4).contains(&runs(&document(&folder, "experiment.json")).len()), "in the middle");
     (folder, code)
 }
 
 /// Resumes and checks that what was finished before was not made again.
 fn resumed(folder: &Path) {
-    let before = runs(&document(folder, "sweep.json"));
+    let before = runs(&document(folder, "experiment.json"));
     narrow(&ok(output(&format!("sweep --resume {}", folder.display()))));
-    let sweep = document(folder, "sweep.json");
+    let sweep = document(folder, "experiment.json");
     let after = runs(&sweep);
     assert_eq!((&sweep["state"], after.len()), (&"complete".into(), 4));
     assert!(before.iter().all(|run| after.contains(run)), "finished runs are kept as they were");
@@ -71,11 +71,10 @@ fn resumed(folder: &Path) {
         let is_log = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "stamps");
         assert!(!entries(run).iter().any(is_log), "logs are gone once summed up");
     }
-    let hashes = |point: usize| -> Vec<&Value> {
-        list(&sweep["points"][point]["runs"]).iter().map(|run| &run["outline"]["schedule_hash"]).collect()
-    };
-    assert_eq!(hashes(0), hashes(1), "a repeat has one schedule for all");
-    assert_ne!(hashes(0)[0], hashes(0)[1], "each repeat has its own");
+    let hashes: Vec<&Value> = after.iter().map(|run| &run["figures"]["schedule_hash"]).collect();
+    let is_one = hashes[0] == hashes[1] && hashes[2] == hashes[3];
+    assert!(is_one, "a repeat has one schedule for all: {hashes:?}");
+    assert_ne!(hashes[0], hashes[2], "each repeat has its own");
 }
 
 #[test]
@@ -83,7 +82,7 @@ fn an_interrupted_sweep_goes_on() {
     let out = tempfile::tempdir().unwrap();
     let (folder, code) = killed(&out, "INT", SWEEP, 1);
     assert_eq!(code, Some(130));
-    assert_eq!(document(&folder, "sweep.json")["state"], "interrupted");
+    assert_eq!(document(&folder, "experiment.json")["state"], "interrupted");
     resumed(&folder);
 }
 
@@ -92,7 +91,8 @@ fn interrupted_comparison_compares_its_finished_pairs() {
     let out = tempfile::tempdir().unwrap();
     let (folder, code) = killed(&out, "INT", "compare --a isolation=thread --b isolation=process", 2);
     assert_eq!(code, Some(130));
-    let compared = &document(&folder, "compare.json")["comparisons"][0];
+    let compared = output(&format!("compare {} --json", folder.display())).json();
+    let compared = &compared["comparisons"][0];
     assert!((1..=2).contains(&pairs_and_moved(compared)), "{compared:#}");
 }
 
@@ -114,14 +114,14 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     let folder = only(&out);
-    for file in ["sweep.md", "runs.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"] {
+    for file in ["sweep.md", "rows.csv", "rt_venue_p50.csv", "rt_venue_p99.csv", "rt_venue_p999.csv"] {
         assert!(folder.join(file).exists(), "{file}");
     }
-    let csv = std::fs::read_to_string(folder.join("runs.csv")).unwrap();
+    let csv = std::fs::read_to_string(folder.join("rows.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5, "a line for each run:\n{csv}");
-    let orders: Vec<u64> = runs(&document(&folder, "sweep.json"))
+    let orders: Vec<u64> = runs(&document(&folder, "experiment.json"))
         .iter()
-        .map(|run| number(&run["outline"]["returned"]))
+        .map(|run| number(&run["figures"]["returned"]))
         .collect();
     assert_eq!(orders, [300, 600, 300, 600]);
     deleted(&folder);
@@ -139,7 +139,7 @@ fn bill_has_comparable_row_for_each_level() {
     assert!(stdout.lines().count() <= 60, "fits one screen:\n{stdout}");
     let folder = only(&out);
     let path = folder.display();
-    let bill = document(&folder, "bill.json");
+    let bill = output(&format!("bill {path} --json")).json();
     assert_eq!(bill["schema"], "bulkhead.bill/2");
     let rows = list(&bill["rows"]);
     assert_eq!(rows.len(), 2);
@@ -207,15 +207,16 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     let words = "compare --a isolation=thread --b isolation=process --repeats 5 --json";
     let report: Value = serde_json::from_str(&made(&out, &format!("{words} {TINY}"))).unwrap();
     let folder = only(&out);
-    let sweep = document(&folder, "sweep.json");
+    let sweep = document(&folder, "experiment.json");
     // Pairs that dropped out were replaced: three at most, or ten for an answer.
     let repeats = number(&sweep["repeats"]);
     assert!((5..=15).contains(&repeats), "{repeats} repeats");
     assert_eq!(pairs_and_moved(&report["comparisons"][0]), repeats);
-    let begun =
-        |point: usize, repeat: usize| string(&sweep["points"][point]["runs"][repeat]["outline"]["run"]);
-    assert!(begun(0, 0) < begun(1, 0) && begun(0, 1) > begun(1, 1), "each begins in turn");
-    for file in ["compare.json", "compare.csv", "compare.md", "runs.csv"] {
+    let begun: Vec<&str> = list(&sweep["rows"]).iter().map(|row| string(&row["figures"]["run"])).collect();
+    assert!(begun.is_sorted(), "rows are in the order of their runs: {begun:?}");
+    let first = |row: usize| string(&sweep["rows"][row]["name"]).chars().next();
+    assert_eq!([0, 1, 2, 3].map(first), [Some('A'), Some('B'), Some('B'), Some('A')], "each begins in turn");
+    for file in ["experiment.json", "compare.csv", "compare.md", "rows.csv"] {
         assert!(folder.join(file).exists(), "{file}");
     }
     // Files of the user's stay, and so does the folder that they are in.
@@ -239,8 +240,9 @@ fn max_rate_search_ends_with_result() {
     assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
     assert_eq!(stdout.matches("0 of 2 runs").count(), 2, "the third would decide nothing:\n{stdout}");
     assert!(stdout.contains("even the lowest rate tried"), "{stdout}");
-    let sweep = document(&only(&out), "sweep.json");
-    assert_eq!(sweep["search"]["points"][0]["highest_per_s"], Value::Null);
+    let sweep = document(&only(&out), "experiment.json");
+    let held: Vec<&Value> = list(&sweep["rows"]).iter().map(|row| &row["figures"]["held"]).collect();
+    assert_eq!(held, [false, false], "a row is a rate that was tried");
 }
 
 #[test]
@@ -283,7 +285,7 @@ fn impossible_sweep_is_refused_before_running() {
         ("sweep", "nothing to sweep over"),
         ("sweep --capacity 64,100", "capacity=100: --capacity 100: rings have a power of two"),
         ("sweep --find-max-rate", "--p999"),
-        ("sweep --resume /nowhere", "not the folder of a sweep"),
+        ("sweep --resume /nowhere", "not the folder of an experiment"),
         ("sweep --resume /nowhere --seed 4", "--seed with --resume"),
         ("bill --work 0ns,1us", "launcher sweep --work"),
         ("bill /nowhere", "/nowhere"),
@@ -294,9 +296,9 @@ fn impossible_sweep_is_refused_before_running() {
         output(line).fails(2, &[wanted]);
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("sweep.json"), "{\"schema\": \"bulkhead.sweep/0\"}").unwrap();
+    std::fs::write(folder.path().join("experiment.json"), "{\"schema\": \"bulkhead.experiment/0\"}").unwrap();
     let path = folder.path().display();
     let resume = output(&format!("sweep --resume {path}"));
-    resume.fails(1, &["bulkhead.sweep/0", "use the launcher that wrote it"]);
-    output(&format!("compare {path} {path}")).fails(1, &["bulkhead.sweep/0"]);
+    resume.fails(1, &["bulkhead.experiment/0", "use the launcher that wrote it"]);
+    output(&format!("compare {path} {path}")).fails(1, &["bulkhead.experiment/0"]);
 }

@@ -60,7 +60,10 @@ fn board_values_are_consistent_at_every_level() {
     }
     let files = entries(&launcher.folder());
     let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
-    assert_eq!(files, ["board.json", "board.md", "left-out.csv", "report.html", "runs", "seed-rows.csv"]);
+    assert_eq!(
+        files,
+        ["board.md", "experiment.json", "left-out.csv", "report.html", "rows.csv", "runs", "seed-rows.csv"]
+    );
 }
 
 #[test]

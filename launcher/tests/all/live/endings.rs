@@ -37,7 +37,7 @@ fn interrupted_experiment_waits_for_no_report() {
         wait_for("it is stopped", || proc(victim, "stat").contains(") T ").then_some(()));
         assert_eq!(ends_within(AT_ONCE, running, name), Some(code), "{experiment}");
         let folder = entries(out.path()).remove(0);
-        assert_eq!(document(&folder, "sweep.json")["state"], "interrupted", "{experiment}");
+        assert_eq!(document(&folder, "experiment.json")["state"], "interrupted", "{experiment}");
         assert!(!entries(&folder).iter().any(|path| path.is_dir()), "the run is discarded: {experiment}");
     }
 }

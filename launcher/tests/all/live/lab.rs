@@ -34,7 +34,7 @@ fn lab_events_arrive_once_for_every_wait() {
         assert!((shares - 1.0).abs() < 1e-9, "{cell:#}");
     }
     let folder = entries(out.path()).remove(0);
-    for file in ["lab.json", "lab.md", "cells.csv", "report.html"] {
+    for file in ["experiment.json", "rows.csv", "lab.md", "cells.csv", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
     }
     let left = entries(&folder);
@@ -129,7 +129,7 @@ fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     let resume = format!("lab --resume {}", folder.display());
     output(&format!("{resume} --runs 2")).fails(2, &[]);
     // The missing run is made, here with fewer events.
-    let path = folder.join("lab.json");
+    let path = folder.join("experiment.json");
     let smaller_lab = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
     std::fs::write(&path, smaller_lab).unwrap();
     let resumed = output(&format!("{resume} --json"));

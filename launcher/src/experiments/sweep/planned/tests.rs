@@ -5,7 +5,7 @@ use super::*;
 use crate::experiments::measure::{MeasuredRun, measure};
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::sweep::tests::record;
-use analysis::experiment::{Axis, sweep};
+use analysis::experiment::{Axis, ExperimentRuns, sweep};
 use analysis::stats::fixtures;
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ const FIGURES: &str = "figures.json";
 fn planned(repeats: u64) -> (TempDir, PlannedSweep) {
     let folder = tempfile::tempdir().unwrap();
     let sweep = record(&[(Axis::Isolation, "thread,process")], repeats);
-    SweepPlan { sweep }.save(folder.path()).unwrap();
+    Experiment { is_shared: true, ..sweep }.save(folder.path()).unwrap();
     let read = |place: &Path| Ok(serde_json::from_slice(&fs::read(place.join(FIGURES))?)?);
     let planned = PlannedSweep { outline: read, ..PlannedSweep::read(folder.path()).unwrap() };
     (folder, planned)
@@ -33,11 +33,11 @@ fn made(settings: &Settings, host: &str) -> MeasuredRun {
     settings.save(&folder).unwrap();
     fs::write(folder.join("engine.stamps"), "x").unwrap();
     fs::write(folder.join(FIGURES), serde_json::to_vec(&outline).unwrap()).unwrap();
-    MeasuredRun { folder, outcome: RunOutcome::Complete, outline }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline, extra: Figures::default() }
 }
 
-fn make(planned: &PlannedSweep, number: usize, make: &mut RunMaker<'_>) -> Result<(RunEntry, bool)> {
-    planned.one(number, &planned.runs[number], make)
+fn make(planned: &PlannedSweep, number: usize, make: &mut RunMaker<'_>) -> Result<(GatheredRun, bool)> {
+    planned.one(number, make)
 }
 
 fn in_the_making(planned: &PlannedSweep) -> usize {
@@ -49,10 +49,11 @@ fn runs_are_chosen_by_number_turn_or_all() {
     let (_folder, planned) = planned(3);
     let chosen = |text: &str| {
         let chosen = planned.chosen(text.parse()?).map_err(|error| error.to_string());
-        chosen.map(|runs| runs.into_iter().map(|(number, _)| number).collect::<Vec<_>>())
+        chosen
     };
-    let levels: Vec<usize> = planned.runs.iter().map(|run| run.point).collect();
-    assert_eq!(levels, [0, 1, 1, 0, 0, 1], "alternated");
+    let level = |row: &Row| row.setting.values[&Axis::Isolation].clone();
+    let levels: Vec<String> = planned.sweep.rows.iter().map(level).collect();
+    assert_eq!(levels, ["thread", "process", "process", "thread", "thread", "process"], "alternated");
     for (text, wanted) in
         [("2-3", &[2, 3][..]), ("turn:2", &[4, 5]), ("all", &[0, 1, 2, 3, 4, 5]), ("4", &[4])]
     {
@@ -133,13 +134,14 @@ fn planned_sweep_reports_what_a_local_one_does() {
         for worker in 0..3 {
             let planned = &planned;
             scope.spawn(move || {
-                for (number, run) in planned.runs.iter().enumerate().filter(|(_, run)| run.turn % 3 == worker)
-                {
-                    planned.one(number, run, &mut |settings| Ok(made(settings, "a"))).unwrap();
+                let turns = planned.turns.iter().enumerate();
+                for (number, _) in turns.filter(|(_, turn)| **turn % 3 == worker) {
+                    planned.one(number, &mut |settings| Ok(made(settings, "a"))).unwrap();
                 }
             });
         }
     });
     let joined = planned.gather().unwrap().0;
-    assert_eq!(sweep::report(&joined).terminal(false), sweep::report(&sweep).terminal(false));
+    let said = |sweep| sweep::report(&ExperimentRuns::new(sweep)).terminal(false);
+    assert_eq!(said(&joined), said(&sweep));
 }

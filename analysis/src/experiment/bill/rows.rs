@@ -1,21 +1,21 @@
 //! The runs that each row of the bill needs.
 
-use crate::config::Settings;
-use crate::experiments::usage;
-use analysis::experiment::{Axis, BillRow, LevelCost, Reference, SweepPoint, SweepRecord};
-use analysis::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use analysis::summary::Measure;
-use anyhow::Result;
-use protocol::plan::{Isolation, Placement, Stamps, Technique};
+use super::{BillRow, LevelCost, Reference};
+use crate::experiment::axis::BillRole;
+use crate::experiment::runs::{ExperimentRuns, Point};
+use crate::experiment::{Axis, Kind};
+use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
+use crate::summary::Measure;
+use protocol::plan::{Isolation, Technique};
 
-/// Builds a row for each isolation level and technique from the runs of a sweep.
-pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>> {
-    if let Some(other) = record.axes.iter().find(|axis| !is_bill_axis(axis.axis)) {
+/// Builds a row for each isolation level and technique from the runs of an experiment.
+pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
+    if let Some(other) = record.axes.iter().find(|axis| !axis.axis.is_of_bill()) {
         let why = "a bill is of techniques and isolation levels at one load";
-        return usage(format!("a sweep over {} is not a bill: {why}", other.axis));
+        return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
     }
-    if record.search.is_some() || record.kind == "compare" {
-        return usage(format!("a {} is not a bill: measure one with launcher bill", record.kind));
+    if !matches!(record.kind, Kind::Bill | Kind::Sweep) {
+        return Err(format!("a {} is not a bill: measure one with launcher bill", record.kind));
     }
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
     let rank = |measured: &RowRuns| {
@@ -26,12 +26,6 @@ pub(super) fn rows(record: &SweepRecord) -> Result<Vec<BillRow>> {
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
     Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
-}
-
-/// Returns `true` if `launcher bill` may vary this setting. Those are what is isolated from what,
-/// how, and the cost of observing it.
-pub(super) const fn is_bill_axis(axis: Axis) -> bool {
-    matches!(axis, Axis::Technique | Axis::Isolation | Axis::Process | Axis::Stamps)
 }
 
 struct RowRuns {
@@ -49,17 +43,16 @@ impl RowRuns {
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
     }
 
-    fn from_point(point: &SweepPoint) -> Option<Self> {
+    fn from_point(point: &Point) -> Option<Self> {
+        let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
+            (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
+            _ => None,
+        };
         // The planner made every setting concrete, so each point has both.
-        let settings = Settings::from_texts(&point.settings).ok()?;
-        let process = settings.process.filter(|process| *process != Placement::Engine);
-        let stamps = settings.stamps.filter(|stamps| *stamps != Stamps::All);
-        let process = process.map(|process| format!("process {process}"));
-        let stamps = stamps.map(|stamps| format!("stamps {stamps}"));
         Some(Self {
-            isolation: settings.isolation?,
-            technique: settings.technique?,
-            variant: process.into_iter().chain(stamps).collect::<Vec<_>>().join(", "),
+            isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
+            technique: Technique::from_name(point.value(Axis::Technique)?)?,
+            variant: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
             runs: point.outlines(),
             placements: Vec::new(),
         })
@@ -174,7 +167,7 @@ fn reference(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::stats::fixtures;
+    use crate::stats::fixtures;
 
     fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         let (technique, variant) = (Technique::default(), variant.into());

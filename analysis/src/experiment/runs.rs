@@ -1,0 +1,185 @@
+//! The rows of an experiment by setting: what queries over runs of the engine begin with.
+
+use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, SettingTexts};
+use crate::fitness::Fitness;
+use crate::numbers::counted;
+use crate::stats::{MIN_PAIRS, RunOutline, Spread};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+/// An experiment with its rows by setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExperimentRuns {
+    pub(super) experiment: Experiment,
+    /// Every combination of settings, with its runs.
+    pub points: Vec<Point>,
+}
+
+impl Deref for ExperimentRuns {
+    type Target = Experiment;
+
+    fn deref(&self) -> &Experiment {
+        &self.experiment
+    }
+}
+
+/// One combination of settings, with the runs that were made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Unique in the experiment, for people: `isolation=thread work=500ns`.
+    pub name: String,
+    /// The value on each axis.
+    pub values: BTreeMap<Axis, String>,
+    /// All settings of the runs but seed and folder.
+    pub settings: SettingTexts,
+    /// The runs that were made, by repeat.
+    pub runs: Vec<RunEntry>,
+}
+
+/// A run that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEntry {
+    /// Number of the repeat, from 0.
+    pub repeat: u32,
+    /// Folder of the run, within the experiment's.
+    pub folder: String,
+    /// Figures of the run.
+    pub outline: RunOutline,
+}
+
+impl ExperimentRuns {
+    /// Groups the rows of an experiment by setting.
+    pub fn new(experiment: &Experiment) -> Self {
+        let mut points: Vec<Point> = Vec::new();
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in &experiment.rows {
+            let at = *places.entry(row.setting.name.as_str()).or_insert_with(|| {
+                let (name, values) = (row.setting.name.clone(), row.setting.values.clone());
+                points.push(Point { name, values, settings: experiment.settings_of(row), runs: Vec::new() });
+                points.len() - 1
+            });
+            let run = row.outline();
+            points[at].runs.extend(run.map(|outline| RunEntry {
+                repeat: row.repeat,
+                folder: row.folder.clone(),
+                outline,
+            }));
+        }
+        points.iter_mut().for_each(|point| point.runs.sort_by_key(|run| run.repeat));
+        Self { experiment: experiment.clone(), points }
+    }
+
+    /// Iterates over every run that was made.
+    pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
+        self.points.iter().flat_map(|point| &point.runs)
+    }
+
+    /// Returns whether the latencies may be quoted: judged over all planned runs.
+    pub fn fitness(&self) -> Fitness {
+        let runs = self.runs().map(|run| {
+            let outline = &run.outline;
+            (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
+        });
+        Fitness::from_runs(runs, self.rows.len())
+    }
+
+    /// Returns `true` if all runs were made.
+    pub fn is_complete(&self) -> bool {
+        self.state == ExperimentState::Complete
+    }
+}
+
+/// Returns what is in the folder of an experiment of runs: `sweep of 2 settings, 5 repeats`.
+pub(super) fn summary(experiment: &Experiment) -> String {
+    let settings = counted(experiment.settings().len() as u64, "setting");
+    format!("{} of {settings}, {}", experiment.kind, counted(experiment.repeats.into(), "repeat"))
+}
+
+/// Returns the note that no comparison gets a verdict.
+pub fn too_few_repeats(repeats: u32) -> String {
+    let made = counted(repeats.into(), "repeat");
+    format!("no verdicts: {made}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
+}
+
+/// Returns whether the latencies of an experiment of runs may be quoted.
+pub(super) fn fitness(experiment: &Experiment) -> Fitness {
+    ExperimentRuns::new(experiment).fitness()
+}
+
+/// Checks that every row that was made has the outline of a run.
+pub(super) fn damage(experiment: &Experiment) -> Result<(), String> {
+    let check = |row: &Row| match row.figures.record::<RunOutline>() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{}, repeat {}: {error}", row.setting.name, row.repeat)),
+    };
+    experiment.made().try_for_each(check)
+}
+
+impl Point {
+    /// Returns the outlines of all runs with this combination of settings.
+    pub fn outlines(&self) -> Vec<RunOutline> {
+        self.runs.iter().map(|run| run.outline.clone()).collect()
+    }
+
+    /// Returns the outlines of the complete and valid runs with this combination of settings.
+    pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
+        self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
+    }
+
+    /// Returns median and range of a figure over the sound runs; `None` unless each of them has it.
+    pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
+        Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// Returns the value on an axis, also on one that is not varied.
+    pub fn value(&self, axis: Axis) -> Option<&str> {
+        self.values.get(&axis).or_else(|| self.settings.get(axis.name())).map(String::as_str)
+    }
+
+    /// Returns the combination's name: the values of all varied settings, except one.
+    pub fn name_without(&self, axes: &[AxisRecord], left_out: Option<Axis>) -> String {
+        let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
+        let name = |axis: &AxisRecord| {
+            let value = self.values.get(&axis.axis)?;
+            // Names need no explanation; a number needs the name of its axis.
+            let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+            Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
+        };
+        let names: Vec<String> = others.filter_map(name).collect();
+        match (names.is_empty(), axes.is_empty()) {
+            (false, _) => names.join(", "),
+            // The sides of a comparison are distinguished by their names, not by an axis.
+            (true, true) => self.name.clone(),
+            (true, false) => "all".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn point_is_named_by_what_varies() {
+        let axis = |axis, values: &[&str]| AxisRecord {
+            axis,
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+        };
+        let axes = [
+            axis(Axis::Technique, &["a", "b"]),
+            axis(Axis::Work, &["0ns", "1us"]),
+            axis(Axis::Idle, &["spin"]),
+        ];
+        let values = [(Axis::Technique, "b"), (Axis::Work, "1us"), (Axis::Idle, "spin")];
+        let point = Point {
+            name: "x".into(),
+            values: values.map(|(axis, value)| (axis, value.into())).into(),
+            settings: SettingTexts::new(),
+            runs: Vec::new(),
+        };
+        let names = [Some(Axis::Work), Some(Axis::Technique), None].map(|out| point.name_without(&axes, out));
+        assert_eq!(names, ["b", "work 1us", "b, work 1us"]);
+        assert_eq!(point.name_without(&axes[1..], Some(Axis::Work)), "all");
+        assert_eq!(point.name_without(&[], None), "x", "the sides of a comparison");
+    }
+}

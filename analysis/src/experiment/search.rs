@@ -1,0 +1,384 @@
+//! `max-rate`: the highest rate within a latency bound. A row is a rate that was tried.
+//!
+//! First the rate is doubled until it is not held (or quartered until it is), then the gap between
+//! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
+//! %. The rows are the whole state, so a search can be resumed.
+
+use super::runs::{self, ExperimentRuns, Point};
+use super::sweep::{notes, report_frame};
+use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
+use crate::chart::axis;
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
+use crate::document::Document;
+use crate::fitness::Fitness;
+use crate::numbers::{duration, duration_or_dash, plain};
+use crate::stats::Spread;
+use crate::table::Grid;
+use maud::Markup;
+use serde::{Deserialize, Serialize};
+
+/// The entry of `launcher sweep --find-max-rate`.
+pub const KIND: KindEntry = KindEntry {
+    title: "Search for the highest rate",
+    keeps_failures: false,
+    makes_runs: true,
+    has_pairs: false,
+    folder: "the folder of many runs, not of one: launcher sweep --resume {} shows it",
+    summary: runs::summary,
+    fitness: |_| {
+        let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
+        Fitness::new(vec![why.into()])
+    },
+    damage: |experiment| RateSearch::all(experiment).map(drop),
+    answer: |experiment, _| {
+        let (limits, points) = (SearchLimits::from_experiment(experiment)?, RateSearch::all(experiment)?);
+        let (sweep, search) = (ExperimentRuns::new(experiment), Search { limits, points });
+        let report = ExperimentReport {
+            name: "sweep",
+            answer: answer(&sweep, &search),
+            notes: notes(&sweep),
+            sections: vec![section(&sweep, &search)],
+            ..report_frame(&sweep)
+        };
+        Ok(Answer { report, json: experiment.json().map_err(|error| error.to_string())? })
+    },
+    headlines: |_| Vec::new(),
+};
+
+/// The gap that ends the bisection: highest held to lowest not held.
+pub const CLOSE_ENOUGH: f64 = 1.05;
+/// The lowest rate that is tried, in orders a second.
+pub const MIN_RATE_PER_S: f64 = 200.0;
+/// The highest rate that is tried, in orders a second.
+pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
+
+/// What ends a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchLimits {
+    /// The bound on rt_venue from due, p99.9, in nanoseconds.
+    pub bound_ns: u64,
+    /// Most rates tried for each setting.
+    pub max_steps: u32,
+    /// The rate tried first.
+    pub first_per_s: f64,
+    /// The limit on open orders, if the user set one.
+    #[serde(default)]
+    pub max_open: Option<String>,
+}
+
+impl SearchLimits {
+    /// The name of the limits among the figures of an experiment.
+    pub const NAME: &'static str = "search";
+
+    /// Returns the limits of a search.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let limits = experiment.figures.part(Self::NAME).map_err(|error| error.to_string())?;
+        limits.ok_or_else(|| "no limits of the search".into())
+    }
+}
+
+/// The tried rates of every setting, and the limits.
+struct Search {
+    limits: SearchLimits,
+    points: Vec<RateSearch>,
+}
+
+/// The search for the highest order rate with one combination of settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RateSearch {
+    /// The name of the setting.
+    pub name: String,
+    /// The tried rates, in order.
+    pub steps: Vec<RateStep>,
+    /// The highest rate that was held; `None` during the search, or if there is none.
+    pub highest_per_s: Option<f64>,
+    /// Reason for the end of the search, in words; empty during the search.
+    pub ended: String,
+}
+
+/// An order rate that a search tried, with its result: the figures of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// The requested rate.
+    pub rate_per_s: f64,
+    /// The achieved rate in orders per second, median over the runs.
+    pub achieved_per_s: Option<f64>,
+    /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
+    pub p999_ns: Option<u64>,
+    /// Whether the rate was held: most of its runs did.
+    pub held: bool,
+    /// Number of runs that held the rate; 0: an older launcher did not save it.
+    #[serde(default)]
+    pub runs_held: u32,
+    /// Reason why the first run that failed did not hold the rate; empty: all did.
+    pub why: String,
+    /// Folders of the rate's runs: as many as it took until most agreed.
+    pub folders: Vec<String>,
+}
+
+/// What a search does next with a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NextStep {
+    /// Try this rate, in orders a second.
+    Try(f64),
+    /// End with the highest rate that was held, for this reason.
+    Done(Option<f64>, String),
+}
+
+/// Returns what to do after these steps.
+pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
+    let held = |step: &&RateStep| step.held;
+    let best = steps.iter().filter(held).map(|step| step.rate_per_s).reduce(f64::max);
+    // Noise may fail a rate below one that was held; what counts is the first failure above.
+    let failed = steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
+    let failed = failed.filter(|rate| best.is_none_or(|best| *rate > best)).reduce(f64::min);
+    let out_of_steps = steps.len() >= limits.max_steps as usize;
+    match (best, failed) {
+        (None, None) => NextStep::Try(limits.first_per_s.clamp(MIN_RATE_PER_S, MAX_RATE_PER_S)),
+        (None, Some(failed)) if failed <= MIN_RATE_PER_S || out_of_steps => {
+            NextStep::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
+        }
+        (None, Some(failed)) => NextStep::Try((failed / 4.0).max(MIN_RATE_PER_S)),
+        (Some(best), None) if best >= MAX_RATE_PER_S => {
+            NextStep::Done(Some(best), "the highest rate tried".into())
+        }
+        (Some(best), Some(failed)) if failed / best <= CLOSE_ENOUGH => {
+            NextStep::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
+        }
+        (Some(best), _) if out_of_steps => {
+            NextStep::Done(Some(best), format!("after all {} steps", limits.max_steps))
+        }
+        (Some(best), None) => NextStep::Try((best * 2.0).min(MAX_RATE_PER_S)),
+        (Some(best), Some(failed)) => NextStep::Try((best * failed).sqrt()),
+    }
+}
+
+impl Experiment {
+    /// Adds a tried rate to a search: the figures of the setting's planned row, or of another one.
+    pub fn add_step(&mut self, setting: &str, step: &RateStep) {
+        let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
+        let (folder, figures) =
+            (step.folders.first().cloned().unwrap_or_default(), Figures::from_record(step));
+        match self.rows.iter_mut().find(|row| row.setting.name == setting && !row.is_made()) {
+            Some(row) => (row.folder, row.figures) = (folder, figures),
+            None => self.rows.push(Row { folder, figures, ..first }),
+        }
+    }
+}
+
+impl RateSearch {
+    /// Returns the search of every setting, as far as it came.
+    pub fn all(experiment: &Experiment) -> Result<Vec<Self>, String> {
+        let limits = SearchLimits::from_experiment(experiment)?;
+        let search = |setting: super::Setting| {
+            let rows = experiment.made().filter(|row| row.setting.name == setting.name);
+            let steps: Result<Vec<RateStep>, _> = rows.map(|row| row.figures.record()).collect();
+            let steps = steps.map_err(|error| format!("{}: {error}", setting.name))?;
+            let (highest_per_s, ended) = match next_step(&steps, &limits) {
+                NextStep::Try(_) => (None, String::new()),
+                NextStep::Done(highest, why) => (highest, why),
+            };
+            Ok(Self { name: setting.name, steps, highest_per_s, ended })
+        };
+        experiment.settings().into_iter().map(search).collect()
+    }
+}
+
+fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
+    let points: Vec<(&str, &RateSearch)> =
+        sweep.points.iter().map(|point| point.name.as_str()).zip(&search.points).collect();
+    let best = |search: &RateSearch| {
+        search.steps.iter().find(|step| Some(step.rate_per_s) == search.highest_per_s).cloned()
+    };
+    let title = format!(
+        "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
+        duration(search.limits.bound_ns)
+    );
+    let held = |step: &RateStep| format!("{} of {}", step.runs_held, step.folders.len());
+    let mut highest = Grid::from_rows(
+        "max_rate",
+        title,
+        1,
+        &[
+            ("setting", &|(name, _): &(&str, &RateSearch)| (*name).to_owned()),
+            ("highest", &|(_, search)| search.highest_per_s.map_or_else(|| "none".into(), plain)),
+            ("p99.9", &|(_, search)| duration_or_dash(best(search).and_then(|step| step.p999_ns))),
+            ("runs", &|(_, search)| best(search).map_or_else(|| "–".into(), |step| held(&step))),
+            ("steps", &|(_, search)| search.steps.len().to_string()),
+        ],
+        &points,
+    );
+    let ended = points.iter().filter(|(_, search)| !search.ended.is_empty());
+    highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
+    let steps: Vec<(&str, &RateStep)> =
+        points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
+    let tried = Grid::from_rows(
+        "tried",
+        "Every rate that was tried",
+        1,
+        &[
+            ("setting", &|(name, _): &(&str, &RateStep)| (*name).to_owned()),
+            ("rate tried", &|(_, step)| format!("{}/s", plain(step.rate_per_s))),
+            ("sent", &|(_, step)| {
+                step.achieved_per_s.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)))
+            }),
+            ("p99.9 from due", &|(_, step)| duration_or_dash(step.p999_ns)),
+            ("held", &|(_, step)| if step.held { "yes".into() } else { "no".into() }),
+            ("runs", &|(_, step)| held(step)),
+            ("why not", &|(_, step)| step.why.clone()),
+        ],
+        &steps,
+    );
+    ReportSection::new("highest", "The highest rate held")
+        .charts(chart(sweep, search))
+        .tables(ALL, [highest])
+        .tables(PAGE, [tried])
+}
+
+impl RateSearch {
+    /// Returns the lowest rate above the highest held one that was tried and not held.
+    fn refused_per_s(&self) -> Option<f64> {
+        let failed = self.steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
+        failed.filter(|rate| self.highest_per_s.is_none_or(|held| *rate > held)).reduce(f64::min)
+    }
+}
+
+/// The result of a search in one sentence. A setting holds the highest rate only if every other one
+/// was refused a rate that is not above it.
+fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
+    let bound = format!("orders/s with rt_venue from due p99.9 ≤ {}", duration(search.limits.bound_ns));
+    let points = || sweep.points.iter().zip(&search.points);
+    let name = |point: &Point| point.name_without(&sweep.axes, None);
+    let held = points().filter_map(|(point, found)| Some((point, found.highest_per_s?)));
+    let Some((best, rate)) = held.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        let bound = duration(search.limits.bound_ns);
+        return format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}");
+    };
+    let may_hold = |found: &RateSearch| found.refused_per_s().is_none_or(|refused| refused > rate);
+    let rival = points().find(|(point, found)| !std::ptr::eq(*point, best) && may_hold(found));
+    match rival {
+        _ if search.points.len() == 1 => format!("{} holds {} {bound}", name(best), plain(rate)),
+        None => format!("{} holds the highest rate: {} {bound}", name(best), plain(rate)),
+        Some((rival, _)) => format!(
+            "no setting holds the highest rate: {} holds {} {bound}, and {} was refused no rate up to it",
+            name(best),
+            plain(rate),
+            name(rival)
+        ),
+    }
+}
+
+/// p99.9 over the rate, and the bound across it.
+fn chart(sweep: &ExperimentRuns, search: &Search) -> Option<Markup> {
+    let exactly = |value: f64| Spread { median: value, low: value, high: value };
+    let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
+    let line = |(number, (point, tried)): (usize, (&Point, &RateSearch))| {
+        let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(point_of).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        PlotSeries { name: point.name_without(&sweep.axes, None), class: line_class(number), points }
+    };
+    let tried = sweep.points.iter().zip(&search.points).enumerate();
+    let mut series: Vec<PlotSeries> = tried.map(line).collect();
+    let rates = series.iter().flat_map(|series| &series.points).map(|point| point.0);
+    if let Some(rates) = Spread::from_values(rates).filter(|rates| rates.low < rates.high) {
+        let points =
+            [rates.low, rates.high].map(|rate| (rate, exactly(search.limits.bound_ns as f64))).to_vec();
+        series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
+    }
+    xy_plot::draw(
+        "search",
+        "p99.9 of rt_venue from due at every rate that was tried",
+        ("offered rate (orders/s)", axis::NUMBER),
+        ("rt_venue from due, p99.9", axis::DURATION),
+        &series,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::fixture;
+    use proptest::prelude::*;
+
+    fn step(rate_per_s: f64, held: bool) -> RateStep {
+        RateStep {
+            rate_per_s,
+            achieved_per_s: None,
+            p999_ns: None,
+            held,
+            runs_held: 0,
+            why: String::new(),
+            folders: Vec::new(),
+        }
+    }
+
+    fn limits(first_per_s: f64, max_steps: u32) -> SearchLimits {
+        SearchLimits { bound_ns: 100_000, max_steps, first_per_s, max_open: None }
+    }
+
+    /// Searches on a machine that holds everything up to `limit`.
+    fn found(limit: f64, first: f64, max_steps: u32) -> (Option<f64>, String, Vec<f64>) {
+        let mut steps: Vec<RateStep> = Vec::new();
+        loop {
+            match next_step(&steps, &limits(first, max_steps)) {
+                NextStep::Done(highest, why) => {
+                    return (highest, why, steps.iter().map(|step| step.rate_per_s).collect());
+                }
+                NextStep::Try(rate) => steps.push(step(rate, rate <= limit)),
+            }
+        }
+    }
+
+    #[test]
+    fn rate_is_doubled_halved_or_quartered() {
+        let (highest, why, tried) = found(100_000.0, 20_000.0, 12);
+        assert!((95_000.0..=100_000.0).contains(&highest.unwrap()), "{highest:?} {why} {tried:?}");
+        assert_eq!(tried[..4], [20_000.0, 40_000.0, 80_000.0, 160_000.0]);
+        let (highest, why, tried) = found(0.0, 20_000.0, 12);
+        assert_eq!(highest, None);
+        assert!(why.contains("even the lowest rate tried, 200/s, is not held"), "{why}");
+        assert_eq!(tried, [20_000.0, 5_000.0, 1_250.0, 312.5, 200.0]);
+        let (_, why, _) = found(0.0, 20_000.0, 2);
+        assert!(why.contains("5,000/s"), "{why}");
+    }
+
+    #[test]
+    fn rates_within_one_step_are_not_ranked() {
+        let point = |name: &str| Point {
+            name: name.into(),
+            values: Default::default(),
+            settings: Default::default(),
+            runs: Vec::new(),
+        };
+        let experiment = Experiment { axes: Vec::new(), ..fixture("golden/experiment.json") };
+        let sweep = ExperimentRuns { experiment, points: vec![point("A"), point("B")] };
+        let search = |highest: f64, refused: f64| RateSearch {
+            steps: vec![step(highest, true), step(refused, false)],
+            highest_per_s: Some(highest),
+            ..RateSearch::default()
+        };
+        let of = |b: RateSearch| {
+            let points = vec![search(20_000.0, 21_000.0), b];
+            answer(&sweep, &Search { limits: limits(1.0, 9), points })
+        };
+        assert!(of(search(15_000.0, 16_000.0)).starts_with("A holds the highest rate: 20,000 orders/s"));
+        let near = of(search(19_500.0, 20_400.0));
+        assert!(near.starts_with("no setting holds the highest rate: A holds 20,000"), "{near}");
+    }
+
+    proptest! {
+        #[test]
+        fn steps_are_bounded_and_the_answer_was_held(
+            limit in 1.0f64..1e8, first in 1.0f64..1e8, most_steps in 1u32..64,
+        ) {
+            let (highest, _, tried) = found(limit, first, most_steps);
+            prop_assert!(tried.len() <= most_steps as usize);
+            if let Some(highest) = highest {
+                prop_assert!(highest <= limit && tried.contains(&highest));
+            }
+            if most_steps >= 40 && (MIN_RATE_PER_S..MAX_RATE_PER_S).contains(&limit) {
+                prop_assert!(highest.unwrap() * CLOSE_ENOUGH >= limit, "{:?} for {}", highest, limit);
+            }
+        }
+    }
+}
