@@ -254,7 +254,7 @@ fn run_with_crashes(
                 waiting = unsent.next();
             }
         }
-        let clock = CrashClock { reads: Rc::clone(&reads), crash_at: crash_at };
+        let clock = CrashClock { reads: Rc::clone(&reads), crash_at };
         let work =
             catch_unwind(AssertUnwindSafe(|| run_cycle(&memory, &mut agent, clock, waiting.is_none())));
         idle = if work.as_ref().is_ok_and(|work| *work == 0) && waiting.is_none() { idle + 1 } else { 0 };
