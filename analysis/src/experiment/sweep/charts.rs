@@ -17,7 +17,7 @@ use maud::{Markup, html};
 /// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;
 
-/// What a chart of costs shows: in short, the title of its axis, the format, and the figure of a run.
+/// A chart of costs: what it shows, the title of its axis, its format, and the figure of a run.
 type CostFigure<'a> = (&'a str, &'a str, Unit, &'a dyn Fn(&RunOutline) -> Option<f64>);
 
 /// A chart along an axis: its id and title, and a figure of a run with its name and format.
