@@ -268,12 +268,7 @@ fn explain_push(taken: u64, sender: Pause, receiver: Vec<Pause>) -> (TicksByCaus
     let passage =
         |stage, from, to, sender, receiver| StageSpan { order: 0, stage, from, to, sender, receiver };
     let passages = [passage(None, 100, 100, 0, 0), passage(Some(0), 100, taken, 0, 1)];
-    let rules = AttributionParams {
-        usual: vec![60],
-        max_service: LONGEST,
-        horizon: u64::MAX,
-        ..AttributionParams::default()
-    };
+    let rules = AttributionParams { usual: vec![60], max_service: LONGEST, horizon: u64::MAX };
     let mut found = None;
     attribute(passages, 1, vec![vec![sender], receiver], &rules, |_, causes, touched| {
         found = Some((*causes, touched));
@@ -401,7 +396,7 @@ proptest! {
             .map(|(ended, ticks, switches)| Gap { ended, ticks, events: KernelEvents(switches) }).collect();
         let (some, others) = gaps.split_at(gaps.len() / 2);
         let absent = vec![pauses(some, others, &[], 1), pauses(&[], some, &[], 1), pauses(some, &gaps, &[100, 500], 5)];
-        let rules = AttributionParams { usual: vec![10, 20], max_service: 50, horizon: 2_000, ..AttributionParams::default() };
+        let rules = AttributionParams { usual: vec![10, 20], max_service: 50, horizon: 2_000 };
         let mut wrong = Vec::new();
         attribute(passages.clone(), passages.len(), absent, &rules, |passage, causes, _| {
             if passage.stage.is_some() && total(causes) != passage.to - passage.from {

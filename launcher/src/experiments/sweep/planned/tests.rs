@@ -47,10 +47,7 @@ fn in_the_making(planned: &PlannedSweep) -> usize {
 #[test]
 fn runs_are_chosen_by_number_turn_or_all() {
     let (_folder, planned) = planned(3);
-    let chosen = |text: &str| {
-        let chosen = planned.chosen(text.parse()?).map_err(|error| error.to_string());
-        chosen
-    };
+    let chosen = |text: &str| planned.chosen(text.parse()?).map_err(|error| error.to_string());
     let level = |row: &Row| row.setting.values[&Axis::Isolation].clone();
     let levels: Vec<String> = planned.sweep.rows.iter().map(level).collect();
     assert_eq!(levels, ["thread", "process", "process", "thread", "thread", "process"], "alternated");
