@@ -34,7 +34,7 @@ impl ClockPair {
         self.offset_at_start as f64 + self.drift_ppm * 1e-6 * since + wandered
     }
 
-    fn to_peer_clock(&self, at: u64) -> u64 {
+    fn peer_time(&self, at: u64) -> u64 {
         (at as f64 + self.offset_at(at as f64)).floor() as u64
     }
 
@@ -60,7 +60,7 @@ impl ClockPair {
             let arrived = sent + transit(self.min_transit.0);
             let left = arrived + transit(1_000);
             let back = left + transit(self.min_transit.1);
-            RoundTrip { sent, arrived: self.to_peer_clock(arrived), left: self.to_peer_clock(left), back }
+            RoundTrip { sent, arrived: self.peer_time(arrived), left: self.peer_time(left), back }
         };
         (0..self.frames).map(exchange).collect()
     }

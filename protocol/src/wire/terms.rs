@@ -61,7 +61,7 @@ pub enum OrderCondition {
     /// No parameter.
     #[default]
     None,
-    /// The price that triggers a stop order, in the units of [`super::Order::price`].
+    /// The price that triggers a stop order, in the units of [`super::OrderRequest::price`].
     StopPrice(i64),
     /// Iceberg order: the maximum quantity shown at once.
     Display(u64),
