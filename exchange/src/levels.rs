@@ -240,7 +240,8 @@ impl PriceLevels {
         key: u64,
     ) -> Option<u32> {
         let current = &pool.nodes[node as usize];
-        // In the lowest node from the key itself; in nodes above it, only after the path to the key.
+        // In the lowest node from the key itself; in nodes above it, only after the path to the
+        // key.
         let mut bits = current.bits & u64::MAX << digit(key, shift);
         if shift == 0 && bits != 0 {
             return Some(current.children[bits.trailing_zeros() as usize & 63]);

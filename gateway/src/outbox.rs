@@ -94,7 +94,8 @@ pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
 }
 
 impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCELS> {
-    /// Creates a receiver for at most `remaining` reports of a venue that has taken `orders` orders.
+    /// Creates a receiver for at most `remaining` reports of a venue that has taken `orders`
+    /// orders.
     /// `remaining` is at most [`ReportOutbox::remaining`].
     #[inline]
     pub fn new(

@@ -55,8 +55,9 @@ impl RecoveryCase<'_> {
     }
 }
 
-/// Prints the table; a short one with the argument `--quick`. `recover` writes the journal and recovers
-/// from it. It returns the duration of the recovery and the number of open orders after it.
+/// Prints the table; a short one with the argument `--quick`. `recover` writes the journal and
+/// recovers from it. It returns the duration of the recovery and the number of open orders after
+/// it.
 pub fn table(mut recover: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
     let is_quick = std::env::args().any(|word| word == "--quick");
     let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };

@@ -13,8 +13,8 @@
 //! | 6 | bits 0–62 trades so far, 63 whether the instrument is in a call auction |
 //!
 //! The version of a cell identifies one top of book. An order that it triggers carries that version
-//! ([`OrderRequest::trigger`](crate::wire::OrderRequest::trigger)). The exchange logs each version that it
-//! writes, so the trigger of an order can be checked.
+//! ([`OrderRequest::trigger`](crate::wire::OrderRequest::trigger)). The exchange logs each version
+//! that it writes, so the trigger of an order can be checked.
 
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;

@@ -1,15 +1,16 @@
 //! A market maker: quotes a bid and an offer at each venue around its estimate of the fair price.
 //!
-//! It follows the times of its schedule. When an order is due it places, moves or, after [`MAX_REPLACES`]
-//! moves (an order has a limited number of reports), cancels its quote on that order's side. The
-//! fair price is an average of its fills, initially the price of the first scheduled order. A sale
-//! to it moves both quotes down, a purchase moves them up, which reduces its position.
+//! It follows the times of its schedule. When an order is due it places, moves or, after
+//! [`MAX_REPLACES`] moves (an order has a limited number of reports), cancels its quote on that
+//! order's side. The fair price is an average of its fills, initially the price of the first
+//! scheduled order. A sale to it moves both quotes down, a purchase moves them up, which reduces
+//! its position.
 //!
 //! With market data it quotes around the top of book: the fair price is kept between the others'
 //! bid and offer, and no quote would trade at once. When a side has no quotes, or its own is more
-//! than [`STALE_DISTANCE`] from its target, it acts immediately instead of waiting for a due order. Each
-//! early order replaces a later scheduled one, at most [`MAX_EARLY`] per venue and side. It is a simple
-//! model, without adverse selection.
+//! than [`STALE_DISTANCE`] from its target, it acts immediately instead of waiting for a due order.
+//! Each early order replaces a later scheduled one, at most [`MAX_EARLY`] per venue and side. It is
+//! a simple model, without adverse selection.
 
 use crate::player::{OrderShaper, Player};
 use crate::{MarketTick, Orders, Strategy, TopOfBook};

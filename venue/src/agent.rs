@@ -130,7 +130,8 @@ impl<T: TradeTape> ExchangeAgent<T> {
         {
             cycle.stamp(Point::ExchangeRecv, order.id);
         }
-        // Before its slot is released: a successor reads the messages again that are not in the journal.
+        // Before its slot is released: a successor reads the messages again that are not in the
+        // journal.
         if !self.try_journal(&JournalEntry::Message(message), cycle.now) {
             return;
         }

@@ -52,8 +52,8 @@ proptest! {
     }
 }
 
-/// Long histories, which proptest does not reach, each from a seed. Together they have every kind of
-/// event, rejection and cancel.
+/// Long histories, which proptest does not reach, each from a seed. Together they have every kind
+/// of event, rejection and cancel.
 #[test]
 fn engine_agrees_with_naive_over_long_histories() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();

@@ -55,7 +55,8 @@ pub fn commands() -> (Vec<Command>, Vec<Command>) {
     (opening, rows("flow").iter().map(command).collect())
 }
 
-/// Replays the recording through an engine, whose trades and depth of 50 levels must be as recorded.
+/// Replays the recording through an engine, whose trades and depth of 50 levels must be as
+/// recorded.
 pub fn replay(mut apply: impl FnMut(Command) -> Vec<Event>, depth: impl Fn(Side) -> Vec<(i64, u64)>) -> u64 {
     let mut check = |commands: Vec<Command>| {
         let mut trades = Vec::new();

@@ -36,7 +36,8 @@ enum Step {
     Cancel(u16),
 }
 
-/// Draws ticks of every size: within a slot, some slots, a revolution of the wheel, many revolutions.
+/// Draws ticks of every size: within a slot, some slots, a revolution of the wheel, many
+/// revolutions.
 fn ticks() -> impl Strategy<Value = u64> {
     let sizes = [0, 1, 4, 10, 15, 20, 24, 30, 31, 32, 33, 40, 61];
     (prop::sample::select(sizes.to_vec()), any::<u64>()).prop_map(|(size, bits)| bits & ((1 << size) - 1))

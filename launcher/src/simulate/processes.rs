@@ -189,7 +189,7 @@ impl<'a> SimulatedProcesses<'a> {
         let me = &plan.processes[process];
         let (mut attached, standby) =
             spare.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
-        let takeover = MachineTakeover::new(self.scenario, &self.machine);
+        let takeover = MachineTakeover::new(&self.scenario.plan, &self.machine, self.scenario.takeover);
         let mut recovered = takeover.recover(me, &self.control, standby, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before

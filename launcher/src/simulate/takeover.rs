@@ -2,7 +2,6 @@
 
 use super::fuse;
 use super::machine::SimulatedMachine;
-use super::scenario::Scenario;
 use anyhow::Result;
 use journal::{Durability, Options, Watermark};
 use orchestrator::OutputWatermarks;
@@ -44,8 +43,12 @@ pub(super) struct MachineTakeover<'a> {
 }
 
 impl<'a> MachineTakeover<'a> {
-    pub fn new(scenario: &'a Scenario, machine: &'a Arc<SimulatedMachine>) -> Self {
-        Self { plan: &scenario.plan, machine, inner: scenario.takeover }
+    pub fn new(
+        plan: &'a Plan,
+        machine: &'a Arc<SimulatedMachine>,
+        inner: &'static dyn SimulatedTakeover,
+    ) -> Self {
+        Self { plan, machine, inner }
     }
 
     /// Recovers the roles of a process.

@@ -264,8 +264,8 @@ mod tests {
 
     const RINGS: usize = 5;
 
-    /// Returns the maximum number of messages of others that overtake an available one. The first two
-    /// producers push all the time, the others occasionally.
+    /// Returns the maximum number of messages of others that overtake an available one. The first
+    /// two producers push all the time, the others occasionally.
     fn longest_wait(mut take: impl FnMut(&mut Mux) -> Vec<usize>) -> usize {
         let rings = (0..RINGS).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8));
         let (mut producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();

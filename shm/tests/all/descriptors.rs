@@ -64,8 +64,8 @@ fn launcher_with_stray_descriptor() {
     assert_eq!(open, [handed.as_raw_fd()], "not {} and not {}", kept.as_raw_fd(), stray.as_raw_fd());
 }
 
-/// Close-on-exec flags belong to the whole process, so threads that start children concurrently must
-/// not pass on each other's descriptors.
+/// Close-on-exec flags belong to the whole process, so threads that start children concurrently
+/// must not pass on each other's descriptors.
 #[test]
 fn children_of_several_threads_get_their_own_only() {
     run_in_child("launcher_with_several_threads");

@@ -245,8 +245,12 @@ fn killed_receiver_is_replaced_without_loss() {
             queue.has_receiver().unwrap() && pushed == full + count
         });
         kill(child);
-        assert!(matches!(queue.receiver(), Err(QueueError::ReceiverCrashed(_))));
-        let mut receiver = queue.resume().unwrap();
+        let mut receiver = match queue.receiver() {
+            Err(QueueError::ReceiverCrashed(_)) => queue.resume().unwrap(),
+            // Killed between taking its lock and attaching: nothing is left to resume.
+            Ok(receiver) if count == 0 => receiver,
+            other => panic!("a crashed receiver is not recognized: {:?}", other.err()),
+        };
         let first = receiver.pop().unwrap().expect("the queue was full");
         // The message that it was taking may come again; none is missing.
         let mut next = first[1];

@@ -1,5 +1,5 @@
-//! Receivers that are killed while they use messages. `take` and `release` lose nothing and duplicate
-//! at most one message for each kill; `pop` duplicates nothing and loses at most one.
+//! Receivers that are killed while they use messages. `take` and `release` lose nothing and
+//! duplicate at most one message for each kill; `pop` duplicates nothing and loses at most one.
 
 use crate::common::test_child;
 use shm::queue::{self, Message, Receiver, Sender};
@@ -171,8 +171,8 @@ where
         child.wait().unwrap();
     }
 
-    /// Takes the remaining messages, and counts how many were lost and duplicated. Each sender's messages must have
-    /// been used in order, a duplicate next to its first use.
+    /// Takes the remaining messages, and counts how many were lost and duplicated. Each sender's
+    /// messages must have been used in order, a duplicate next to its first use.
     fn outcome(mut self) -> Outcome {
         let mut used = self.used();
         used.retain(|message| *message != [u64::MAX; 2]);

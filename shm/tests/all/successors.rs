@@ -227,8 +227,8 @@ fn taken_but_unreleased_messages_are_not_overwritten() {
     assert_eq!(producer.try_push(&[2; 2]), Ok(()));
 }
 
-/// With several rings: messages that the crashed consumer recorded are passed over, others are taken
-/// again, and a ring that it had abandoned is not read before its memory was reset.
+/// With several rings: messages that the crashed consumer recorded are passed over, others are
+/// taken again, and a ring that it had abandoned is not read before its memory was reset.
 #[test]
 fn crashed_mux_consumer_is_replaced() {
     const CAPACITY: usize = 4;

@@ -82,8 +82,8 @@ fn two_producers_lose_duplicate_and_tear_nothing() {
 }
 
 /// The ring begins its second lap, and is full for a while: a producer that finds it full gives up.
-/// (Waiting would be too much for loom: it also tries the schedule in which two waiting threads only
-/// yield to each other.)
+/// (Waiting would be too much for loom: it also tries the schedule in which two waiting threads
+/// only yield to each other.)
 #[test]
 fn each_producers_messages_arrive_in_order_round_the_ring() {
     model(|| {

@@ -97,8 +97,8 @@ mod tests {
         all
     }
 
-    /// Equal specs give these hashes forever. If one changes, saved results cannot be reproduced: find
-    /// the cause.
+    /// Equal specs give these hashes forever. If one changes, saved results cannot be reproduced:
+    /// find the cause.
     #[test]
     fn hashes_are_pinned() {
         let hash = |arrivals| sample(&Spec { arrivals, ..small() }).unwrap().hash();

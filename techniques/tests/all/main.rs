@@ -12,7 +12,8 @@
 //! | `fuzzed` | the fuzz targets' bodies, with random bytes |
 //!
 //! Changes of the process itself are made in a child: this binary started again for one of its
-//! tests, see [`common::test_child`]. Shared resources of the tests are locked or have unique names.
+//! tests, see [`common::test_child`]. Shared resources of the tests are locked or have unique
+//! names.
 //!
 //! A single module: `cargo test -p techniques --test all hostile::`.
 #![cfg(not(miri))]

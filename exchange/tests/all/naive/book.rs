@@ -242,7 +242,8 @@ impl Book {
         (bid.min(offered), bid.abs_diff(offered))
     }
 
-    /// Returns the auction's price and volume; considers every tick between lowest and highest order.
+    /// Returns the auction's price and volume; considers every tick between lowest and highest
+    /// order.
     fn auction_price(&self) -> Option<(i64, u64)> {
         let prices = || self.orders.iter().flatten().map(|open| open.order.price);
         let (low, high) = (prices().min()?, prices().max()?);

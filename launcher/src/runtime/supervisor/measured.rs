@@ -49,7 +49,8 @@ impl Supervisor<'_> {
         if let Some(failed) = self.record_board_deaths(loops.state, seen, out) {
             return NextPhase::End(failed);
         }
-        let next = match (self.have_sources_ended(seen), self.requests) {
+        let is_restarting = self.is_writer_restarting(seen);
+        let next = match (!is_restarting && self.have_sources_ended(seen), self.requests) {
             (true, _) => RunState::Stop,
             (false, 0) => RunState::Go,
             (false, _) => RunState::Drain,
@@ -58,9 +59,6 @@ impl Supervisor<'_> {
             loops.state = next;
             out.perform(Action::SetRunState(next));
         }
-        let is_restarting = self.board_deaths.iter().any(|death| {
-            death.recovered_ns.is_some() && seen.processes.iter().any(|process| process.pid == death.pid)
-        });
         if !is_restarting && seen.processes.iter().all(|process| process.exit.is_some()) {
             let is_whole = self.requests == 0;
             return NextPhase::End(if is_whole { RunOutcome::Complete } else { RunOutcome::Interrupted });
@@ -74,6 +72,17 @@ impl Supervisor<'_> {
             return NextPhase::End(failure("launcher", self.plan.launcher_pid, what));
         }
         NextPhase::Wait(Phase::Measuring(loops))
+    }
+
+    /// Returns `true` while a dead writer is still observed: its successor is started after this
+    /// step, or once the kernel confirms the death.
+    fn is_writer_restarting(&self, seen: &Observations) -> bool {
+        let has_successor =
+            |pid| self.board_deaths.iter().any(|death| death.pid == pid && death.recovered_ns.is_some());
+        seen.processes.iter().any(|process| {
+            let has_died = process.exit.as_ref().is_some_and(|exit| !exit.is_success);
+            has_died && (!process.is_proven_dead || has_successor(process.pid))
+        })
     }
 
     /// Returns `true` if nothing more is produced: each source is done or its process has ended.

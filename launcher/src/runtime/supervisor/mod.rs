@@ -502,7 +502,8 @@ impl<'a> Supervisor<'a> {
         self.start_ticks > 0
     }
 
-    /// Returns the failure detector of threads: it knows which ones the kernel is to be asked about.
+    /// Returns the failure detector of threads: it knows which ones the kernel is to be asked
+    /// about.
     pub const fn liveness(&self) -> &Liveness {
         &self.liveness
     }

@@ -21,14 +21,13 @@ const EXAMPLES: [&str; 10] = [
 ];
 
 /// Flags of other programs that messages recommend (Docker and Cargo), and hidden ones of ours.
-const OTHER_FLAGS: [&str; 13] = [
+const OTHER_FLAGS: [&str; 12] = [
     "--broken",
     "--cap-add",
     "--cfg",
     "--cpus",
     "--cpuset-cpus",
     "--doc",
-    "--mistake",
     "--pids-limit",
     "--release",
     "--security-opt",

@@ -45,8 +45,8 @@ fn scribbler_process() {
     }
 }
 
-/// Sent, whole, lost and duplicated are of the correct producers; `not whole` includes the scribbler's
-/// own messages. The columns after the faults count rounds.
+/// Sent, whole, lost and duplicated are of the correct producers; `not whole` includes the
+/// scribbler's own messages. The columns after the faults count rounds.
 const COLUMNS: &[&str] = &[
     "rounds",
     "hostile words",
