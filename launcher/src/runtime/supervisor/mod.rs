@@ -411,7 +411,8 @@ impl<'a> Supervisor<'a> {
     fn drain_engine(&mut self, mut drain: EngineDrain, seen: &Observations) -> NextPhase {
         let now = self.now_ns();
         if let Some(engine) = &seen.engine {
-            if engine.work != drain.work {
+            // The counters of a successor that has not recovered yet are zero.
+            if engine.work != drain.work || self.containment.is_role_restarting(seen) {
                 (drain.work, drain.idle_since_ns) = (engine.work, now);
             }
             let idle = Duration::from_nanos(now.saturating_sub(drain.idle_since_ns));
@@ -425,8 +426,13 @@ impl<'a> Supervisor<'a> {
         NextPhase::Enter(Phase::Settling(self.begin_wait()))
     }
 
-    /// Waits until roles that died just now have restarted.
+    /// Waits until roles that died just now have restarted, and what they had not finished has
+    /// drained.
     fn settle(&mut self, mut wait: BoundedWait, seen: &Observations) -> NextPhase {
+        if self.containment.is_role_restarting(seen) && !self.is_wait_over(&mut wait.deadline) {
+            let (work, idle_since_ns) = (seen.engine.map_or(0, |engine| engine.work), self.now_ns());
+            return NextPhase::Wait(Phase::Draining(EngineDrain { wait, work, idle_since_ns }));
+        }
         if self.containment.is_restarting(seen) && !self.is_wait_over(&mut wait.deadline) {
             return NextPhase::Wait(Phase::Settling(wait));
         }
