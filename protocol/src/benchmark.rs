@@ -11,7 +11,7 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    BoardWork, Idle, Isolation, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique, ThreadPlan,
+    BoardWork, Idle, Isolation, IsolationLevels, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique, ThreadPlan,
     Workload, ensure,
 };
 use crate::role::Role;
@@ -134,7 +134,7 @@ impl Plan {
         };
         Plan {
             technique,
-            isolation,
+            isolation: IsolationLevels::all(isolation),
             on_death,
             liveness_ns: NO_LIVENESS_NS,
             links,

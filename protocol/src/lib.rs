@@ -18,6 +18,7 @@ pub mod counters;
 pub mod flow;
 pub mod gaps;
 pub mod instrument;
+pub mod isolation;
 #[cfg(not(loom))]
 pub mod journals;
 pub mod kill;

@@ -7,6 +7,7 @@ mod version;
 
 use crate::gaps::MAX_SLEEPS;
 use crate::link::{self, LinkError, LinkPlan};
+pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
@@ -25,20 +26,6 @@ use thiserror::Error;
 /// The carriers of the two contended hand-offs (submit and completion): the technique table.
 pub use system::clock::ClockSource;
 pub use techniques::Technique;
-
-named_enum! {
-    /// The isolation between the strategies and the engine.
-    Isolation {
-        /// None: strategies and engine are threads of one process, with the same rings.
-        Thread = "thread",
-        /// An address space: every strategy is a process of its own.
-        Process = "process",
-        /// A process in namespaces and a cgroup of its own, with a read-only root, for runtimes.
-        Container = "container",
-        /// A process in a sandbox: sealed memory, and only the system calls needed to trade.
-        Sandbox = "sandbox",
-    }
-}
 
 named_enum! {
     /// How the engine's agents are distributed over threads.
@@ -205,8 +192,8 @@ pub struct Plan {
     pub ns_per_tick: f64,
     /// The technique of the submit and completion hand-offs: the queue under test.
     pub technique: Technique,
-    /// The isolation between strategies and engine.
-    pub isolation: Isolation,
+    /// The isolation between strategies and engine, by strategy.
+    pub isolation: IsolationLevels,
     /// How the engine's agents are distributed over threads.
     pub threading: Threading,
     /// How the engine's roles are distributed over processes.
@@ -295,9 +282,24 @@ impl Plan {
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
+    /// Returns the isolation of a process from the others. Strategies have the level of their index.
+    /// Other processes are only processes, except that gateways and exchanges are in a sandbox where
+    /// strategies are; a process of roles with different levels has none.
+    pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
+        let level = |role: Role| match role {
+            Role::Strategy(index) => self.isolation.of(index),
+            _ if role.is_measured() => self.isolation.of(0),
+            Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => Isolation::Sandbox,
+            _ => Isolation::Process,
+        };
+        let mut levels = self.roles_of(process).map(level);
+        let first = levels.next().unwrap_or(Isolation::Process);
+        if levels.all(|other| other == first) { first } else { Isolation::Thread }
+    }
+
     /// Returns `true` if a process runs in a container; all others are trusted parts of bulkhead.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
-        self.isolation == Isolation::Container
+        self.isolation_of(process) == Isolation::Container
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
     }
 

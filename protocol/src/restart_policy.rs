@@ -7,7 +7,7 @@ impl Plan {
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
-            && self.isolation != Isolation::Thread
+            && !self.isolation.has(Isolation::Thread)
             && trading.exchange == ExchangePlacement::Process
             && trading.journal != Journaling::None
     }
@@ -30,7 +30,7 @@ impl Plan {
     pub fn can_lose_process(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
-            && self.isolation != Isolation::Thread
+            && !self.isolation.is_only(Isolation::Thread)
             && self.roles_of(process).all(is_gateway)
     }
 

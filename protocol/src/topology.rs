@@ -197,11 +197,10 @@ impl RunSegment {
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
-        match plan.isolation {
-            Isolation::Thread | Isolation::Process => false,
-            Isolation::Container => is_candidate && self.is_writable_by_isolated(),
-            Isolation::Sandbox => is_candidate,
-        }
+        let levels = &plan.isolation;
+        is_candidate
+            && (levels.has(Isolation::Sandbox)
+                || levels.has(Isolation::Container) && self.is_writable_by_isolated())
     }
 
     /// Returns `true` if only the launcher writes the segment, and only before the start.

@@ -3,7 +3,7 @@
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
+    ClockSource, Idle, Isolation, IsolationLevels, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
     Technique, ThreadPlan, Threading, Trading, Workload, ensure,
 };
 use crate::role::Role;
@@ -16,6 +16,9 @@ pub const SUBMIT: &str = "submit";
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
 /// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
+
+/// The name of the engine's process.
+const ENGINE: &str = "engine";
 
 /// The name of the completion hand-off: gateways to orchestrator.
 pub const COMPLETION: &str = "completion";
@@ -57,7 +60,7 @@ impl Plan {
             clock: ClockSource::Monotonic,
             ns_per_tick: 1.0,
             technique: Technique::default(),
-            isolation: Isolation::Process,
+            isolation: IsolationLevels::all(Isolation::Process),
             threading: Threading::Shared,
             placement: Placement::Engine,
             stamps: Stamps::All,
@@ -157,7 +160,7 @@ impl Plan {
     fn processes_of_threads(&self) -> Vec<ProcessPlan> {
         let trading = self.trading();
         let all: Vec<u32> = (0..self.threads.len() as u32).collect();
-        if self.isolation == Isolation::Thread {
+        if self.isolation.is_only(Isolation::Thread) {
             return vec![ProcessPlan { name: "all".into(), threads: all }];
         }
         let mut processes: Vec<ProcessPlan> = Vec::new();
@@ -171,7 +174,10 @@ impl Plan {
                     };
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
-                (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some("engine".into()),
+                (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
+                (Role::Strategy(index), _) if self.isolation.of(index) == Isolation::Thread => {
+                    Some(ENGINE.into())
+                }
                 (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
                 _ => None,
             };
@@ -181,6 +187,11 @@ impl Plan {
                 None => processes.push(ProcessPlan { name, threads: vec![thread] }),
             }
         }
+        // Strategies first, also where one of them is a thread of the engine.
+        let is_of_strategies = |process: &ProcessPlan| {
+            self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
+        };
+        processes.sort_by_key(|process| !is_of_strategies(process));
         processes
     }
 
@@ -254,6 +265,21 @@ mod tests {
     }
 
     #[test]
+    fn strategies_of_level_thread_are_threads_of_the_engine() {
+        let isolation = "thread+process+container".parse().unwrap();
+        let plan = Plan { isolation, ..Plan::for_trading(Trading { orders: vec![1; 4], ..Trading::new(4, 1) }) };
+        let plan = plan.arranged();
+        assert_eq!(plan.validate(), Ok(()));
+        let wanted = "strategy-1[strategy-1] strategy-2[strategy-2] engine[strategy-0 strategy-3 engine]";
+        assert_eq!(processes(&plan), wanted);
+        let levels: Vec<_> = plan.processes.iter().map(|process| plan.isolation_of(process).name()).collect();
+        assert_eq!(levels, ["process", "container", "thread"]);
+        assert!(plan.is_contained(&plan.processes[1]) && !plan.is_contained(&plan.processes[0]));
+        let sealed = crate::topology::segments(&plan).into_iter().filter(|segment| segment.is_sealed(&plan));
+        assert!(sealed.count() > 0, "what a container writes has no name");
+    }
+
+    #[test]
     fn every_placement_gives_a_valid_plan() {
         for (threading, placement, wanted) in [
             (Threading::Shared, Placement::Engine, "strategy-0[strategy-0] engine[engine]"),
@@ -303,11 +329,11 @@ mod tests {
                 "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1 exchange-1]",
             ),
         ] {
-            let plan = plan(exchange, placement, Isolation::Process);
+            let plan = plan(exchange, placement, Isolation::Process.into());
             assert_eq!(plan.validate(), Ok(()));
             assert_eq!(processes(&plan), format!("{strategies}{wanted}"));
         }
-        let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process);
+        let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process.into());
         let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
         assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-1", None));
         let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();

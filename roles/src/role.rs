@@ -41,7 +41,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
         confine_to_files(&plan, me)?;
         // One thread less to start at the takeover. In a sandbox threads start after the
         // confinement.
-        if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
+        if let Some(watch) = watch.take_if(|_| plan.isolation_of(me) != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
         }
         state = standby::wait(&plan, me, &control, &mut attached)?;
@@ -81,7 +81,7 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 /// Confines a sandboxed process with a journal to its directory, before its roles are built and
 /// start threads.
 fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
-    let is_meant = plan.isolation == Isolation::Sandbox && plan.has_journal(me);
+    let is_meant = plan.isolation_of(me) == Isolation::Sandbox && plan.has_journal(me);
     let Some(profile) = plan.sandbox_of(me).filter(|_| is_meant) else { return Ok(()) };
     let venues = plan.roles_of(me).filter_map(|role| match role {
         Role::Exchange(venue) => Some(venue),
@@ -127,11 +127,11 @@ fn run_process(
     let profile = plan.sandbox_of(me);
     let has_journal = plan.has_journal(me);
     // A journal's segments are memory, more of it the longer the run.
-    if profile.is_some() && !has_journal && plan.isolation != Isolation::Thread {
+    if profile.is_some() && !has_journal && plan.isolation_of(me) != Isolation::Thread {
         let limit = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
         memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }
-    let profile = profile.filter(|_| plan.isolation == Isolation::Sandbox);
+    let profile = profile.filter(|_| plan.isolation_of(me) == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {
         profile.confine(plan.weaker_sandbox)?;
     }

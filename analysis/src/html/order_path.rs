@@ -68,11 +68,12 @@ impl OrderPath<'_> {
         let at = |role: usize, y: f64, class: &str, words: &str| {
             text(BOXES[role] + middle, y, "middle", class, words)
         };
-        let strategy = match self.summary.isolation {
-            Isolation::Thread => "a thread of the engine",
-            Isolation::Container => "a process in a container",
-            Isolation::Sandbox => "a process in a sandbox",
-            Isolation::Process => "a process of its own",
+        let strategy = match self.summary.isolation.only() {
+            Some(Isolation::Thread) => "a thread of the engine",
+            Some(Isolation::Container) => "a process in a container",
+            Some(Isolation::Sandbox) => "a process in a sandbox",
+            Some(Isolation::Process) => "a process of its own",
+            None => "a thread or a process",
         };
         html! {
             @for x in BOXES {

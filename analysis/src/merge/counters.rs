@@ -63,9 +63,6 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
 /// the strategy sent them or the ring under test corrupted them. In the sandbox, where strategies
 /// may be hostile, it is attributed to the strategy.
 fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
-    if record.plan.isolation == Isolation::Sandbox {
-        return;
-    }
     let is_about_orders = |why: &ProtocolViolation| {
         matches!(
             why,
@@ -76,6 +73,9 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         )
     };
     for incident in &record.incidents {
+        if record.plan.isolation.of(incident.strategy) == Isolation::Sandbox {
+            continue;
+        }
         let Some(why) = incident.quarantined.filter(is_about_orders) else { continue };
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];

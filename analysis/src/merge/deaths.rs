@@ -11,7 +11,7 @@
 //! also from the first one that contradicts the engine. Figures of other strategies are unaffected.
 
 use crate::record::{Outage, RunOutcome, RunRecord};
-use protocol::plan::{FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
+use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, IsolationLevels, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
 /// The deaths in a run, and which logs of dead or hostile strategies are trusted.
@@ -20,8 +20,8 @@ pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
     /// The record has every death: the launcher survived the run.
     pub is_complete: bool,
-    /// Strategies write their logs in their own processes.
-    has_strategy_processes: bool,
+    /// The levels of the strategies: threads of the engine do not write their logs alone.
+    isolation: IsolationLevels,
     /// A strategy with a `scribble` fault shared a process with the engine.
     is_everyone_untrusted: bool,
     /// For each gateway: whether it died without a successor that resumed its session, so that its
@@ -58,8 +58,12 @@ impl Deaths {
             }
             strategy_state.is_untrusted |= incident.quarantined.is_some();
         }
-        let is_thread = record.plan.isolation == Isolation::Thread;
+        let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
+        let is_of_thread = |fault: &Fault| match fault.target {
+            FaultTarget::Strategy(index) => isolation.of(index) == Isolation::Thread,
+            _ => isolation.has(Isolation::Thread),
+        };
         for fault in scribblers() {
             if let FaultTarget::Strategy(index) = fault.target
                 && let Some(strategy_state) = strategies.get_mut(usize::from(index))
@@ -78,8 +82,8 @@ impl Deaths {
         Self {
             strategies,
             is_complete: !launcher_died,
-            has_strategy_processes: !is_thread,
-            is_everyone_untrusted: is_thread && scribblers().next().is_some(),
+            is_everyone_untrusted: scribblers().any(is_of_thread),
+            isolation,
             lost_gateways: (0..record.plan.trading().venues).map(is_lost).collect(),
         }
     }
@@ -88,7 +92,7 @@ impl Deaths {
     /// attributed.
     pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
-            [Role::Strategy(index)] if self.has_strategy_processes => Some(*index),
+            [Role::Strategy(index)] if self.isolation.of(*index) != Isolation::Thread => Some(*index),
             _ => None,
         }
     }

@@ -216,7 +216,7 @@ pub fn merge<L: LogStore + ?Sized>(
         }
         switches.check(&table, &mut findings);
         let contradiction_of = |(strategy, found): (u16, &Violations)| {
-            let is_new = plan.isolation == Isolation::Sandbox && !deaths.is_untrusted(strategy);
+            let is_new = plan.isolation.of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
         let contradicting: Vec<(u16, String)> = findings.accused().filter_map(contradiction_of).collect();

@@ -18,7 +18,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
     RunOutline {
         run: format!("run-{hash}-{ns}"),
         technique: Technique::default(),
-        isolation: Isolation::Thread,
+        isolation: Isolation::Thread.into(),
         threading: Threading::Shared,
         idle: Idle::Spin,
         strategies: 1,

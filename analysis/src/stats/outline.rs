@@ -2,7 +2,7 @@
 
 use crate::record::RunOutcome;
 use crate::summary::{Distribution, Measure, Summary};
-use protocol::plan::{Idle, Isolation, Plan, Stamps, Technique, Threading};
+use protocol::plan::{Idle, IsolationLevels, Plan, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub struct RunOutline {
     /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
     /// Isolation between strategies and engine.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevels,
     /// Threading of the engine's agents.
     pub threading: Threading,
     /// Idle strategy of the orchestrator's thread.

@@ -33,7 +33,7 @@ use crate::merge::{MergedRun, OrderCounts, Violation};
 use crate::record::{Build, CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
-use protocol::plan::{ClockSource, Idle, Isolation, Pacing, Plan, Role, Stamps, Technique, Threading};
+use protocol::plan::{ClockSource, Idle, IsolationLevels, Pacing, Plan, Role, Stamps, Technique, Threading};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub struct Summary {
     /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
     /// Isolation between strategies and engine.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevels,
     /// Threading of the engine's agents.
     pub threading: Threading,
     /// Idle strategy of the orchestrator's thread; those of all threads are in `plan`.

@@ -1,8 +1,7 @@
 //! Names of the strategy and venue kinds: the built-in ones, and those that the program has
 //! registered ([`crate::Harness`]).
 
-use super::value::{SettingValue, parsed, unknown};
-use clap::builder::{PossibleValue, TypedValueParser};
+use super::value::{ListParser, SettingValue, unknown};
 use core::marker::PhantomData;
 use gateway::{SessionVenue, Venue, VenueInfo};
 use protocol::plan::Trading;
@@ -121,34 +120,13 @@ impl<P: Component> SettingValue for KindList<P> {
         self.0.join(",")
     }
     fn flag(arg: clap::Arg) -> clap::Arg {
-        arg.value_parser(KindsParser::<P>(PhantomData))
+        arg.value_parser(ListParser::<Self>::new(listed::<P>))
     }
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String> {
         use proptest::prelude::*;
         let name = proptest::sample::select(listed::<P>());
         proptest::collection::vec(name, 1..4).prop_map(|names| names.join(",")).boxed()
-    }
-}
-
-/// Clap parser for a list of kinds, which lists the names in the help.
-#[derive(Clone)]
-struct KindsParser<P>(PhantomData<P>);
-
-impl<P: Component> TypedValueParser for KindsParser<P> {
-    type Value = KindList<P>;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        arg: Option<&clap::Arg>,
-        value: &std::ffi::OsStr,
-    ) -> Result<KindList<P>, clap::Error> {
-        parsed().parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(listed::<P>().into_iter().map(PossibleValue::new)))
     }
 }
 

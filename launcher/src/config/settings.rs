@@ -23,7 +23,7 @@ use super::{
 use analysis::units::{Count, Nanos};
 use clap::{Arg, ArgMatches};
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, Journaling, OnDeath, OrderSequence, Placement, Stamps, Technique,
+    ExchangePlacement, Idle, Isolation, IsolationLevels, Journaling, OnDeath, OrderSequence, Placement, Stamps, Technique,
     Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
@@ -60,8 +60,8 @@ settings! {
     "Layout" {
         /// Use this technique for the two contended hand-offs
         technique "NAME": Technique = Technique::default();
-        /// Separate strategies and engine at this level
-        isolation "LEVEL": Isolation = Isolation::Process;
+        /// Separate strategies and engine at this level; several are assigned round-robin
+        isolation "LEVELS": IsolationLevels = IsolationLevels::all(Isolation::Process);
         /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;
         /// Put the engine's roles into these processes [default: engine, all in one]

@@ -6,9 +6,10 @@
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
 use analysis::units::{Count, Nanos};
-use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use core::marker::PhantomData;
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Idle, Isolation, Journaling, OnDeath, OrderSequence, Placement, Stamps,
+    ExchangePlacement, FaultKind, Idle, Isolation, IsolationError, IsolationLevels, Journaling, OnDeath, OrderSequence, Placement, Stamps,
     Technique, Threading,
 };
 use std::ops::RangeInclusive;
@@ -68,6 +69,57 @@ pub trait Named: Sized + Clone + Send + Sync + 'static {
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
         .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))
+}
+
+/// Clap parser for a value that is a list of names, which the help shows.
+#[derive(Clone)]
+pub(super) struct ListParser<T> {
+    names: fn() -> Vec<&'static str>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: SettingValue> ListParser<T> {
+    pub(super) const fn new(names: fn() -> Vec<&'static str>) -> Self {
+        Self { names, value: PhantomData }
+    }
+}
+
+impl<T: SettingValue> TypedValueParser for ListParser<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        parsed().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+impl SettingValue for IsolationLevels {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error| match error {
+            IsolationError::Unknown(name) => unknown(&name, &Isolation::names()),
+            IsolationError::Count(_) => error.to_string(),
+        })
+    }
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        arg.value_parser(ListParser::<Self>::new(Isolation::names))
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        use proptest::prelude::*;
+        let name = proptest::sample::select(Isolation::names());
+        proptest::collection::vec(name, 1..4).prop_map(|names| names.join("+")).boxed()
+    }
 }
 
 /// Implements [`Named`] for enums made by [`named_enum!`](system::named_enum).

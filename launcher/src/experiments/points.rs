@@ -119,7 +119,7 @@ pub(super) fn check(
     weaker_sandbox: bool,
 ) -> Result<Resolved, UsageError> {
     let resolved = planner::resolve(settings, machine)?;
-    if resolved.plan.isolation == Isolation::Sandbox && !weaker_sandbox {
+    if resolved.plan.isolation.has(Isolation::Sandbox) && !weaker_sandbox {
         let missing = sandbox::missing();
         if !missing.is_empty() {
             return Err(UsageError(format!(
@@ -128,7 +128,7 @@ pub(super) fn check(
             )));
         }
     }
-    if resolved.plan.isolation == Isolation::Container
+    if resolved.plan.isolation.has(Isolation::Container)
         && let Some(why) = container::missing(weaker_sandbox)
     {
         return Err(UsageError(why));

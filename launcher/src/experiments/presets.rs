@@ -44,7 +44,7 @@ impl SweepPreset {
         };
         // The seed's queues live on the heap, where only threads reach them.
         if self == Self::Seed && !asked.has_axis(Axis::Isolation) {
-            asked.base.isolation = Some(Isolation::Thread);
+            asked.base.isolation = Some(Isolation::Thread.into());
         }
         for (axis, names) in axes {
             if !asked.has_axis(axis) {
@@ -89,7 +89,7 @@ mod tests {
         SweepPreset::Seed.fill_request(&mut asked);
         assert_eq!(asked.axes.len(), 1, "{asked:?}");
         assert_eq!(asked.axes[0][0].text, "1us");
-        assert_eq!((asked.base.isolation, asked.base.repeats), (Some(Isolation::Thread), Some(Count(5))));
+        assert_eq!((asked.base.isolation, asked.base.repeats), (Some(Isolation::Thread.into()), Some(Count(5))));
         assert_eq!((asked.base.orders, asked.base.strategies), (None, None), "never the seed's load unasked");
     }
 

@@ -83,8 +83,8 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
 
 /// Returns an error for settings that the plan cannot fulfil.
 pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
-    check_reach(plan.technique, plan.isolation)?;
-    if plan.placement != Placement::Engine && plan.isolation == Isolation::Thread {
+    plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level))?;
+    if plan.placement != Placement::Engine && plan.isolation.is_only(Isolation::Thread) {
         return usage(format!(
             "--process {} with --isolation thread: there all roles are threads of one process.\n\
              Use --isolation process or sandbox, or leave --process out",
@@ -159,10 +159,13 @@ fn has_sockets(technique: Technique) -> bool {
 
 /// Refuses settings that strategies which are user programs cannot have.
 fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
-    let kinds = &plan.trading().strategy_kinds;
-    for name in kinds.iter().filter(|kind| Trading::command_of(kind).is_some()) {
+    for index in 0..plan.trading().strategies {
+        let name = plan.trading().strategy_kind(index);
+        if plan.trading().program_of(index).is_none() {
+            continue;
+        }
         let refuse = |why: String| usage(format!("--strategy {name}: {why}"));
-        match plan.isolation {
+        match plan.isolation.of(index) {
             Isolation::Thread => {
                 return refuse(
                     "a program is a process, and with --isolation thread all roles are threads of one.\n\

@@ -18,11 +18,16 @@ const MIN_DEFAULT_NS: u64 = 100_000_000;
 
 /// Returns an error for faults that a run of this plan cannot have.
 pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
-    if plan.isolation == Isolation::Thread && plan.on_death != OnDeath::Stop {
+    let continues_with_threads = match plan.on_death {
+        OnDeath::Stop => false,
+        OnDeath::Continue => plan.isolation.is_only(Isolation::Thread),
+        OnDeath::Restart => plan.isolation.has(Isolation::Thread),
+    };
+    if continues_with_threads {
         return Err(UsageError(format!(
-            "--on-death {} with --isolation thread: a thread cannot be fenced, it dies with its process.\n\
+            "--on-death {} with --isolation {}: a thread cannot be fenced, it dies with its process.\n\
              Use --isolation process or sandbox, or --on-death stop",
-            plan.on_death
+            plan.on_death, plan.isolation
         )));
     }
     if faults.len() > MAX_FAULTS {
@@ -195,6 +200,10 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     if plan.faults.iter().any(late) {
         notes.push("A fault scheduled after the window may never fire.".into());
     }
+    let is_of_thread = |target| match target {
+        FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Thread,
+        _ => is_of_strategy(target),
+    };
     let ends_the_process = |fault: &Fault| {
         let lives = matches!(
             fault.kind,
@@ -208,12 +217,12 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
         );
-        is_of_strategy(fault.target) && !lives
+        is_of_thread(fault.target) && !lives
     };
     let some_do = plan.faults.iter().any(ends_the_process);
-    if plan.isolation == Isolation::Thread && some_do {
+    if plan.isolation.has(Isolation::Thread) && some_do {
         notes.push(
-            "Strategies and engine are one process here: what ends or stops one strategy ends or stops all."
+            "Strategies of level thread and the engine are one process: what ends or stops one of them ends or stops all."
                 .into(),
         );
     }

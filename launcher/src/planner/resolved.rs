@@ -143,7 +143,7 @@ pub(super) fn has_book(settings: &Settings) -> bool {
 fn exchange_of(settings: &Settings) -> ExchangePlacement {
     let comes_back = settings.journal() != Journaling::None
         && settings.on_death() == OnDeath::Restart
-        && settings.isolation() != Isolation::Thread;
+        && !settings.isolation().has(Isolation::Thread);
     settings.exchange.unwrap_or(match comes_back {
         true => ExchangePlacement::Process,
         false => ExchangePlacement::Gateway,

@@ -66,15 +66,15 @@ const SPARE_DESCRIPTORS: u64 = 64;
 /// techniques.
 pub fn descriptors_needed(plan: &Plan) -> u64 {
     let sealed = || 2 * topology::segments(plan).iter().filter(|segment| segment.is_sealed(plan)).count();
-    let segments = match plan.isolation {
-        Isolation::Sandbox => 2 * topology::segments(plan).len(),
-        // Of each container it watches the first process and the strategy as well.
-        Isolation::Container => sealed() + 2 * usize::from(plan.trading().strategies),
-        Isolation::Thread | Isolation::Process => 0,
+    let segments = match plan.isolation.has(Isolation::Sandbox) {
+        true => 2 * topology::segments(plan).len(),
+        false => sealed(),
     };
+    // Of each container it watches the first process and the strategy as well.
+    let containers = 2 * plan.processes.iter().filter(|process| plan.is_contained(process)).count();
     let locks = journals::writers(plan).count();
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
-    (segments + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
+    (segments + containers + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
 
 /// Raises this process's limit of open files to what the plan needs.
@@ -82,10 +82,9 @@ pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     let needed = descriptors_needed(plan);
     let allowed = descriptors::raise_limit(needed).context("cannot raise the limit of open files")?;
     if allowed < needed {
-        let process = match plan.isolation {
-            Isolation::Container | Isolation::Sandbox => ", --isolation process",
-            Isolation::Thread | Isolation::Process => "",
-        };
+        let is_sealed =
+            plan.isolation.has(Isolation::Container) || plan.isolation.has(Isolation::Sandbox);
+        let process = if is_sealed { ", --isolation process" } else { "" };
         bail!(
             "this run has {needed} files open at once and {allowed} are allowed (ulimit -Hn).\n\
              Use fewer --strategies{process}, or raise the hard limit (in a container: --ulimit nofile={needed})"

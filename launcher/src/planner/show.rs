@@ -80,11 +80,9 @@ fn machine_line(machine: &Machine) -> String {
 }
 
 fn run_line(plan: &Plan) -> String {
-    let isolation = match plan.isolation {
-        Isolation::Thread => "one process, a thread each".into(),
-        other => {
-            format!("isolation {other}, {}", counted(plan.processes.len() as u64, "process"))
-        }
+    let isolation = match plan.isolation.only() {
+        Some(Isolation::Thread) => "one process, a thread each".into(),
+        _ => format!("isolation {}, {}", plan.isolation, counted(plan.processes.len() as u64, "process")),
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let priority =

@@ -89,11 +89,11 @@ pub fn prepare(
     let run = RunId::new(began, pid, start).to_string();
     let (mut plan, mut warnings) =
         planner::layout(resolved, machine, &counts, RunIdentity { run, pid, start })?;
-    if plan.isolation == Isolation::Sandbox {
+    if plan.isolation.has(Isolation::Sandbox) {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
-    if plan.isolation == Isolation::Container {
+    if plan.isolation.has(Isolation::Container) {
         plan.weaker_sandbox = weaker_sandbox;
         if let Some(why) = container::missing(weaker_sandbox) {
             return Err(UsageError(why).into());

@@ -38,7 +38,7 @@ pub fn check(
             "--priority {priority} is not permitted: {why}.\nTo permit it, {way_out}; or leave --priority out"
         )));
     }
-    if matches!(plan.isolation, Isolation::Sandbox | Isolation::Container)
+    if (plan.isolation.has(Isolation::Sandbox) || plan.isolation.has(Isolation::Container))
         && let Err(error) = (kernel.allow)(fifo)
     {
         return Err(UsageError(format!(

@@ -67,7 +67,7 @@ impl Segments {
         let mut plan = plan.clone();
         let own_pidfd =
             || process::pidfd_open(std::process::id()).context("cannot open a pidfd of the launcher");
-        let end = (plan.isolation == Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
+        let end = plan.isolation.has(Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
         let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         let locks = JournalLocks::take(&plan)?;
         plan.handles = end.iter().map(handle).chain(locks.handles()).collect();
@@ -141,7 +141,7 @@ impl Segments {
     /// over as well. Returns what was created, by name within the run.
     pub fn create_sealed(&mut self) -> Result<HashMap<String, AtomicWords>> {
         let mut created = HashMap::new();
-        let is_sandbox = self.plan.isolation == Isolation::Sandbox;
+        let is_sandbox = self.plan.isolation.has(Isolation::Sandbox);
         let path = |what: &str| format!("{SHM_DIR}/{}", self.plan.segment_name(what));
         for segment in topology::segments(&self.plan) {
             let what = segment.spec.name.clone();

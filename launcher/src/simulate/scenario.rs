@@ -164,7 +164,7 @@ impl Scenario {
         let threading = if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared };
         let mut settings = Settings {
             technique: Some(technique),
-            isolation: Some(isolation),
+            isolation: Some(isolation.into()),
             threading: Some(Choice::Fixed(threading)),
             idle: Some(Choice::Fixed(Idle::Yield)),
             strategies: Some(Count(strategies.into())),

@@ -239,7 +239,7 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
         }
     }
     let together =
-        Plan { isolation: crate::plan::Isolation::Thread, ..plan(Technique::default(), Placement::Engine) };
+        Plan { isolation: crate::plan::Isolation::Thread.into(), ..plan(Technique::default(), Placement::Engine) };
     let together = together.arranged();
     assert!(segments(&together).iter().all(|segment| segment.sole_strategy_writer(&together).is_none()));
 }

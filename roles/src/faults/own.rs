@@ -74,7 +74,7 @@ impl OwnFaults {
             return None;
         }
         at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
-        let (venues, is_thread) = (plan.trading().venues, plan.isolation == Isolation::Thread);
+        let (venues, is_thread) = (plan.trading().venues, plan.isolation.of(strategy) == Isolation::Thread);
         let role = Role::Strategy(strategy);
         let is_own = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
         let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));

@@ -54,7 +54,7 @@ fn at_order(kind: FaultKind, order: u64) -> Fault {
 
 fn plan(faults: &[Fault]) -> Plan {
     let plan = Plan::for_trading(Trading { orders: vec![10, 10], ..Trading::new(2, 3) });
-    Plan { isolation: Isolation::Thread, faults: faults.into(), ..plan }.arranged()
+    Plan { isolation: Isolation::Thread.into(), faults: faults.into(), ..plan }.arranged()
 }
 
 /// The faults, the producer with them, and what its ring takes.

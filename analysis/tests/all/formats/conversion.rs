@@ -93,7 +93,7 @@ fn bill_keeps_what_levels_contain() {
 
 fn golden_setting() -> (protocol::plan::Isolation, protocol::plan::Technique) {
     let run = golden::<Experiment>().rows[0].outline().unwrap();
-    (run.isolation, run.technique)
+    (run.isolation.of(0), run.technique)
 }
 
 #[test]

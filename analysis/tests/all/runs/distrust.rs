@@ -14,7 +14,7 @@ const ID: OrderId = OrderId::new(1, 0, 7);
 
 fn honest(isolation: Isolation) -> Fixture {
     let mut fixture = Fixture::new(Shape::PLAIN);
-    fixture.record.plan.isolation = isolation;
+    fixture.record.plan.isolation = isolation.into();
     fixture
 }
 
@@ -121,7 +121,7 @@ fn contradiction_is_a_violation_outside_the_sandbox() {
         let merged = run(&fixture);
         let found = merged.violations.iter().find(|violation| violation.kind == kind);
         assert!(found.is_some_and(|found| found.first.contains(words)), "{words}: {:?}", merged.violations);
-        fixture.record.plan.isolation = Isolation::Sandbox;
+        fixture.record.plan.isolation = Isolation::Sandbox.into();
         assert_only_strategy_1_distrusted(&run(&fixture), words);
     }
 }
@@ -147,7 +147,7 @@ fn engine_stamps_alone_prove_violations_everywhere() {
 #[test]
 fn hidden_strategy_log_hides_no_orders() {
     let mut fixture = Fixture::new(Shape { orders: 6_000, ..Shape::PLAIN });
-    fixture.record.plan.isolation = Isolation::Sandbox;
+    fixture.record.plan.isolation = Isolation::Sandbox.into();
     fixture.logs[1].truncate(3);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
@@ -165,7 +165,7 @@ fn forged_report_distrusts_its_strategy() {
         assert_eq!(merged.violations, [], "{number}");
         assert_eq!(merged.orders.further_reports, 0, "{number}");
         // Outside the sandbox the culprit is unknown.
-        fixture.record.plan.isolation = Isolation::Process;
+        fixture.record.plan.isolation = Isolation::Process.into();
         assert_ne!(run(&fixture).violations, [], "{number}");
     }
 }

@@ -123,7 +123,7 @@ fn forged_trigger_is_detected() {
 #[test]
 fn forged_trigger_distrusts_sandboxed_strategy() {
     let mut fixture = honest();
-    fixture.record.plan.isolation = Isolation::Sandbox;
+    fixture.record.plan.isolation = Isolation::Sandbox.into();
     fixture.set(Point::Trigger, ID, |_| 1_000);
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);

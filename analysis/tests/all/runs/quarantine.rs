@@ -62,10 +62,10 @@ fn quarantined_strategy_log_is_ignored() {
 
 #[test]
 fn unexplained_quarantine_is_a_violation_outside_sandbox() {
-    let with = |why, isolation, faults: &[Fault]| {
+    let with = |why, isolation: Isolation, faults: &[Fault]| {
         let mut fixture =
             run_with_killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
-        (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation, faults.to_vec());
+        (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation.into(), faults.to_vec());
         run(&fixture).violations
     };
     let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, FaultTarget::Strategy(index), 0));
@@ -87,7 +87,7 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
 #[test]
 fn overwritten_engine_log_is_an_error() {
     let mut fixture = run_with_killed(&[StrategyDeath::new(1, T1_OF_20)]);
-    fixture.record.plan.isolation = Isolation::Thread;
+    fixture.record.plan.isolation = Isolation::Thread.into();
     let try_merge = |fixture: &Fixture| {
         scribbled(fixture, "strategy-1", |bytes| bytes[LOG_OFFSET * 8 + 16 * 9 + 7] = 0xF0)
     };
@@ -96,7 +96,7 @@ fn overwritten_engine_log_is_an_error() {
     fixture.record.plan.faults = vec![fault(FaultKind::Scribble, FaultTarget::Strategy(0), 0)];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();
-    fixture.record.plan.isolation = Isolation::Process;
+    fixture.record.plan.isolation = Isolation::Process.into();
     assert_eq!(try_merge(&fixture).unwrap().violations, [], "in a process of its own it was the strategy");
 }
 

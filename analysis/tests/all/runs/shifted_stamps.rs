@@ -12,7 +12,7 @@ const SHIFT: u64 = 900_000;
 
 fn honest(isolation: Isolation, orders: u64) -> Fixture {
     let mut fixture = Fixture::new(Shape { orders, ..Shape::PLAIN });
-    fixture.record.plan.isolation = isolation;
+    fixture.record.plan.isolation = isolation.into();
     fixture
 }
 

@@ -110,7 +110,7 @@ pub fn case(
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
-        isolation: plan.isolation,
+        isolation: plan.isolation.of(0),
         waiting: work.waiting.name().into(),
         on: "memory".into(),
         carrier: "board".into(),

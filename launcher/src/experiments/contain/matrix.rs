@@ -195,7 +195,7 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
     Some(ContainCase {
         technique: settings.technique?,
-        isolation: settings.isolation?,
+        isolation: settings.isolation?.only()?,
         scenario: NamedFault::new(fault),
         journal: settings.journal.unwrap_or_default(),
     })
@@ -207,7 +207,7 @@ pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = case.isolation != Isolation::Thread;
     let own = Settings {
         technique: Some(case.technique),
-        isolation: Some(case.isolation),
+        isolation: Some(case.isolation.into()),
         fault: Some(Faults(vec![case.scenario.fault])),
         on_death: Some(if contains { asked.on_death.unwrap_or(OnDeath::Restart) } else { OnDeath::Stop }),
         ..Settings::default()

@@ -27,7 +27,7 @@ use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
     has_program, settings,
 };
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, IsolationLevels, Technique};
 use rows::{role_row, row, venue_row};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -70,6 +70,16 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     }
     techniques.extend(asked.base.technique);
     isolations.extend(asked.base.isolation);
+    let only = |levels: IsolationLevels| {
+        levels.only().ok_or_else(|| {
+            UsageError(format!(
+                "--isolation {levels} with contain: each fault is tried at one level at a time.\n\
+                 Separate levels with a comma: {}",
+                levels.to_string().replace('+', ",")
+            ))
+        })
+    };
+    let mut isolations = isolations.into_iter().map(only).collect::<Result<Vec<_>, _>>()?;
     let has_program = has_program(&asked.base);
     if techniques.is_empty() {
         techniques = cross_process_techniques();

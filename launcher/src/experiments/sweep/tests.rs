@@ -66,7 +66,7 @@ fn bar() -> SweepProgress {
 /// The same; processes take 300 ns more.
 fn made_of_two(settings: &Settings) -> MeasuredRun {
     let mut made = made(settings);
-    if made.outline.isolation.name() == "process" {
+    if made.outline.isolation.to_string() == "process" {
         let figures = made.outline.measures.get_mut("rt_venue").unwrap();
         figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
     }
@@ -299,7 +299,7 @@ fn search_alternates_saves_every_step_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = searched(&LEVELS, 20_000.0, 1);
     // Threads hold 100,000/s, processes nothing.
-    let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().name() == "thread");
+    let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().to_string() == "thread");
     let ended = run_search(&mut sweep, &folder, &mut interrupted_after(4, of_threads));
     assert_eq!(ended, MeasureEnd::Interrupted);
     let mut sweep = Experiment::read(folder.path()).unwrap();

@@ -85,8 +85,9 @@ impl<'a> Containment<'a> {
             let process = plan.process_of(role).expect("a valid plan runs every role");
             processes.push(SupervisedProcess::new(plan, process, roles));
         };
-        if plan.on_death != OnDeath::Stop && plan.isolation != Isolation::Thread {
-            for index in 0..plan.trading().strategies {
+        if plan.on_death != OnDeath::Stop {
+            let is_process = |index: &u16| plan.isolation.of(*index) != Isolation::Thread;
+            for index in (0..plan.trading().strategies).filter(is_process) {
                 supervise(Role::Strategy(index), SupervisedRoles::Strategy(index));
             }
         }
