@@ -33,7 +33,7 @@ fn main() {
             let start = Instant::now();
             let merged = analysis::merge::merge(folder.path(), &record, |_, _| {}).expect("an honest run");
             let joined = start.elapsed().as_secs_f64();
-            let figures = Figures::measure(&merged, record.clock.ns_per_tick);
+            let figures = Figures::measure(&merged, record.plan.isolation, record.clock.ns_per_tick);
             let all = start.elapsed().as_secs_f64();
             assert!(merged.violations.is_empty(), "{:?}", merged.violations);
             assert_eq!(merged.orders.returned, orders / 8 * 8);

@@ -40,7 +40,7 @@ pub fn evaluate(
     let merged =
         merge::merge(folder, record, |done, total| progress(EvaluationStep::Merging { done, total }))?;
     progress(EvaluationStep::Measuring);
-    let mut figures = Figures::measure(&merged, summary::ns_per_tick(record));
+    let mut figures = Figures::measure(&merged, record.plan.isolation, summary::ns_per_tick(record));
     let tail = Tail::from_run(record, &merged, WORST_ORDERS);
     // A run with `--stamps ends` has no orders in its tail: which orders stalls affected is
     // unknown.

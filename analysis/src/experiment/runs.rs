@@ -1,9 +1,10 @@
 //! The rows of an experiment by setting: what queries over runs of the engine begin with.
 
-use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, SettingTexts};
+use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::fitness::Fitness;
 use crate::numbers::counted;
 use crate::stats::{MIN_PAIRS, RunOutline, Spread};
+use protocol::plan::{Isolation, IsolationLevels};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
@@ -51,19 +52,23 @@ impl ExperimentRuns {
     /// Groups the rows of an experiment by setting.
     pub fn new(experiment: &Experiment) -> Self {
         let mut points: Vec<Point> = Vec::new();
-        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for row in &experiment.rows {
-            let at = *places.entry(row.setting.name.as_str()).or_insert_with(|| {
-                let (name, values) = (row.setting.name.clone(), row.setting.values.clone());
-                points.push(Point { name, values, settings: experiment.settings_of(row), runs: Vec::new() });
-                points.len() - 1
-            });
             let run = row.outline();
-            points[at].runs.extend(run.map(|outline| RunEntry {
-                repeat: row.repeat,
-                folder: row.folder.clone(),
-                outline,
-            }));
+            for (setting, level) in by_level(&row.setting) {
+                let at = *places.entry(setting.name.clone()).or_insert_with(|| {
+                    let settings = experiment.settings_of(row);
+                    let Setting { name, values, .. } = setting;
+                    points.push(Point { name, values, settings, runs: Vec::new() });
+                    points.len() - 1
+                });
+                let outline = run.as_ref().and_then(|run| match level {
+                    Some(level) => run.levels.iter().find(|own| own.level == level).map(|own| run.of_level(own)),
+                    None => Some(run.clone()),
+                });
+                let (repeat, folder) = (row.repeat, row.folder.clone());
+                points[at].runs.extend(outline.map(|outline| RunEntry { repeat, folder, outline }));
+            }
         }
         points.iter_mut().for_each(|point| point.runs.sort_by_key(|run| run.repeat));
         Self { experiment: experiment.clone(), points }
@@ -87,6 +92,21 @@ impl ExperimentRuns {
     pub fn is_complete(&self) -> bool {
         self.state == ExperimentState::Complete
     }
+}
+
+/// Returns a setting for each level of a setting whose runs have strategies at several, with the
+/// level; else the setting itself.
+fn by_level(setting: &Setting) -> Vec<(Setting, Option<Isolation>)> {
+    let mixed = setting.values.get(&Axis::Isolation).filter(|text| text.contains('+'));
+    let levels = mixed.and_then(|text| text.parse::<IsolationLevels>().ok());
+    let (Some(text), Some(levels)) = (mixed, levels) else { return vec![(setting.clone(), None)] };
+    let own = |level: Isolation| {
+        let mut own = setting.clone();
+        own.name = own.name.replace(text.as_str(), level.name());
+        own.values.insert(Axis::Isolation, level.to_string());
+        (own, Some(level))
+    };
+    levels.distinct().map(own).collect()
 }
 
 /// Returns what is in the folder of an experiment of runs: `sweep of 2 settings, 5 repeats`.

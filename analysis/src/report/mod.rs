@@ -2,6 +2,7 @@
 
 pub mod export;
 pub mod incidents;
+mod levels;
 mod role_restarts;
 pub mod strategies;
 pub mod tables;
@@ -27,6 +28,7 @@ pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<
         ("Strategies that died", incidents::grids(summary, max)),
         ("Came back from their journals", restarts),
         ("Venues with faults", venues::grids(summary)),
+        ("By isolation level", levels::grid(summary).into_iter().collect()),
         ("By strategy", strategies::grids(summary)),
         ("Trading", trading::grids(summary, max)),
         ("Threads", vec![tables::threads(summary, max)]),

@@ -5,7 +5,7 @@ use crate::escape::is_control;
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
 use crate::tail::Cause;
-use protocol::plan::Trading;
+use protocol::plan::{Isolation, Trading};
 
 const MAX_STRATEGIES: usize = 16;
 const MAX_NAME_WIDTH: usize = 20;
@@ -44,10 +44,14 @@ pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     if all.is_empty() {
         return Vec::new();
     }
-    let keys: [Column<'_, StrategySummary>; 2] =
-        [("strategy", &|row| row.strategy.to_string()), ("program", &|row| display_name(&row.kind))];
+    let isolation = |row: &StrategySummary| row.level.map_or("–", Isolation::name).to_owned();
+    let mut keys: Vec<Column<'_, StrategySummary>> =
+        vec![("strategy", &|row| row.strategy.to_string()), ("program", &|row| display_name(&row.kind))];
+    if summary.isolation.only().is_none() {
+        keys.push(("isolation", &isolation));
+    }
     let grid = |name, title, columns: &[Column<'_, StrategySummary>]| {
-        Grid::from_rows(name, title, 2, &[&keys, columns].concat(), all.iter().take(MAX_STRATEGIES))
+        Grid::from_rows(name, title, keys.len(), &[&keys, columns].concat(), all.iter().take(MAX_STRATEGIES))
     };
     let latency = grid(
         "strategies",

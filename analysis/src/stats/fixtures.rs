@@ -52,5 +52,6 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         core_rtt_after_ns: Some(100.0),
         clock_step_ns: 0.0,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
+        levels: Vec::new(),
     }
 }

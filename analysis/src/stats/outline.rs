@@ -1,7 +1,7 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
 use crate::record::RunOutcome;
-use crate::summary::{Distribution, Measure, Summary};
+use crate::summary::{Distribution, LevelSummary, Measure, Summary};
 use protocol::plan::{Idle, IsolationLevels, Plan, Stamps, Technique, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +81,9 @@ pub struct RunOutline {
     /// Distributions by the name of their measure.
     #[serde(default)]
     pub measures: BTreeMap<String, Distribution>,
+    /// Latencies of each isolation level; empty if all strategies have the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelSummary>,
 }
 
 const fn all_stamps() -> Stamps {
@@ -153,7 +156,18 @@ impl RunOutline {
                 .measures()
                 .map(|measure| (measure.name().to_owned(), summary.distribution(measure)))
                 .collect(),
+            levels: summary.levels.clone(),
         }
+    }
+
+    /// Returns what the outline says of the strategies at one level, as a run of its own. Sums over
+    /// threads are those of the whole run.
+    pub fn of_level(&self, level: &LevelSummary) -> Self {
+        let mut own = self.clone();
+        (own.isolation, own.strategies, own.levels) = (level.level.into(), level.strategies, Vec::new());
+        own.measures.extend(level.measures.clone());
+        own.returned = level.measure(Measure::RtVenue).count;
+        own
     }
 
     /// Returns the distribution of a measured duration; empty if the outline lacks it.

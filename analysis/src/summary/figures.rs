@@ -7,8 +7,10 @@
 
 use crate::merge::{ExchangeStamps, MergedRun, OrderRow, Trigger};
 use crate::radix_select::BitSet;
+use super::levels::{LevelSeries, LevelSummary};
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StageLocation};
+use protocol::plan::IsolationLevels;
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -178,14 +180,17 @@ impl MeasureSeries {
 #[derive(Clone, Debug)]
 pub struct Figures {
     series: Vec<MeasureSeries>,
+    levels: Vec<LevelSeries>,
+    isolation: IsolationLevels,
     ns_per_tick: f64,
     has_stall_free: bool,
 }
 
 impl Figures {
-    /// Takes the samples of every complete order of a merged run.
-    pub fn measure(merged: &MergedRun, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false };
+    /// Takes the samples of every complete order of a merged run, whose strategies had these levels.
+    pub fn measure(merged: &MergedRun, isolation: IsolationLevels, ns_per_tick: f64) -> Self {
+        let levels = LevelSeries::measure(merged, isolation, ns_per_tick);
+        let mut figures = Self { series: Vec::new(), levels, isolation, ns_per_tick, has_stall_free: false };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
             figures.record_order(row);
@@ -202,6 +207,8 @@ impl Figures {
         self.has_stall_free = true;
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
         free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
+        let (levels, isolation) = (&mut self.levels, self.isolation);
+        LevelSeries::record_stall_free(levels, merged, untouched, isolation, self.ns_per_tick);
     }
 
     /// Adds one order, whose stamps the merge found to be ascending.
@@ -254,6 +261,16 @@ impl Figures {
     /// Returns `true` if the samples of orders that no stall affected were added.
     pub const fn has_stall_free(&self) -> bool {
         self.has_stall_free
+    }
+
+    /// Returns the latencies of each isolation level, in a run of that many strategies with several
+    /// levels.
+    pub fn levels(&self, strategies: u16) -> Vec<LevelSummary> {
+        let count = |series: &LevelSeries| {
+            let is_own = |strategy: &u16| self.isolation.of(*strategy) == series.level();
+            (0..strategies).filter(is_own).count() as u16
+        };
+        self.levels.iter().map(|series| series.summarize(count(series), self.ns_per_tick)).collect()
     }
 
     /// Returns the samples of one measured duration.

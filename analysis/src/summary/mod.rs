@@ -5,6 +5,7 @@ pub mod figures;
 mod in_flight;
 mod incident_windows;
 mod leave_one_out;
+mod levels;
 mod percentile_breakdown;
 mod role_restarts;
 mod strategies;
@@ -18,6 +19,7 @@ mod verdict;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
+pub use levels::LevelSummary;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
@@ -130,6 +132,9 @@ pub struct Summary {
     /// Each strategy individually; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategySummary>,
+    /// Latencies of each isolation level; empty if all strategies have the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<LevelSummary>,
     /// Pooled percentiles without the orders of each strategy; empty if only one has orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_one_out: Vec<LeaveOneOut>,
@@ -354,6 +359,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         venue_incidents: venues::summarize(record, merged, ns_per_tick),
         trading: trading::summarize(record, merged, ns_per_tick),
         strategies: strategies::summarize(record, merged, &processes, ns_per_tick),
+        levels: figures.levels(plan.trading().strategies),
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,

@@ -1,4 +1,4 @@
-//! Summary of each strategy, in runs with several kinds of strategies or external programs: latency
+//! Summary of each strategy, in runs with several kinds or levels, or external programs: latency
 //! of its orders, resources of its process, and causes of its slowest orders.
 
 use super::figures::{Distribution, quantile, rt_venue, to_ns};
@@ -6,7 +6,7 @@ use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
-use protocol::plan::{ProcessPlan, Role};
+use protocol::plan::{Isolation, ProcessPlan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ pub struct StrategySummary {
     pub strategy: u16,
     /// Kind: a built-in name, or `exec:` and a command.
     pub kind: String,
+    /// Isolation between it and the engine.
+    #[serde(default)]
+    pub level: Option<Isolation>,
     /// Number of orders sent.
     pub sent: u64,
     /// rt_venue of its orders: the time that the engine adds.
@@ -104,7 +107,7 @@ pub(super) fn summarize(
     ns_per_tick: f64,
 ) -> Vec<StrategySummary> {
     let (plan, trading) = (&record.plan, record.plan.trading());
-    if !trading.has_several_kinds() {
+    if !trading.has_several_kinds() && plan.isolation.only().is_some() {
         return Vec::new();
     }
     let mut times: Vec<StrategyTimes> = Vec::new();
@@ -125,6 +128,7 @@ pub(super) fn summarize(
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
+            level: Some(plan.isolation.of(strategy)),
             sent: times.sent,
             rt_venue: distribution(&mut times.rt_venue, ns_per_tick),
             send_lag: distribution(&mut times.send_lag, ns_per_tick),

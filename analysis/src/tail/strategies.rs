@@ -22,7 +22,7 @@ pub(super) struct StrategyTails {
 impl StrategyTails {
     /// Creates empty totals for the strategies of a plan.
     pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
-        if !plan.trading().has_several_kinds() {
+        if !plan.trading().has_several_kinds() && plan.isolation.only().is_some() {
             return Self::default();
         }
         let strategies = plan.trading().strategies;

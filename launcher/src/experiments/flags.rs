@@ -101,7 +101,11 @@ impl SweptSettings {
 
 impl SweepRequest {
     fn set_values(&mut self, values: Vec<AxisValue>) {
-        if let [value] = &values[..] {
+        // Several levels in one run are compared with each other.
+        let is_mixed = |value: &AxisValue| value.axis == Axis::Isolation && value.text.contains('+');
+        if let [value] = &values[..]
+            && !is_mixed(value)
+        {
             value.apply(&mut self.base);
         } else {
             self.axes.push(values);

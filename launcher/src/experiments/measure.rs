@@ -82,9 +82,12 @@ pub(super) fn is_missing(record: &Experiment, row: &Row) -> bool {
     !row.is_made() || !record.kind.entry().keeps_failures && !is_complete()
 }
 
-/// Returns the settings of a row's run, without its folder.
+/// Returns the settings of a row's run, without its folder. Levels of one run change places from
+/// repeat to repeat, so that each has been at every strategy's core.
 pub(super) fn settings_of(record: &Experiment, row: &Row) -> Result<Settings> {
-    Ok(Settings { seed: Some(Count(row.seed)), ..Settings::from_texts(&record.settings_of(row))? })
+    let settings = Settings::from_texts(&record.settings_of(row))?;
+    let isolation = settings.isolation.map(|levels| levels.rotated(row.repeat as usize));
+    Ok(Settings { seed: Some(Count(row.seed)), isolation, ..settings })
 }
 
 /// Makes one run of an experiment and returns the name of its folder and its figures. `None`:

@@ -266,7 +266,9 @@ impl Segments {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
         let roles: Vec<Role> = self.plan.roles_of(process).collect();
         let right = |segment: &RunSegment| segment.access(roles.iter().copied());
-        let shared = self.shared.iter().filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
+        let is_opened = |segment: &RunSegment| end.is_some() && segment.purpose == SegmentPurpose::Control;
+        let shared = self.shared.iter().filter(|(segment, _)| !is_opened(segment));
+        let shared = shared.filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
         end.into_iter().chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 

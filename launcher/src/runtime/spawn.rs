@@ -36,7 +36,9 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
     let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
     if segments.plan.is_contained(process) {
-        return Process::start_contained(&process.name, &address, folder, &segments.inherited_by(process));
+        // A container has a /dev/shm, in which the control segment has its name.
+        let run = &segments.plan.run;
+        return Process::start_contained(&process.name, run, folder, &segments.inherited_by(process));
     }
     match segments.plan.program_of(process) {
         Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),

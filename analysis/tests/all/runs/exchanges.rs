@@ -36,7 +36,7 @@ fn exchange_stages_sum_to_venue_service() {
             measured += 1;
         }
         assert_eq!(measured, 40);
-        let figures = Figures::measure(&merged, 1.0);
+        let figures = Figures::measure(&merged, fixture.record.plan.isolation, 1.0);
         let part = |number: usize| figures.distribution(Measure::EXCHANGE[number]);
         assert_eq!((part(0).count, part(0).min_ns, part(0).max_ns), (40, Some(120), Some(120)));
         let venue = figures.distribution(Measure::Stage(Stage::VenueService));

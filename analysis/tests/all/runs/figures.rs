@@ -110,7 +110,7 @@ fn closed_pacing_has_no_send_lag() {
 fn histogram_log_round_trips() {
     let fixture = Fixture::new(Shape::PLAIN);
     let merged = run(&fixture);
-    let figures = Figures::measure(&merged, NS_PER_TICK);
+    let figures = Figures::measure(&merged, fixture.record.plan.isolation, NS_PER_TICK);
     let mut bytes = Vec::new();
     analysis::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
     let read = analysis::hlog::parse("h.hlog", &bytes).unwrap();

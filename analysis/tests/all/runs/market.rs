@@ -21,12 +21,13 @@ fn honest() -> Fixture {
 #[test]
 fn tick_to_trade_starts_at_exchange_write() {
     for threading in [Threading::Dedicated, Threading::Shared] {
-        let merged = run(&Fixture::new(Shape { threading, ..MARKET }));
+        let fixture = Fixture::new(Shape { threading, ..MARKET });
+        let merged = run(&fixture);
         assert_eq!((merged.violations.as_slice(), merged.touches_written), (&[][..], 40));
         let row = merged.orders().find(|(id, _)| *id == ID).unwrap().1;
         let written = row.at(Point::StrategySend).map(|sent| sent - TICK);
         assert_eq!(merged.trigger(ID), Some(Trigger { version: 8, written }));
-        let figures = Figures::measure(&merged, 1.0);
+        let figures = Figures::measure(&merged, fixture.record.plan.isolation, 1.0);
         let [trade, exchange] = Measure::MARKET.map(|measure| figures.distribution(measure));
         assert_eq!((trade.count, trade.min_ns, trade.max_ns), (40, Some(TICK), Some(TICK)));
         let way = TICK + STAGES[1..4].iter().sum::<u64>() + SESSION[0];
@@ -40,7 +41,7 @@ fn only_triggered_orders_count() {
     fixture.remove(Point::Trigger, ID);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.trigger(ID)), (&[][..], None));
-    assert_eq!(Figures::measure(&merged, 1.0).distribution(Measure::TickToTrade).count, 39);
+    assert_eq!(Figures::measure(&merged, fixture.record.plan.isolation, 1.0).distribution(Measure::TickToTrade).count, 39);
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn forged_trigger_distrusts_sandboxed_strategy() {
     assert_eq!(merged.violations, []);
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{:?}", merged.notes);
     assert!(merged.notes[0].contains("triggered by version 1000"), "{:?}", merged.notes);
-    assert_eq!(Figures::measure(&merged, 1.0).distribution(Measure::TickToTrade).count, 20);
+    assert_eq!(Figures::measure(&merged, fixture.record.plan.isolation, 1.0).distribution(Measure::TickToTrade).count, 20);
 }
 
 #[test]

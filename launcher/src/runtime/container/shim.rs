@@ -7,7 +7,7 @@ use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
-use protocol::topology;
+use protocol::topology::{self, CONTROL};
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Access;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -101,8 +101,9 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::set_thread_name("container");
     cgroups::enter(host::root(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
-    // Segments passed as descriptors have no name.
-    let is_named = |what: &String| plan.handles.iter().all(|handle| handle.name != *what);
+    // Segments passed as descriptors have no name, except the control segment.
+    let is_named =
+        |what: &String| what == CONTROL || plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
         .map(|(what, access)| (plan.segment_name(&what), access == Access::Write))
