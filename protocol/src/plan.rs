@@ -10,8 +10,8 @@ use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
-    BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, OrderSequence, Pacing, QueueWork,
-    ReaderWaiting, Trading, Workload,
+    Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, MemorySettings, OrderSequence,
+    Pacing, QueueWork, ReaderWaiting, Trading, Workload,
 };
 use core::fmt;
 pub use fault::FaultKind;
