@@ -133,7 +133,7 @@ impl Point {
 
     /// Returns the value on an axis, also on one that is not varied.
     pub fn value(&self, axis: Axis) -> Option<&str> {
-        self.values.get(&axis).or_else(|| self.settings.get(axis.name())).map(String::as_str)
+        self.values.get(&axis).or_else(|| self.settings.get(&axis.key())).map(String::as_str)
     }
 
     /// Returns the combination's name: the values of all varied settings, except one.

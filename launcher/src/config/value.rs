@@ -5,7 +5,7 @@
 
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
-use analysis::units::{Count, Nanos};
+use analysis::units::{Bytes, Count, Nanos};
 use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use protocol::plan::{
     ExchangePlacement, FaultKind, Idle, Isolation, Journaling, OnDeath, OrderSequence, Placement, Stamps,
@@ -101,6 +101,7 @@ impl Named for Technique {
 }
 
 named_values!(
+    protocol::plan::Binary,
     protocol::plan::ReaderWaiting,
     Isolation,
     Threading,
@@ -211,6 +212,10 @@ text_values! {
     Nanos: any::<u64>().prop_map(|ns| Nanos(ns).to_string()),
         fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
             within(self.0, range, "time", |ns| Nanos(ns).to_string())
+        };
+    Bytes: any::<u64>().prop_map(|bytes| Bytes(bytes).to_string()),
+        fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+            within(self.0, range, "size", |bytes| Bytes(bytes).to_string())
         };
     Count: any::<u64>().prop_map(|count| count.to_string()),
         fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {

@@ -3,7 +3,7 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
-use protocol::plan::{Isolation, Plan};
+use protocol::plan::{Binary, Isolation, Plan};
 use protocol::{journals, segments, topology};
 use system::descriptors;
 
@@ -72,7 +72,11 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Isolation::Container => sealed() + 2 * usize::from(plan.trading().strategies),
         Isolation::Thread | Isolation::Process => 0,
     };
-    let locks = journals::writers(plan).count();
+    let copies = match plan.trading().memory.binary {
+        Binary::Own => usize::from(plan.trading().strategies),
+        Binary::Shared => 0,
+    };
+    let locks = journals::writers(plan).count() + copies;
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
     (segments + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
