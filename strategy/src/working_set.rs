@@ -1,15 +1,15 @@
-//! The working set of a strategy: a heap of its own that it walks between its orders, so that caches
-//! and TLB are as full as those of a strategy with models and books when it sends.
+//! The working set of a strategy: a heap of its own that it walks between its orders, so that
+//! caches and TLB are as full as those of a strategy with models and books when it sends.
 //!
 //! The walk follows pointers: each cache line holds the index of the next one, and the lines form
-//! one cycle in random order. So the hardware cannot fetch ahead, and the walk touches the whole set
-//! before it touches a line again.
+//! one cycle in random order. So the hardware cannot fetch ahead, and the walk touches the whole
+//! set before it touches a line again.
 //!
 //! A strategy owes [`MemorySettings::LINES_PER_ORDER`] lines for each order that it has sent. It
-//! walks them in steps of [`STEP_LINES`] in duty cycles that found neither a report nor a due order,
-//! and does not begin a step shortly before an order is due. So a walk lies between the orders, and
-//! a report waits for one step at most. A strategy without such cycles (overload, closed loop) walks
-//! what it owes beyond [`MAX_OWED`] at once: no order is without its walk.
+//! walks them in steps of [`STEP_LINES`] in duty cycles that found neither a report nor a due
+//! order, and does not begin a step shortly before an order is due. So a walk lies between the
+//! orders, and a report waits for one step at most. A strategy without such cycles (overload,
+//! closed loop) walks what it owes beyond [`MAX_OWED`] at once: no order is without its walk.
 
 use core::hint::black_box;
 use protocol::counters::AgentSlot;
@@ -61,8 +61,8 @@ impl Mixer {
 }
 
 impl WorkingSet {
-    /// Allocates the heap of a strategy and touches each of its pages. Returns `None` if the run has
-    /// no working set.
+    /// Allocates the heap of a strategy and touches each of its pages. Returns `None` if the run
+    /// has no working set.
     pub fn allocate(settings: &MemorySettings, strategy: u16) -> Option<Self> {
         let count = u32::try_from(settings.lines()).ok().filter(|count| *count > 0)?;
         let mut lines: Box<[Line]> = (0..count).map(|next| Line { next }).collect();

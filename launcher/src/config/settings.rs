@@ -92,7 +92,8 @@ settings! {
         venue "NAMES": KindList<VenueKind> => KindList::default();
         /// Limit the open orders of each strategy [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
-        /// Place the strategies on K cores in turn [default: a core each, as far as there are cores]
+        /// Place the strategies on K cores in turn [default: a core each, as far as there are
+        /// cores]
         strategy_cores "K": Count, in 1..=MAX_STRATEGIES as u64;
         /// Pin each thread to its core; off: the kernel places and moves the threads
         pin "SWITCH": Switch => Switch::On;

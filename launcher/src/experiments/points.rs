@@ -38,8 +38,8 @@ impl Candidate {
         settings
     }
 
-    /// Returns `true` if all points are to have binaries of their own, and this one's strategies are
-    /// threads, which have none.
+    /// Returns `true` if all points are to have binaries of their own, and this one's strategies
+    /// are threads, which have none.
     fn has_no_binary(&self, settings: &Settings) -> bool {
         let is_varied = self.values.iter().any(|value| value.axis == Axis::Binary);
         settings.isolation() == Isolation::Thread && !is_varied

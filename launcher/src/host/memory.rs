@@ -1,4 +1,5 @@
-//! Reads whether shared memory can have huge pages, and whether processes may lock all their memory.
+//! Reads whether shared memory can have huge pages, and whether processes may lock all their
+//! memory.
 
 use super::read::{field, text};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Copies of this executable for strategies that run from a file of their own (`--binary own`).
 //!
-//! Each copy is another inode, so its text shares no page with the others. It has no name once it is
-//! open, so nothing of it outlives the processes that use it, however they and the launcher end.
+//! Each copy is another inode, so its text shares no page with the others. It has no name once it
+//! is open, so nothing of it outlives the processes that use it, however they and the launcher end.
 
 use anyhow::{Context, Result};
 use protocol::plan::{Binary, Plan, ProcessPlan, Role};

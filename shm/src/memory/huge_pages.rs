@@ -1,8 +1,8 @@
 //! Huge pages for segments: whether this process creates segments with them.
 //!
 //! Shared memory gets huge pages when its pages are first touched, so only the creator of a segment
-//! asks for them. A process that maps the segment later has huge entries in its page tables as well,
-//! since the kernel maps what is there.
+//! asks for them. A process that maps the segment later has huge entries in its page tables as
+//! well, since the kernel maps what is there.
 
 use crate::sync::{AtomicU64, Ordering};
 use memmap2::{Advice, MmapOptions, MmapRaw};

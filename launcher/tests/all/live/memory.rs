@@ -57,7 +57,8 @@ fn working_set_is_resident_at_the_start() {
         };
         let strategies = if level == "thread" { 2 } else { 1 };
         let (without, with) = (anonymous(""), anonymous("--working-set 16MiB"));
-        assert!(with >= without + strategies * (16 << 20), "{level}: {without} and {with}");
+        // Two runs of one process differ by a few pages.
+        assert!(with + (1 << 20) >= without + strategies * (16 << 20), "{level}: {without} and {with}");
         assert!(with < without + (strategies + 1) * (16 << 20), "{level}: {without} and {with}");
     }
 }
