@@ -5,7 +5,8 @@
 
 use crate::cpu_list;
 use crate::machine::Machine;
-use crate::numbers::{counted, plain};
+use crate::numbers::{counted, plain, plural};
+use protocol::plan::{Idle, Plan, Role, ThreadPlan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -152,6 +153,9 @@ pub fn starved_reason(thread: &str, share: f64) -> Option<String> {
 /// The reason against quoting latencies if no thread is pinned to a core.
 pub const NOT_PINNED: &str =
     "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
+/// The reason against quoting latencies of a run whose threads are not pinned on purpose.
+pub const PIN_OFF: &str = "no thread is pinned (--pin off): the kernel moves threads between cores, and the figures have the cost of it. \
+                           Leave --pin out";
 /// The reason against quoting latencies if all threads are on one core.
 pub const SINGLE_CORE: &str =
     "everything runs on a single core: every hand-off waits for a context switch. Allow two cores or more";
@@ -189,6 +193,35 @@ pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String
     Some(format!(
         "cores {shown} are hardware threads of one core each and slow one another down. Use fewer roles, or \
          name whole cores with --cores"
+    ))
+}
+
+/// Returns the cores on which several strategies run and nothing else, if all of them give up the
+/// core when they have nothing to do. Their waits are a part of what the run measures.
+pub fn shared_by_strategies(plan: &Plan) -> Vec<u32> {
+    let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
+    for thread in &plan.threads {
+        if let Some(core) = thread.core {
+            by_core.entry(core).or_default().push(thread);
+        }
+    }
+    let gives_way =
+        |thread: &&ThreadPlan| thread.idle != Idle::Spin && matches!(thread.roles[..], [Role::Strategy(_)]);
+    let shared = by_core.iter().filter(|(_, threads)| threads.len() > 1 && threads.iter().all(gives_way));
+    shared.map(|(core, _)| *core).collect()
+}
+
+/// Returns the note on a run whose strategies share cores; `None` if each has its own.
+pub fn shared_cores_note(plan: &Plan) -> Option<String> {
+    let cores = shared_by_strategies(plan);
+    let on = |thread: &&ThreadPlan| thread.core.is_some_and(|core| cores.contains(&core));
+    let strategies = plan.threads.iter().filter(on);
+    let idle = strategies.clone().next()?.idle;
+    Some(format!(
+        "{} strategies share {} {} (idle {idle}): each waits for its turn, and the figures have that wait",
+        strategies.count(),
+        plural("core", cores.len() as u64),
+        cpu_list::format(&cores),
     ))
 }
 

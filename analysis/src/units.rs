@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | time | `500ns`, `5us` or `5µs`, `5ms`, `1.5s`, `2m`, `1h` | largest exact unit: `1500ms` |
 //! | count | `400000`, `4_000_000`, `400k` or `400K`, `1.5M` | all digits |
+//! | size | `0`, `64B`, `256KiB`, `4MiB`, `1.5GiB` | largest exact unit: `1536MiB` |
 //!
 //! Parsing is exact integer arithmetic: a value that exceeds 64 bits or is a fraction of a
 //! nanosecond is an error and never rounded.
@@ -34,8 +35,13 @@ pub enum UnitError {
     /// The text is not a count.
     #[error("{0:?} is not a count: expected a whole number, for example 400000, 400k or 4M")]
     Count(String),
+    /// The text is not a size.
+    #[error("{0:?} is not a size: expected a number and B, KiB, MiB or GiB, for example 256KiB, or 0")]
+    Size(String),
     /// The value exceeds 64 bits or is finer than its resolution.
-    #[error("{0:?} is too large or too fine: times are whole nanoseconds, and 64 bits must hold the number")]
+    #[error(
+        "{0:?} is too large or too fine: times are whole nanoseconds, sizes whole bytes, and 64 bits must hold the number"
+    )]
     Range(String),
     /// The text is not a delay.
     #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
@@ -104,6 +110,39 @@ impl FromStr for Count {
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Units of sizes with their length in bytes, largest first.
+const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+/// A size in bytes, read and written with its unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split(text);
+        let invalid = || UnitError::Size(clip(text));
+        let parts = decimal(number).ok_or_else(invalid)?;
+        if unit.is_empty() && parts == (0, "") {
+            return Ok(Self(0));
+        }
+        let scale =
+            SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).ok_or_else(invalid)?.1;
+        scaled(parts, scale).map(Self).ok_or_else(|| UnitError::Range(clip(text)))
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exact = |(_, scale): &&(&str, u64)| self.0.is_multiple_of(*scale);
+        match SIZE_UNITS.iter().find(exact).filter(|_| self.0 > 0) {
+            Some((unit, scale)) => f.pad(&format!("{}{unit}", self.0 / scale)),
+            None => f.pad("0"),
+        }
     }
 }
 
@@ -219,6 +258,24 @@ mod tests {
     }
 
     #[test]
+    fn sizes_parse_with_their_unit() {
+        let size = |text: &str| text.parse::<Bytes>().map(|size| size.0).map_err(|error| error.to_string());
+        for (text, wanted) in
+            [("0", 0), ("0B", 0), ("64B", 64), ("256KiB", 256 << 10), ("4 mib", 4 << 20), ("1.5GiB", 3 << 29)]
+        {
+            assert_eq!(size(text), Ok(wanted), "{text}");
+        }
+        for text in ["", "64", "4MB", "4M", "-4MiB", "MiB", "4MiBs"] {
+            assert!(size(text).unwrap_err().contains("for example 256KiB"), "{text}");
+        }
+        assert!(size("0.5B").unwrap_err().contains("too fine"));
+        assert_eq!(
+            [0, 1, 1 << 10, 1536 << 20].map(|size| Bytes(size).to_string()),
+            ["0", "1B", "1KiB", "1536MiB"]
+        );
+    }
+
+    #[test]
     fn bytes_show_few_digits() {
         assert_eq!([1 << 20, 64 << 20, 24 << 30].map(human_bytes), ["1.0 MiB", "64 MiB", "24.0 GiB"]);
     }
@@ -228,6 +285,7 @@ mod tests {
         fn times_and_counts_round_trip(n: u64) {
             prop_assert_eq!(Nanos(n).to_string().parse::<Nanos>(), Ok(Nanos(n)));
             prop_assert_eq!(Count(n).to_string().parse::<Count>(), Ok(Count(n)));
+            prop_assert_eq!(Bytes(n).to_string().parse::<Bytes>(), Ok(Bytes(n)));
         }
 
         #[test]
@@ -239,7 +297,7 @@ mod tests {
         #[test]
         fn arbitrary_text_never_panics(text in "\\PC*", number in "[-0-9._]{0,45}(ns|us|µs|ms|s|m|k|M)?") {
             for text in [&text, &number] {
-                let _ = (text.parse::<Nanos>(), text.parse::<Count>());
+                let _ = (text.parse::<Nanos>(), text.parse::<Count>(), text.parse::<Bytes>());
             }
         }
     }

@@ -11,8 +11,8 @@
 
 use crate::link::LinkPlan;
 use crate::plan::{
-    BoardWork, Idle, Isolation, IsolationLevels, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique, ThreadPlan,
-    Workload, ensure,
+    BoardWork, Idle, Isolation, IsolationLevels, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique,
+    ThreadPlan, Workload, ensure,
 };
 use crate::role::Role;
 use crate::shared_histogram::HISTOGRAM_WORDS;

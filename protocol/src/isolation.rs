@@ -157,9 +157,10 @@ mod tests {
     #[test]
     fn levels_are_assigned_in_turn() {
         let levels: IsolationLevels = "thread+process".parse().unwrap();
-        assert_eq!([0, 1, 2, 255].map(|strategy| levels.of(strategy).name()), [
-            "thread", "process", "thread", "process"
-        ]);
+        assert_eq!(
+            [0, 1, 2, 255].map(|strategy| levels.of(strategy).name()),
+            ["thread", "process", "thread", "process"]
+        );
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());
         assert_eq!(levels.rotated(2), levels);
         assert_eq!((levels.only(), levels.has(Isolation::Sandbox)), (None, false));

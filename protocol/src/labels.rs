@@ -72,6 +72,10 @@ counters! {
         Ticks = "ticks", "versions";
         /// Versions that were overwritten before the strategy read them.
         TicksMissed = "ticks-missed", "versions";
+        /// Cache lines of its own heap walked between orders.
+        Walked = "walked", "lines";
+        /// Time of these walks, with a clock read for each step.
+        WalkTime = "walk-time", "ticks";
     }
 }
 

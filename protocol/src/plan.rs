@@ -6,13 +6,13 @@ mod fault;
 mod version;
 
 use crate::gaps::MAX_SLEEPS;
-use crate::link::{self, LinkError, LinkPlan};
 pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
+use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
-    BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, OrderSequence, Pacing, QueueWork,
-    ReaderWaiting, Trading, Workload,
+    Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, MemorySettings, OrderSequence,
+    Pacing, QueueWork, ReaderWaiting, Trading, Workload,
 };
 use core::fmt;
 pub use fault::FaultKind;
@@ -289,7 +289,9 @@ impl Plan {
         let level = |role: Role| match role {
             Role::Strategy(index) => self.isolation.of(index),
             _ if role.is_measured() => self.isolation.of(0),
-            Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => Isolation::Sandbox,
+            Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
+                Isolation::Sandbox
+            }
             _ => Isolation::Process,
         };
         let mut levels = self.roles_of(process).map(level);

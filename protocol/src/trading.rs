@@ -3,8 +3,8 @@
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
-    ClockSource, Idle, Isolation, IsolationLevels, OnDeath, Placement, Plan, PlanError, PlanVersion, ProcessPlan, Stamps,
-    Technique, ThreadPlan, Threading, Trading, Workload, ensure,
+    ClockSource, Idle, Isolation, IsolationLevels, OnDeath, Placement, Plan, PlanError, PlanVersion,
+    ProcessPlan, Stamps, Technique, ThreadPlan, Threading, Trading, Workload, ensure,
 };
 use crate::role::Role;
 use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
@@ -188,9 +188,8 @@ impl Plan {
             }
         }
         // Strategies first, also where one of them is a thread of the engine.
-        let is_of_strategies = |process: &ProcessPlan| {
-            self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)))
-        };
+        let is_of_strategies =
+            |process: &ProcessPlan| self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
         processes.sort_by_key(|process| !is_of_strategies(process));
         processes
     }
@@ -267,7 +266,8 @@ mod tests {
     #[test]
     fn strategies_of_level_thread_are_threads_of_the_engine() {
         let isolation = "thread+process+container".parse().unwrap();
-        let plan = Plan { isolation, ..Plan::for_trading(Trading { orders: vec![1; 4], ..Trading::new(4, 1) }) };
+        let plan =
+            Plan { isolation, ..Plan::for_trading(Trading { orders: vec![1; 4], ..Trading::new(4, 1) }) };
         let plan = plan.arranged();
         assert_eq!(plan.validate(), Ok(()));
         let wanted = "strategy-1[strategy-1] strategy-2[strategy-2] engine[strategy-0 strategy-3 engine]";

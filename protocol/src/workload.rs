@@ -1,9 +1,11 @@
 //! Workloads: the part of a plan that depends on the purpose of the run.
 
 mod board;
+mod memory;
 mod queue;
 
 pub use board::{BoardWork, ReaderWaiting};
+pub use memory::{Binary, MemorySettings};
 pub use queue::{EndWaiting, EventCost, QueueWork};
 
 use crate::instrument::Instrument;
@@ -128,6 +130,9 @@ pub struct Trading {
     /// The limits in the order in which they apply; those set by commands apply after them.
     #[serde(default, deserialize_with = "crate::limits::without_retired")]
     pub limits: Vec<LimitSetting>,
+    /// The memory that strategies walk, run from and map.
+    #[serde(default)]
+    pub memory: MemorySettings,
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -158,6 +163,7 @@ impl Trading {
         work_ns: 0,
         instruments: Vec::new(),
         limits: Vec::new(),
+        memory: MemorySettings::NONE,
     };
 
     /// The strategy that sends recorded or generated orders at the times of its schedule.

@@ -20,7 +20,7 @@ use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
 use shm::ring::{Consumer, Producer};
 use strategy::attach::{context, session};
-use strategy::{BuiltIn, Strategy, StrategyAgent};
+use strategy::{BuiltIn, Strategy, StrategyAgent, WorkingSet};
 use system::work::TimedWork;
 
 /// Maximum silence of a venue about an order beyond the longest delay, in nanoseconds.
@@ -173,7 +173,9 @@ fn strategy_agent<P: Producer, S: Strategy>(
 ) -> Result<StrategyAgent<S, P>> {
     let session = session(parts.plan, context, submit, parts.attached)?;
     let market = segments::market(parts.attached, parts.plan)?;
-    Ok(StrategyAgent::new(make(context), session).with_market_data(market))
+    let working_set = WorkingSet::allocate(&parts.plan.trading().memory, context.strategy);
+    let agent = StrategyAgent::new(make(context), session).with_market_data(market);
+    Ok(agent.with_working_set(working_set))
 }
 
 /// Returns the built-in strategy that sends the orders of its schedule.

@@ -13,6 +13,7 @@ use shm::idle::Idle;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::Clock;
+use system::memory;
 use system::process;
 use system::sandbox::{SandboxError, SandboxProfile};
 
@@ -79,6 +80,12 @@ impl Runner<'_> {
         }
         let arrived = ArrivedThread::new(plan, thread, &segment, log)
             .with_context(|| format!("thread {}", thread.name))?;
+        if plan.trading().memory.lock_memory {
+            // By each thread: the last one also locks the stacks of the others.
+            memory::lock_all().context(
+                "--lock-memory: cannot lock this process's memory: raise ulimit -l, or leave --lock-memory out",
+            )?;
+        }
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }

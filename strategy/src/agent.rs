@@ -1,6 +1,6 @@
 //! The agent around a strategy: delivers reports and market data to it, and sends its orders.
 
-use crate::{Orders, Refused, Session, Strategy};
+use crate::{Orders, Refused, Session, Strategy, WorkingSet};
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
 use protocol::labels::StrategyCounter;
@@ -23,6 +23,7 @@ pub struct StrategyAgent<S, P> {
     strategy: S,
     session: Session<P>,
     market_feed: Option<MarketFeed>,
+    working_set: Option<Box<WorkingSet>>,
 }
 
 struct MarketFeed {
@@ -40,7 +41,7 @@ const MARKET_POLL_NS: u64 = 1_000_000;
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
     /// Creates the agent of a strategy that trades through a session.
     pub fn new(strategy: S, session: Session<P>) -> Self {
-        Self { strategy, session, market_feed: None }
+        Self { strategy, session, market_feed: None, working_set: None }
     }
 
     /// Adds market data that the agent delivers, if the strategy wants it.
@@ -51,6 +52,12 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
             market_feed: market.map(|market| MarketFeed { market, last_poll: 0, poll_interval: 0 }),
             ..self
         }
+    }
+
+    /// Adds a heap that the strategy walks between its orders.
+    #[must_use]
+    pub fn with_working_set(self, working_set: Option<WorkingSet>) -> Self {
+        Self { working_set: working_set.map(Box::new), ..self }
     }
 
     /// Returns the agent's strategy.
@@ -77,11 +84,19 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         let mut work = 0;
         while work < BATCH {
             let Some(report) = self.session.receive(cycle) else { break };
-            let Self { strategy, session, market_feed } = self;
+            let Self { strategy, session, market_feed, .. } = self;
             strategy.on_report(&report, &mut CycleOrders { session, market_feed, cycle });
             work += 1;
         }
         work + self.session.flush()
+    }
+
+    /// Walks a step of the working set, if it is owed and nothing else is to be done.
+    #[inline(never)]
+    fn advance_walk<C: Clock>(&mut self, is_idle: bool, cycle: &Cycle<C>) -> usize {
+        let Some(set) = &mut self.working_set else { return 0 };
+        let due = if cycle.draining { u64::MAX } else { self.strategy.next_due() };
+        set.advance(self.session.sent(), is_idle, due, &cycle.clock, cycle.time)
     }
 }
 
@@ -127,8 +142,11 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut work = if self.session.is_idle() { 0 } else { self.receive_reports(cycle) };
         if !cycle.draining && !self.session.is_waiting() {
-            let Self { strategy, session, market_feed } = self;
+            let Self { strategy, session, market_feed, .. } = self;
             work += strategy.on_turn(&mut CycleOrders { session, market_feed, cycle });
+        }
+        if self.working_set.is_some() {
+            work += self.advance_walk(work == 0, cycle);
         }
         work
     }
@@ -173,6 +191,9 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
         if let Some(MarketFeed { market, .. }) = &self.market_feed {
             slot.set(StrategyCounter::Ticks, market.received());
             slot.set(StrategyCounter::TicksMissed, market.missed());
+        }
+        if let Some(set) = &self.working_set {
+            set.publish(&slot);
         }
     }
 }

@@ -21,6 +21,7 @@ mod taker;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod working_set;
 
 pub use agent::{BATCH, StrategyAgent};
 pub use built_in::BuiltIn;
@@ -30,6 +31,7 @@ pub use player::Player;
 pub use session::Session;
 pub use taker::Taker;
 pub use testing::Event;
+pub use working_set::WorkingSet;
 
 pub use protocol::market::{MarketTick, Quote, TopOfBook};
 pub use protocol::wire::OrderRequest;

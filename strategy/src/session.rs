@@ -78,6 +78,12 @@ impl<P: Producer> Session<P> {
         self.next_sequence >= self.budget
     }
 
+    /// Returns the number of orders sent.
+    #[inline]
+    pub(crate) const fn sent(&self) -> u64 {
+        self.next_sequence
+    }
+
     /// Returns the number of the strategy's orders whose last report has not come yet.
     #[inline]
     pub fn open(&self) -> u64 {

@@ -1,5 +1,6 @@
-//! Memory limits of processes, so that a leak kills only the leaking process.
+//! Memory of processes: limits, so that a leak kills only the leaking process, and locked memory.
 
+use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
@@ -26,6 +27,24 @@ pub fn stack_limit() -> Option<u64> {
 /// Returns the file size limit of this process in bytes; `None` if it is unlimited or unknown.
 pub fn file_limit() -> Option<u64> {
     soft_limit(Resource::RLIMIT_FSIZE)
+}
+
+/// Raises the limit of locked memory of this process and of those that it starts as far as it may.
+/// Returns the limit in bytes; `None`: there is none.
+pub fn raise_lock_limit() -> io::Result<Option<u64>> {
+    let unlimited = || setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+    if unlimited().is_err() {
+        let (_, hard) = getrlimit(Resource::RLIMIT_MEMLOCK)?;
+        setrlimit(Resource::RLIMIT_MEMLOCK, hard, hard)?;
+    }
+    let (soft, _) = getrlimit(Resource::RLIMIT_MEMLOCK)?;
+    Ok((soft != RLIM_INFINITY).then_some(soft))
+}
+
+/// Locks all pages that this process has mapped: the kernel neither swaps them out nor drops those
+/// of files, and all of them are resident when the call returns.
+pub fn lock_all() -> io::Result<()> {
+    Ok(mlockall(MlockAllFlags::MCL_CURRENT)?)
 }
 
 /// Limits this process to mapping `bytes` more bytes than now, within its hard limit. A larger

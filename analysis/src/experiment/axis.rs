@@ -4,7 +4,7 @@ use crate::chart::axis;
 use crate::chart::plot::Unit;
 use crate::numbers::plain;
 use crate::stats::RunOutline;
-use crate::units::{Count, Nanos};
+use crate::units::{Bytes, Count, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// What the rest of the code asks about an axis.
@@ -36,6 +36,8 @@ pub enum AxisUnit {
     Time,
     /// Orders a second.
     Rate,
+    /// Bytes.
+    Size,
 }
 
 /// The place of an axis in a bill.
@@ -47,6 +49,8 @@ pub enum BillRole {
     Row,
     /// Values other than this one are rows of their own, compared with the row of this value.
     Variant(&'static str),
+    /// A condition: each value has rows of its own, which are compared with each other only.
+    Condition,
 }
 
 /// The charts along an axis.
@@ -127,7 +131,7 @@ axes! {
     };
     /// The idle strategy of threads.
     Idle = "idle", AxisEntry {
-        nouns: ["idle", "idle"], of_run: Some(|run| run.idle.to_string()), ..AxisEntry::NAMES
+        nouns: ["idle", "idle"], bill: BillRole::Condition, of_run: Some(|run| run.idle.to_string()), ..AxisEntry::NAMES
     };
     /// Slots of every ring.
     Capacity = "capacity", AxisEntry {
@@ -140,6 +144,26 @@ axes! {
     };
     /// The journal of exchanges and engine.
     Journal = "journal", AxisEntry { nouns: ["journal", "journal"], ..AxisEntry::NAMES };
+    /// The executable of strategies' processes.
+    Binary = "binary", AxisEntry {
+        nouns: ["binary", "binaries"], bill: BillRole::Variant("shared"),
+        of_run: Some(|run| run.memory.binary.to_string()), ..AxisEntry::NAMES
+    };
+    /// Whether threads are pinned to cores.
+    Pin = "pin", AxisEntry {
+        nouns: ["pin", "pin"], bill: BillRole::Variant("on"), of_run: Some(|run| switch(run.is_pinned)),
+        ..AxisEntry::NAMES
+    };
+    /// Whether shared memory is mapped with huge pages.
+    HugePages = "huge-pages", AxisEntry {
+        nouns: ["huge-pages", "huge-pages"], bill: BillRole::Variant("off"),
+        of_run: Some(|run| switch(run.memory.huge_pages)), ..AxisEntry::NAMES
+    };
+    /// Whether roles lock their memory.
+    LockMemory = "lock-memory", AxisEntry {
+        nouns: ["lock-memory", "lock-memory"], bill: BillRole::Variant("off"),
+        of_run: Some(|run| switch(run.memory.lock_memory)), ..AxisEntry::NAMES
+    };
     /// The orchestrator's extra work.
     Work = "work", AxisEntry {
         nouns: ["amount of work", "amounts of work"], unit: AxisUnit::Time, head: Some("orch_work"),
@@ -152,7 +176,7 @@ axes! {
     };
     /// The number of strategies.
     Strategies = "strategies", AxisEntry {
-        nouns: ["number of strategies", "numbers of strategies"],
+        nouns: ["number of strategies", "numbers of strategies"], bill: BillRole::Condition,
         of_run: Some(|run| run.strategies.to_string()),
         chart: Some(AxisChart {
             set: ChartSet::Costs, title: "strategies", format: axis::NUMBER, measured: None,
@@ -162,6 +186,21 @@ axes! {
     /// The number of venues.
     Venues = "venues", AxisEntry {
         nouns: ["venues", "venues"], of_run: Some(|run| run.venues.to_string()), ..AxisEntry::CONDITION
+    };
+    /// The number of cores that the strategies share.
+    StrategyCores = "strategy-cores", AxisEntry {
+        nouns: ["number of strategy cores", "numbers of strategy cores"], bill: BillRole::Condition,
+        ..AxisEntry::CONDITION
+    };
+    /// The size of the heap that each strategy walks between its orders.
+    WorkingSet = "working-set", AxisEntry {
+        nouns: ["working set", "working sets"], unit: AxisUnit::Size, bill: BillRole::Condition,
+        of_run: Some(|run| Bytes(run.memory.working_set_bytes).to_string()),
+        chart: Some(AxisChart {
+            set: ChartSet::Costs, title: "working set of a strategy (bytes)", format: axis::NUMBER,
+            measured: None,
+        }),
+        ..AxisEntry::CONDITION
     };
     /// Orders a second of all strategies together; becomes the number of orders in the window.
     Rate = "rate", AxisEntry {
@@ -174,6 +213,10 @@ axes! {
     };
 }
 
+fn switch(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
 impl core::fmt::Display for Axis {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.pad(self.name())
@@ -181,9 +224,14 @@ impl core::fmt::Display for Axis {
 }
 
 impl Axis {
-    /// Returns the axis with this name.
+    /// Returns the axis with this name, or whose setting has this key.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|axis| axis.name() == name)
+        Self::ALL.iter().copied().find(|axis| axis.name() == name || axis.key() == name)
+    }
+
+    /// Returns the key of the axis' setting: the name with `_` for `-`.
+    pub fn key(self) -> String {
+        self.name().replace('-', "_")
     }
 
     /// Returns `true` if the axis' values are alternated against each other.
@@ -197,11 +245,24 @@ impl Axis {
         self.entry().bill != BillRole::No
     }
 
+    /// Returns `true` if the value is the one of a run that does not set the axis, so that names of
+    /// runs do without it. Only axes added later have such values.
+    pub fn is_usual(self, text: &str) -> bool {
+        match self {
+            Self::WorkingSet => text == "0",
+            Self::Binary | Self::Pin | Self::HugePages | Self::LockMemory => {
+                matches!(self.entry().bill, BillRole::Variant(usual) if usual == text)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the number that a value's text stands for; `None` of a name.
     pub fn number(self, text: &str) -> Option<f64> {
         match self.entry().unit {
             AxisUnit::Name => None,
             AxisUnit::Time => text.parse::<Nanos>().ok().map(|time| time.0 as f64),
+            AxisUnit::Size => text.parse::<Bytes>().ok().map(|size| size.0 as f64),
             AxisUnit::Count | AxisUnit::Rate => text.parse::<Count>().ok().map(|count| count.0 as f64),
         }
     }
@@ -252,6 +313,11 @@ mod tests {
         assert!(Axis::Work.is_same_value("1us", "1000ns") && !Axis::Work.is_same_value("1us", "1ns"));
         assert!(Axis::Strategies.is_same_value("1k", "1000") && Axis::Idle.is_same_value("spin", "spin"));
         assert!(!Axis::Work.is_same_value("x", "x"), "no duration");
+        assert!(Axis::WorkingSet.is_same_value("1024KiB", "1MiB"));
+        assert_eq!(
+            (Axis::WorkingSet.key().as_str(), Axis::from_name("working_set")),
+            ("working_set", Some(Axis::WorkingSet))
+        );
         let shown =
             [Axis::Work.format_value("2us"), Axis::Rate.format_value("5k"), Axis::Idle.format_value("spin")];
         assert_eq!(shown, ["2000 ns", "5,000/s", "spin"]);

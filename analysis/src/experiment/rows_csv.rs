@@ -10,7 +10,7 @@ pub fn rows_csv(experiment: &Experiment) -> Result<Vec<u8>, csv::Error> {
     let axes: Vec<_> = experiment.axes.iter().map(|axis| axis.axis).collect();
     let settings: BTreeSet<&String> = experiment.made().flat_map(|row| row.setting.settings.keys()).collect();
     let settings: Vec<_> =
-        settings.into_iter().filter(|key| axes.iter().all(|axis| axis.name() != **key)).collect();
+        settings.into_iter().filter(|key| axes.iter().all(|axis| axis.key() != **key)).collect();
     let figures: BTreeSet<&str> =
         experiment.made().flat_map(|row| row.figures.iter().map(|(name, _)| name)).collect();
     let mut writer = csv::Writer::from_writer(Vec::new());

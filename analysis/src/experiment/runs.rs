@@ -63,7 +63,9 @@ impl ExperimentRuns {
                     points.len() - 1
                 });
                 let outline = run.as_ref().and_then(|run| match level {
-                    Some(level) => run.levels.iter().find(|own| own.level == level).map(|own| run.of_level(own)),
+                    Some(level) => {
+                        run.levels.iter().find(|own| own.level == level).map(|own| run.of_level(own))
+                    }
                     None => Some(run.clone()),
                 });
                 let (repeat, folder) = (row.repeat, row.folder.clone());
@@ -153,7 +155,7 @@ impl Point {
 
     /// Returns the value on an axis, also on one that is not varied.
     pub fn value(&self, axis: Axis) -> Option<&str> {
-        self.values.get(&axis).or_else(|| self.settings.get(axis.name())).map(String::as_str)
+        self.values.get(&axis).or_else(|| self.settings.get(&axis.key())).map(String::as_str)
     }
 
     /// Returns the combination's name: the values of all varied settings, except one.

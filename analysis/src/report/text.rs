@@ -7,6 +7,7 @@ use crate::escape::single_line;
 use crate::fitness::Fitness;
 use crate::summary::{ClockSummary, Distribution, InFlight, Summary, format_leave_one_out};
 use crate::table::width;
+use crate::units::Bytes;
 use protocol::plan::Pacing;
 use std::fmt::Write;
 
@@ -171,6 +172,15 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
         engine.push(format!("work {} asked, {achieved:.0} ns done", duration(requested)));
     }
     fields.push(("engine", engine));
+    if let Some(set) = &summary.working_set {
+        let mut walks = vec![
+            format!("{} a strategy", Bytes(set.bytes)),
+            format!("{} an order", counted(set.lines_per_order, "line")),
+        ];
+        walks.extend(set.walk_ns.map(|ns| format!("walk {} an order", duration(ns.round() as u64))));
+        walks.push(format!("walked {} times", plain(set.passes)));
+        fields.push(("memory", walks));
+    }
     let mut less_one = format_leave_one_out(&summary.leave_one_out);
     if !less_one.is_empty() {
         less_one.push("whichever strategy is left out".into());

@@ -2,7 +2,7 @@
 
 use super::{MachineKey, RunOutline};
 use crate::summary::Distribution;
-use protocol::plan::{Idle, Isolation, Stamps, Technique, Threading};
+use protocol::plan::{Idle, Isolation, MemorySettings, Stamps, Technique, Threading};
 
 /// Returns a synthetic outline of a run with this median rt_venue, and twice the median as p99.
 pub fn run(hash: usize, ns: f64) -> RunOutline {
@@ -53,5 +53,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         clock_step_ns: 0.0,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
         levels: Vec::new(),
+        memory: MemorySettings::default(),
+        is_pinned: true,
     }
 }

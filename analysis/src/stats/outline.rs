@@ -2,9 +2,9 @@
 
 use crate::record::RunOutcome;
 use crate::summary::{Distribution, LevelSummary, Measure, Summary};
-use protocol::plan::{Idle, IsolationLevels, Plan, Stamps, Technique, Threading};
+use protocol::plan::{Idle, IsolationLevels, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The part of a run's summary that comparisons need. Sums are over the run's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,21 @@ pub struct RunOutline {
     /// Latencies of each isolation level; empty if all strategies have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
+    /// Memory that strategies walked, ran from and mapped.
+    #[serde(default, skip_serializing_if = "MemorySettings::is_none")]
+    pub memory: MemorySettings,
+    /// Whether threads were pinned to cores.
+    #[serde(default = "pinned", skip_serializing_if = "is_true")]
+    pub is_pinned: bool,
+}
+
+const fn pinned() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_true(value: &bool) -> bool {
+    *value
 }
 
 const fn all_stamps() -> Stamps {
@@ -101,10 +116,14 @@ pub struct MachineKey {
     pub cores_allowed: Vec<u32>,
 }
 
-/// Returns `true` if a plan has fewer cores than threads, so that threads wait for each other.
+/// Returns `true` if a thread that never gives up its core shares it, so that others wait for it.
+/// Threads that yield or park share a core as they would in any other program: a normal layout.
 pub fn is_oversubscribed(plan: &Plan) -> bool {
-    let cores: BTreeSet<_> = plan.threads.iter().filter_map(|thread| thread.core).collect();
-    cores.len() < plan.threads.len()
+    let shares = |thread: &ThreadPlan| {
+        let others = plan.threads.iter().filter(|other| other.core == thread.core);
+        thread.core.is_some() && others.count() > 1
+    };
+    plan.threads.iter().any(|thread| thread.idle == Idle::Spin && shares(thread))
 }
 
 impl RunOutline {
@@ -157,6 +176,8 @@ impl RunOutline {
                 .map(|measure| (measure.name().to_owned(), summary.distribution(measure)))
                 .collect(),
             levels: summary.levels.clone(),
+            memory: plan.trading().memory,
+            is_pinned: plan.threads.iter().any(|thread| thread.core.is_some()),
         }
     }
 

@@ -5,9 +5,9 @@
 //! calibration of the whole run. Instants are never converted, so that the rounding of a large
 //! number never reaches a small one.
 
+use super::levels::{LevelSeries, LevelSummary};
 use crate::merge::{ExchangeStamps, MergedRun, OrderRow, Trigger};
 use crate::radix_select::BitSet;
-use super::levels::{LevelSeries, LevelSummary};
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StageLocation};
 use protocol::plan::IsolationLevels;

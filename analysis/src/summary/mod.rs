@@ -15,18 +15,20 @@ mod unfired_faults;
 mod unsent_orders;
 mod venues;
 mod verdict;
+mod working_set;
 
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
-pub use levels::LevelSummary;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
+pub use levels::LevelSummary;
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
+pub use working_set::WorkingSetSummary;
 
 use crate::document::Document;
 use crate::fitness;
@@ -163,6 +165,9 @@ pub struct Summary {
     pub percentile_breakdowns: Vec<PercentileBreakdown>,
     /// Violations by kind.
     pub violations: Vec<Violation>,
+    /// Walks of strategies over their working sets; null without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_set: Option<WorkingSetSummary>,
 }
 
 impl Document for Summary {
@@ -330,7 +335,13 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         valid: merged.violations.is_empty() && merged.lost_of_survivors == 0,
         fit_for_latency: false,
         reasons: Vec::new(),
-        notes: merged.notes.iter().chain(&dependence).cloned().collect(),
+        notes: merged
+            .notes
+            .iter()
+            .chain(&dependence)
+            .cloned()
+            .chain(fitness::shared_cores_note(plan))
+            .collect(),
         unfired_faults: unstruck,
         technique: plan.technique,
         isolation: plan.isolation,
@@ -381,6 +392,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         plan: plan.clone(),
         percentile_breakdowns: percentile_breakdown::summarize(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
+        working_set: working_set::summarize(plan, &processes, ns_per_tick),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);

@@ -68,7 +68,11 @@ pub fn scribble_on(path: &Path, scribble: impl FnOnce(&mut Vec<u8>)) {
 
 pub fn summary(fixture: &Fixture) -> Summary {
     let merged = run(fixture);
-    summarize(&fixture.record, &merged, &Figures::measure(&merged, fixture.record.plan.isolation, NS_PER_TICK))
+    summarize(
+        &fixture.record,
+        &merged,
+        &Figures::measure(&merged, fixture.record.plan.isolation, NS_PER_TICK),
+    )
 }
 
 pub fn evaluated(fixture: &Fixture) -> (TempDir, Summary) {

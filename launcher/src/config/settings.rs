@@ -20,11 +20,11 @@ use super::{
     Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, StrategyKind,
     Switch, VenueKind,
 };
-use analysis::units::{Count, Nanos};
+use analysis::units::{Bytes, Count, Nanos};
 use clap::{Arg, ArgMatches};
 use protocol::plan::{
-    ExchangePlacement, Idle, Isolation, IsolationLevels, Journaling, OnDeath, OrderSequence, Placement, Stamps, Technique,
-    Threading,
+    Binary, ExchangePlacement, Idle, Isolation, IsolationLevels, Journaling, OnDeath, OrderSequence,
+    Placement, Stamps, Technique, Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use std::path::PathBuf;
@@ -55,6 +55,8 @@ pub struct Setting {
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const H: u64 = 3_600 * S;
+/// Maximum working set of a strategy in bytes: half of what a container may use.
+const MAX_WORKING_SET: u64 = 256 << 20;
 
 settings! {
     "Layout" {
@@ -90,6 +92,17 @@ settings! {
         venue "NAMES": KindList<VenueKind> => KindList::default();
         /// Limit the open orders of each strategy [default: what the load keeps open, and more]
         max_open "N": Count = Count(65_536), in 1..=1 << 20;
+        /// Place the strategies on K cores in turn [default: a core each, as far as there are
+        /// cores]
+        strategy_cores "K": Count, in 1..=MAX_STRATEGIES as u64;
+        /// Pin each thread to its core; off: the kernel places and moves the threads
+        pin "SWITCH": Switch => Switch::On;
+        /// Run all processes from one executable, or each strategy's process from its own copy
+        binary "WHICH": Binary => Binary::Shared;
+        /// Map shared memory with huge pages, where the machine has them
+        huge_pages "SWITCH": Switch => Switch::Off;
+        /// Lock the memory of each role before the start
+        lock_memory "SWITCH": Switch => Switch::Off;
     }
     "Load" {
         /// Send this many orders in total, e.g. 400k or 4M [default: 4M; 100k on small machines]
@@ -103,6 +116,9 @@ settings! {
         delay "RANGE": DelayRange = DelayRange { min_ns: 5 * MS, max_ns: 500 * MS }, in 0..=60 * S;
         /// Add work to the orchestrator for each order, e.g. 500ns
         work "DUR": Nanos = Nanos(0), in 0..=S;
+        /// Let each strategy walk a heap of this size between its orders, 64 cache lines for each
+        /// order: 0, 256KiB, 4MiB, 64MiB
+        working_set "SIZE": Bytes => Bytes(0), in 0..=MAX_WORKING_SET;
         /// Seed everything that is drawn at random
         seed "N": Count = Count(1);
         /// Play a recorded flow instead of drawing one

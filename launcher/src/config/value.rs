@@ -5,12 +5,12 @@
 
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
-use analysis::units::{Count, Nanos};
+use analysis::units::{Bytes, Count, Nanos};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use core::marker::PhantomData;
 use protocol::plan::{
-    ExchangePlacement, FaultKind, Idle, Isolation, IsolationError, IsolationLevels, Journaling, OnDeath, OrderSequence, Placement, Stamps,
-    Technique, Threading,
+    ExchangePlacement, FaultKind, Idle, Isolation, IsolationError, IsolationLevels, Journaling, OnDeath,
+    OrderSequence, Placement, Stamps, Technique, Threading,
 };
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -153,6 +153,7 @@ impl Named for Technique {
 }
 
 named_values!(
+    protocol::plan::Binary,
     protocol::plan::ReaderWaiting,
     Isolation,
     Threading,
@@ -263,6 +264,10 @@ text_values! {
     Nanos: any::<u64>().prop_map(|ns| Nanos(ns).to_string()),
         fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
             within(self.0, range, "time", |ns| Nanos(ns).to_string())
+        };
+    Bytes: any::<u64>().prop_map(|bytes| Bytes(bytes).to_string()),
+        fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {
+            within(self.0, range, "size", |bytes| Bytes(bytes).to_string())
         };
     Count: any::<u64>().prop_map(|count| count.to_string()),
         fn check(&self, range: Option<RangeInclusive<u64>>) -> Result<(), String> {

@@ -92,7 +92,7 @@ impl SweptSettings {
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
         for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
             // An axis overrides the config file's value.
-            asked.base.clear(if *axis == Axis::Rate { "orders" } else { axis.name() });
+            asked.base.clear(&if *axis == Axis::Rate { "orders".into() } else { axis.key() });
         }
         asked.axes.sort_by_key(|values| values[0].axis);
         Ok(asked)
@@ -114,7 +114,7 @@ impl SweepRequest {
 
     /// Returns `true` if the request varies this setting or fixes it.
     pub fn has_axis(&self, axis: Axis) -> bool {
-        let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.name());
+        let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.key());
         fixed || self.axes.iter().any(|values| values[0].axis == axis)
     }
 
@@ -142,7 +142,7 @@ pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
             Err(error) => Err(error.to_string()),
         }
     } else {
-        Settings::default().set(axis.name(), text).unwrap_or(Ok(()))
+        Settings::default().set(&axis.key(), text).unwrap_or(Ok(()))
     };
     read.map_err(wrong)?;
     Ok(AxisValue { axis, text: text.to_owned() })
@@ -183,7 +183,7 @@ impl AxisValue {
             settings.orders = Some(orders_at(rate as f64, settings.window.unwrap_or_default().0));
         } else {
             // Known to be readable: see `read_value`.
-            let _ = settings.set(self.axis.name(), &self.text);
+            let _ = settings.set(&self.axis.key(), &self.text);
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn every_axis_has_its_name_and_its_setting() {
         for axis in Axis::ALL {
-            assert!(*axis == Axis::Rate || Settings::KEYS.contains(&axis.name()), "{axis}");
+            assert!(*axis == Axis::Rate || Settings::KEYS.contains(&axis.key().as_str()), "{axis}");
         }
     }
 

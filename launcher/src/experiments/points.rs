@@ -4,15 +4,17 @@
 use super::flags::{AxisValue, SweepRequest};
 use super::usage;
 use crate::config::{Arrivals, Choice, Settings, UsageError};
-use crate::host::{Machine, RealTime};
+use crate::host::{Machine, MemoryFacts, RealTime};
 use crate::planner::{self, Input, Resolved};
 use crate::runtime::container;
+use crate::runtime::memory_check;
 use crate::runtime::realtime;
 use analysis::experiment::{Axis, AxisRecord, Experiment, Setting};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
-use protocol::plan::{Isolation, Threading};
+use protocol::plan::{Binary, Isolation, Threading};
 use std::collections::BTreeMap;
+use system::memory;
 use system::sandbox;
 
 /// More points than this are a mistake.
@@ -30,7 +32,17 @@ impl Candidate {
         let mut settings = self.own.clone().over(base.clone());
         let values = self.values.iter().filter(|value| with_rate || value.axis != Axis::Rate);
         values.for_each(|value| value.apply(&mut settings));
+        if self.has_no_binary(&settings) {
+            settings.binary = None;
+        }
         settings
+    }
+
+    /// Returns `true` if all points are to have binaries of their own, and this one's strategies
+    /// are threads, which have none.
+    fn has_no_binary(&self, settings: &Settings) -> bool {
+        let is_varied = self.values.iter().any(|value| value.axis == Axis::Binary);
+        settings.isolation().is_only(Isolation::Thread) && !is_varied
     }
 }
 
@@ -65,6 +77,13 @@ pub fn lay_out(record: &mut Experiment, asked: &SweepRequest) -> Result<()> {
         format!("{} left out: {}", candidate.name, why.lines().next().unwrap_or(""))
     };
     record.notes.extend(refused.iter().map(left_out));
+    let has_threads =
+        |(candidate, resolved): &(Candidate, Resolved)| candidate.has_no_binary(&resolved.settings);
+    if asked.base.binary == Some(Binary::Own) && accepted.iter().any(has_threads) {
+        record
+            .notes
+            .push("--binary own: strategies that are threads run from the engine's executable".into());
+    }
     record.axes.extend(asked.axes.iter().map(|values| AxisRecord {
         axis: values[0].axis,
         values: values.iter().map(|value| value.text.clone()).collect(),
@@ -135,6 +154,7 @@ pub(super) fn check(
     }
     let (plan, _) = planner::preview(&resolved, machine)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
+    memory_check::check(&plan, machine, &MemoryFacts::read(), memory::raise_lock_limit)?;
     Ok(resolved)
 }
 
@@ -248,6 +268,22 @@ mod tests {
         assert_eq!(names(&record), wanted);
         let orders: Vec<_> = settings.iter().map(|settings| settings.orders).collect();
         assert_eq!(orders, [Some(Count(100_000)); 4], "what a small machine carries");
+    }
+
+    #[test]
+    fn threads_run_from_the_shared_binary() {
+        let levels = (Axis::Isolation, "thread,process");
+        let (record, settings) = lay_out_on(2, &asked(&[levels], "binary=own")).unwrap();
+        let binaries: Vec<_> = settings.iter().map(Settings::binary).collect();
+        assert_eq!(binaries, [Binary::Shared, Binary::Own]);
+        assert!(record.notes.iter().any(|note| note.contains("engine's executable")), "{:?}", record.notes);
+        let (record, _) = lay_out_on(2, &asked(&[levels, (Axis::Binary, "shared,own")], "")).unwrap();
+        assert_eq!(record.settings().len(), 3, "a thread has none of its own");
+        assert!(
+            record.notes.iter().any(|note| note.contains("left out: --binary own")),
+            "{:?}",
+            record.notes
+        );
     }
 
     #[test]

@@ -89,7 +89,10 @@ mod tests {
         SweepPreset::Seed.fill_request(&mut asked);
         assert_eq!(asked.axes.len(), 1, "{asked:?}");
         assert_eq!(asked.axes[0][0].text, "1us");
-        assert_eq!((asked.base.isolation, asked.base.repeats), (Some(Isolation::Thread.into()), Some(Count(5))));
+        assert_eq!(
+            (asked.base.isolation, asked.base.repeats),
+            (Some(Isolation::Thread.into()), Some(Count(5)))
+        );
         assert_eq!((asked.base.orders, asked.base.strategies), (None, None), "never the seed's load unasked");
     }
 

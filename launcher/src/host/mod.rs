@@ -5,12 +5,14 @@ pub mod cgroups;
 pub(crate) mod fake;
 mod kernel;
 pub mod locks;
+mod memory;
 mod read;
 mod realtime;
 pub mod signals;
 mod system;
 
 pub use kernel::KernelCounts;
+pub use memory::MemoryFacts;
 pub use read::{FsSpace, machine};
 pub use realtime::RealTime;
 pub use system::System;

@@ -6,7 +6,7 @@ use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
 use protocol::plan::{
-    FaultKind, FaultTarget, FaultTime, Isolation, OrderSequence, Placement, Plan, Technique, Trading,
+    Binary, FaultKind, FaultTarget, FaultTime, Isolation, OrderSequence, Placement, Plan, Technique, Trading,
 };
 use shm::ring::{LinkSpec, SegmentPlace};
 
@@ -24,6 +24,16 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
         ));
     }
     check_input(settings)?;
+    for (flag, is_given) in
+        [("--cores", settings.cores.is_some()), ("--strategy-cores", settings.strategy_cores.is_some())]
+    {
+        if is_given && settings.pin() == Switch::Off {
+            return usage(format!(
+                "--pin off with {flag}: no thread is placed, the kernel moves them.\nLeave one of the two out; taskset confines \
+                 the whole launcher to some cores"
+            ));
+        }
+    }
     for (flag, many, kinds, Count(count)) in [
         ("--strategy", "--strategies", settings.strategy().0.len(), settings.strategies()),
         ("--venue", "--venues", settings.venue().0.len(), settings.venues()),
@@ -93,6 +103,7 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     }
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
+    check_memory(plan)?;
     let trading = plan.trading();
     let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
     if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {
@@ -155,6 +166,32 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
 fn has_sockets(technique: Technique) -> bool {
     let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
     technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
+}
+
+/// Refuses settings of memory that some strategies cannot have.
+fn check_memory(plan: &Plan) -> Result<(), UsageError> {
+    let trading = plan.trading();
+    let program = trading.strategy_kinds.iter().find(|kind| Trading::command_of(kind).is_some());
+    if let Some(program) = program.filter(|_| trading.memory.working_set_bytes > 0) {
+        return usage(format!(
+            "--working-set with --strategy {program}: bulkhead's own strategies walk it, and a program has a heap of its own.\n\
+             Leave --working-set out, or let the program walk its own"
+        ));
+    }
+    if trading.memory.binary == Binary::Own && plan.isolation.is_only(Isolation::Thread) {
+        return usage(
+            "--binary own with --isolation thread: a thread runs from the executable of its process.\n\
+             Use --isolation process, container or sandbox, or leave --binary out"
+                .into(),
+        );
+    }
+    if let Some(program) = program.filter(|_| trading.memory.binary == Binary::Own) {
+        return usage(format!(
+            "--binary own with --strategy {program}: a program runs from its own file.\n\
+             Leave --binary out, or name a copy of the program for each strategy"
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses settings that strategies which are user programs cannot have.
@@ -268,6 +305,12 @@ mod tests {
             ),
             ("strategies=4 strategy=player,exec:sh fault=kill:strategy-3@order:5", "kill or stop at a time"),
             ("process=gateways isolation=thread", "--process gateways with --isolation thread"),
+            ("strategies=2 strategy=player,exec:sh working_set=4MiB", "a program has a heap of its own"),
+            ("strategies=2 strategy=player,exec:sh binary=own", "runs from its own file"),
+            ("binary=own isolation=thread", "Use --isolation process, container or sandbox"),
+            ("strategy_cores=3", "--strategy-cores 3: 2 cores may be used"),
+            ("strategies=4 strategy_cores=1 pin=off", "--pin off with --strategy-cores"),
+            ("cores=0 pin=off", "--pin off with --cores"),
             ("schedule=flow.csv window=5s", "Leave --window out"),
             ("schedule=flow.csv arrivals=poisson", "Leave --arrivals out"),
             ("schedule=flow.csv orders=5", "Leave --orders out"),

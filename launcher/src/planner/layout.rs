@@ -11,8 +11,9 @@
 
 use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, warnings};
-use crate::config::{Arrivals, Choice, Settings, UsageError, instruments, limits, venue_info};
+use crate::config::{Arrivals, Choice, Settings, Switch, UsageError, instruments, limits, venue_info};
 use crate::host::Machine;
+use analysis::units::Count;
 use gateway::VenueInfo;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, capacity_for};
 use protocol::instrument::Instrument;
@@ -224,10 +225,23 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         let house = trading.opening_orders.saturating_mul(role.info().records_per_report);
         orders(role).saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
     };
-    let picked = cores::pick(threads.len(), &resolved.cores, machine);
-    let cores = assign(threads.len(), hottest, &picked);
-    let has_own_core =
-        |core: &Option<u32>| core.is_some() && cores.iter().filter(|other| *other == core).count() == 1;
+    let is_pinned = resolved.settings.pin() == Switch::On;
+    let threads_count = threads.len();
+    let cores = match resolved.settings.strategy_cores {
+        _ if !is_pinned => vec![None; threads.len()],
+        Some(Count(on)) => {
+            let others = threads.len() - usize::from(trading.strategies);
+            let on = (on as usize).min(trading.strategies.into());
+            let picked = cores::pick(on + others, &resolved.cores, machine);
+            assign_in_turn(threads.len() - others, others, on, &picked)
+        }
+        None => assign(threads.len(), hottest, &cores::pick(threads.len(), &resolved.cores, machine)),
+    };
+    // The kernel gives each unpinned thread a core if there are as many.
+    let has_own_core = |core: &Option<u32>| match core {
+        None => !is_pinned && threads_count <= resolved.cores.len(),
+        Some(_) => cores.iter().filter(|other| *other == core).count() == 1,
+    };
     for (thread, core) in threads.iter_mut().zip(&cores) {
         thread.core = *core;
         thread.idle = match resolved.settings.idle() {
@@ -266,6 +280,16 @@ fn assign(threads: usize, hottest: usize, picked: &[u32]) -> Vec<Option<u32>> {
     (0..threads).map(|thread| if thread == hottest { Some(*last) } else { others.next() }).collect()
 }
 
+/// Assigns the first `on` of the picked cores to the strategies in turn, and the rest to the others
+/// in their order. Without a rest the others share the last core.
+fn assign_in_turn(strategies: usize, others: usize, on: usize, picked: &[u32]) -> Vec<Option<u32>> {
+    let (first, rest) = picked.split_at(on.min(picked.len()));
+    let last = picked.last().copied();
+    let of_others = (0..others).map(|other| rest.get(other).or(rest.last()).copied().or(last));
+    let turn = |strategy: usize| Some(*first.get(strategy.checked_rem(first.len())?)?);
+    (0..strategies).map(turn).chain(of_others).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::{planned, settings};
@@ -298,7 +322,28 @@ mod tests {
             ("cores=1", &two, "strategy-0@1/yield engine@1/yield", one_each),
             ("idle=park", &two, "strategy-0@0/park engine@1/park", one_each),
             ("", &Machine::default(), "strategy-0@-/yield engine@-/yield", one_each),
+            (
+                "strategies=3 strategy_cores=2 idle=park",
+                &two,
+                "strategy-0@0/park strategy-1@1/park strategy-2@0/park engine@1/park",
+                "strategy-0[0] strategy-1[1] strategy-2[2] engine[3]",
+            ),
+            ("strategy_cores=1", &two, "strategy-0@0/spin engine@1/spin", one_each),
+            ("pin=off", &two, "strategy-0@-/spin engine@-/spin", one_each),
+            (
+                "strategies=2 pin=off",
+                &two,
+                "strategy-0@-/yield strategy-1@-/yield engine@-/yield",
+                "strategy-0[0] strategy-1[1] engine[2]",
+            ),
             // Dedicated: each role its core.
+            (
+                "strategies=5 strategy_cores=2 venues=2",
+                &eight,
+                "strategy-0@2/yield strategy-1@3/yield strategy-2@2/yield strategy-3@3/yield strategy-4@2/yield \
+                 orchestrator@4/spin gateway-0@5/spin gateway-1@6/spin",
+                "strategy-0[0] strategy-1[1] strategy-2[2] strategy-3[3] strategy-4[4] engine[5, 6, 7]",
+            ),
             (
                 "strategies=2 venues=2",
                 &eight,

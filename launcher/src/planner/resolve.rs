@@ -5,6 +5,7 @@ use super::resolved::{Input, Resolved};
 use crate::config::{Choice, CoreList, Factor, Settings, UsageError};
 use crate::host::Machine;
 use analysis::cpu_list;
+use analysis::numbers::counted;
 use analysis::units::{Count, Nanos};
 use protocol::plan::Threading;
 
@@ -26,6 +27,16 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
     // here.
     let physical_cores = super::cores::count_physical(&cores, machine) as u64;
 
+    if let Some(Count(wanted)) =
+        settings.strategy_cores.filter(|Count(wanted)| *wanted > cores.len().max(1) as u64)
+    {
+        return Err(UsageError(format!(
+            "--strategy-cores {wanted}: {} may be used.\nUse --strategy-cores {} and leave the engine its own core, or allow \
+             more cores",
+            counted(cores.len() as u64, "core"),
+            cores.len().saturating_sub(1).max(1)
+        )));
+    }
     let count = |setting: Option<Count>, default| setting.map_or(default, |Count(count)| count);
     let roles = count(settings.strategies, 8) + settings.venues().0 + 1;
     let (strategies, orders, window) = match roles + SPARE_CORES <= physical_cores {
@@ -84,6 +95,8 @@ fn usable_cores(settings: &Settings, machine: &Machine) -> Result<Vec<u32>, Usag
 
 fn threading(settings: &Settings, physical_cores: u64, available: u64) -> Result<Threading, UsageError> {
     let (Count(strategies), Count(venues)) = (settings.strategies(), settings.venues());
+    // Several strategies on one core need one core.
+    let strategies = settings.strategy_cores.map_or(strategies, |Count(cores)| cores.min(strategies));
     let roles = strategies + venues + 1;
     match settings.threading() {
         Choice::Auto if roles + SPARE_CORES <= physical_cores => Ok(Threading::Dedicated),

@@ -1,9 +1,10 @@
 //! Resolved settings and the plan that they give: the result of [`super::resolve`].
 
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
-use analysis::units::{Count, Nanos};
+use analysis::units::{Bytes, Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, Isolation, Journaling, OnDeath, OrderSequence, Plan, Threading, Trading,
+    ExchangePlacement, Isolation, Journaling, MemorySettings, OnDeath, OrderSequence, Plan, Threading,
+    Trading,
 };
 use std::path::PathBuf;
 
@@ -85,6 +86,7 @@ impl Resolved {
             venue_timeout_ns: settings.venue_timeout.map_or(0, |Nanos(ns)| ns),
             work_ns: settings.work().0,
             limits: settings.limits().0,
+            memory: memory_of(&settings),
             ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)
         };
         let plan = Plan {
@@ -125,7 +127,19 @@ impl Resolved {
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();
         all.settings.seed = Some(Count(seed));
+        all.plan.trading_mut().memory = memory_of(&all.settings);
         all
+    }
+}
+
+fn memory_of(settings: &Settings) -> MemorySettings {
+    let Bytes(working_set_bytes) = settings.working_set();
+    MemorySettings {
+        working_set_bytes,
+        seed: if working_set_bytes > 0 { settings.seed().0 } else { 0 },
+        binary: settings.binary(),
+        huge_pages: settings.huge_pages() == Switch::On,
+        lock_memory: settings.lock_memory() == Switch::On,
     }
 }
 

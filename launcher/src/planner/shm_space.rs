@@ -3,7 +3,7 @@
 use crate::config::UsageError;
 use crate::host::Machine;
 use anyhow::{Context, Result, bail};
-use protocol::plan::{Isolation, Plan};
+use protocol::plan::{Binary, Isolation, Plan};
 use protocol::{journals, segments, topology};
 use system::descriptors;
 
@@ -72,7 +72,11 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
     };
     // Of each container it watches the first process and the strategy as well.
     let containers = 2 * plan.processes.iter().filter(|process| plan.is_contained(process)).count();
-    let locks = journals::writers(plan).count();
+    let copies = match plan.trading().memory.binary {
+        Binary::Own => usize::from(plan.trading().strategies),
+        Binary::Shared => 0,
+    };
+    let locks = journals::writers(plan).count() + copies;
     let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
     (segments + containers + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
@@ -82,8 +86,7 @@ pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     let needed = descriptors_needed(plan);
     let allowed = descriptors::raise_limit(needed).context("cannot raise the limit of open files")?;
     if allowed < needed {
-        let is_sealed =
-            plan.isolation.has(Isolation::Container) || plan.isolation.has(Isolation::Sandbox);
+        let is_sealed = plan.isolation.has(Isolation::Container) || plan.isolation.has(Isolation::Sandbox);
         let process = if is_sealed { ", --isolation process" } else { "" };
         bail!(
             "this run has {needed} files open at once and {allowed} are allowed (ulimit -Hn).\n\

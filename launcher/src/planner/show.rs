@@ -6,13 +6,13 @@ use super::shm_space::bytes_needed;
 use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
-use analysis::cpu_list;
 use analysis::numbers::{self, counted};
 use analysis::report;
 use analysis::report::units::{duration, plain};
-use analysis::units::{Nanos, human_bytes};
+use analysis::units::{Bytes, Nanos, human_bytes};
+use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
-use protocol::plan::{Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
+use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
 
 const UNFOLDED: usize = 16;
 
@@ -24,7 +24,19 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     facts.add_row(["load", &load_line(plan, resolved)]);
     let free = machine.shm_free_bytes;
     let room = human_bytes(bytes_needed(plan));
-    facts.add_row(["memory", &format!("{room} of /dev/shm, {} free", human_bytes(free))]);
+    let mut memory = format!("{room} of /dev/shm, {} free", human_bytes(free));
+    let settings = &plan.trading().memory;
+    if settings.working_set_bytes > 0 {
+        memory.push_str(&format!(", each strategy walks {} of its own", Bytes(settings.working_set_bytes)));
+    }
+    for (is_on, text) in [
+        (settings.binary == Binary::Own, ", an executable for each strategy"),
+        (settings.huge_pages, ", huge pages"),
+        (settings.lock_memory, ", locked"),
+    ] {
+        memory.push_str(if is_on { text } else { "" });
+    }
+    facts.add_row(["memory", &memory]);
     for fault in &plan.faults {
         facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
     }
@@ -186,6 +198,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
+    notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
     notes.extend(note_on_engine(plan));
@@ -281,9 +294,8 @@ mod tests {
                  another role has its turn.
         note     No core is left for the launcher and the operating system: they
                  interrupt the roles.
-        WARNING  Not fit for latency figures: strategies share core 2: an order or its
-                 report may wait for a time slice. Use at most --strategies 1 on this
-                 many cores.
+        note     8 strategies share core 2 (idle yield): each waits for its turn, and
+                 the figures have that wait.
         WARNING  Not fit for latency figures: no time stamp counter that the kernel
                  trusts: every stamp asks the kernel's clock, which costs more than
                  the hand-offs measured. Use a machine whose clock source is tsc.

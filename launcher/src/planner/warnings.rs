@@ -16,14 +16,20 @@ pub(super) fn collect(plan: &Plan, machine: &Machine) -> Vec<String> {
             by_core.entry(core).or_default().push(thread);
         }
     }
-    shared_cores(&by_core, &mut reasons);
+    if by_core.is_empty() && !machine.cores_allowed.is_empty() {
+        reasons.push(fitness::PIN_OFF.into());
+    } else {
+        let given = fitness::shared_by_strategies(plan);
+        shared_cores(&by_core, &given, &mut reasons);
+    }
     reasons.extend(fitness::sibling_reason(machine, &by_core.keys().copied().collect()));
     reasons.extend((plan.clock == ClockSource::Monotonic).then(|| fitness::NO_TSC.to_owned()));
     reasons.extend(fitness::governor_reason(machine));
     reasons
 }
 
-fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<String>) {
+/// `given`: cores that strategies share as a normal layout, which a note says.
+fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, given: &[u32], reasons: &mut Vec<String>) {
     if by_core.is_empty() {
         reasons.push(fitness::NOT_PINNED.into());
         return;
@@ -35,14 +41,14 @@ fn shared_cores(by_core: &BTreeMap<u32, Vec<&ThreadPlan>>, reasons: &mut Vec<Str
     let strategy = |thread: &&ThreadPlan| matches!(thread.roles[..], [Role::Strategy(_)]);
     let crowded: Vec<u32> = by_core
         .iter()
-        .filter(|(_, threads)| threads.iter().filter(|t| strategy(t)).count() > 1)
+        .filter(|(core, threads)| !given.contains(core) && threads.iter().filter(|t| strategy(t)).count() > 1)
         .map(|(core, _)| *core)
         .collect();
     if !crowded.is_empty() {
         let on = plural("core", crowded.len() as u64);
         reasons.push(format!(
-            "strategies share {on} {}: an order or its report may wait for a time slice. Use at most \
-             --strategies {} on this many cores",
+            "strategies share {on} {}: an order or its report may wait for a time slice. Use --idle park or \
+             yield, or at most --strategies {} on this many cores",
             cpu_list::format(&crowded),
             by_core.len() - 1
         ));
@@ -72,8 +78,12 @@ mod tests {
             ("", &fake::plain(64).machine(), ""),
             ("", &Machine { governor: Some("performance".into()), ..two.clone() }, ""),
             ("", &server, ""),
-            ("strategies=3", &two, "strategies share core 0: an order"),
-            ("strategies=3", &two, "at most --strategies 1 on"),
+            ("strategies=3", &two, ""),
+            ("strategies=3 idle=park strategy_cores=1", &two, ""),
+            ("strategies=3 idle=spin", &two, "strategies share core 0: an order"),
+            ("strategies=3 idle=spin", &two, "at most --strategies 1 on"),
+            ("strategy_cores=2 idle=park", &two, ""),
+            ("pin=off", &two, "(--pin off)"),
             ("cores=0", &two, "single core"),
             ("", &Machine { cores_allowed: vec![], ..two.clone() }, "no thread is pinned"),
             ("", &Machine { tsc_invariant: false, ..two.clone() }, "clock source is tsc"),

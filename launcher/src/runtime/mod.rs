@@ -9,6 +9,8 @@ pub(crate) mod gather;
 pub(crate) mod headers;
 mod journal_locks;
 pub(crate) mod lost_memory;
+pub(crate) mod memory_check;
+pub(crate) mod own_binaries;
 pub(crate) mod prepare;
 pub(crate) mod process;
 pub(crate) mod progress;

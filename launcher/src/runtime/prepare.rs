@@ -4,9 +4,10 @@
 use crate::config::input::UserFile;
 use crate::config::value::SettingValue;
 use crate::config::{UsageError, program};
-use crate::host::{self, FsSpace, Machine, RealTime};
+use crate::host::{self, FsSpace, Machine, MemoryFacts, RealTime};
 use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container::{self, cgroups};
+use crate::runtime::memory_check;
 use crate::runtime::realtime;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
 use system::clock::{self, ClockPair};
 use system::floor;
+use system::memory;
 use system::sandbox;
 use venue::OPENING_BOOK_OWNER;
 
@@ -101,6 +103,7 @@ pub fn prepare(
         warnings.extend(cgroups::unlimited_text(host::root()));
     }
     warnings.extend(realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::REAL)?);
+    memory_check::check(&plan, machine, &MemoryFacts::read(), memory::raise_lock_limit)?;
     check_shm_space(&plan, machine)?;
     let cores = floor_cores(&plan);
     let before_ns = cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)).transpose()?;

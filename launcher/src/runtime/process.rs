@@ -78,24 +78,36 @@ pub struct Process {
     overdue: Option<Duration>,
 }
 
+/// A process to start that runs a role of the plan.
+pub struct RoleProcess<'a> {
+    pub name: &'a str,
+    /// Address of the run's control segment.
+    pub address: &'a str,
+    /// Its copy of the executable; `None`: it runs from the launcher's.
+    pub executable: Option<PathBuf>,
+    /// The descriptors that it inherits; no others.
+    pub inherited: Vec<&'a File>,
+}
+
+impl RoleProcess<'_> {
+    fn command(&self) -> Command {
+        container::role_command_of(self.name, self.executable.as_deref())
+    }
+}
+
 impl Process {
-    /// Starts a process of a run: this executable as `role NAME ADDRESS`. Its stderr goes to
-    /// `NAME.stderr` in the folder. It inherits the given descriptors and no others.
-    pub fn start(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
-        Self::start_with(name, address, &folder.join(format!("{name}.stderr")), inherited, Stdio::null())
+    /// Starts a process of a run: its executable as `role NAME ADDRESS`. Its stderr goes to
+    /// `NAME.stderr` in the folder.
+    pub fn start(role: &RoleProcess<'_>, folder: &Path) -> Result<Self> {
+        Self::start_with(role, &folder.join(format!("{}.stderr", role.name)), Stdio::null())
     }
 
     /// Starts a process as [`Process::start`] does, with a path for stderr and a standard input.
-    pub(super) fn start_with(
-        name: &str,
-        address: &str,
-        stderr: &Path,
-        inherited: &[&File],
-        stdin: Stdio,
-    ) -> Result<Self> {
-        let mut command = container::role_command(name);
-        command.args([name, address]).stdin(stdin).stdout(Stdio::null()).stderr(open_output(stderr)?);
-        Self::spawn(name, command, stderr, inherited)
+    pub(super) fn start_with(role: &RoleProcess<'_>, stderr: &Path, stdin: Stdio) -> Result<Self> {
+        let mut command = role.command();
+        command.args([role.name, role.address]).stdin(stdin).stdout(Stdio::null());
+        command.stderr(open_output(stderr)?);
+        Self::spawn(role.name, command, stderr, &role.inherited)
     }
 
     /// Starts a user's program as a process of the run, which it finds through its environment. Its
@@ -129,14 +141,14 @@ impl Process {
     /// `NAME.stderr` in the folder. It inherits the given descriptors and no others. If the
     /// container cannot be created, the process has exited or is about to:
     /// [`Process::container_failure`].
-    pub fn start_contained(name: &str, address: &str, folder: &Path, inherited: &[&File]) -> Result<Self> {
-        let stderr = folder.join(format!("{name}.stderr"));
+    pub fn start_contained(role: &RoleProcess<'_>, folder: &Path) -> Result<Self> {
+        let stderr = folder.join(format!("{}.stderr", role.name));
         let log = open_output(&stderr)?;
         let said_before = log.metadata().map_or(0, |file| file.len());
-        let mut command = container::role_command(name);
-        command.args([container::FLAG, name, address]);
+        let mut command = role.command();
+        command.args([container::FLAG, role.name, role.address]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-        let mut process = Self::spawn(name, command, &stderr, inherited)?;
+        let mut process = Self::spawn(role.name, command, &stderr, &role.inherited)?;
         let (inside, made) = ContainerHandle::from_shim(&mut process.child);
         process.container = inside;
         if let Err(why) = made {

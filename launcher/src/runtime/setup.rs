@@ -2,6 +2,7 @@
 
 use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
+use crate::runtime::own_binaries::OwnBinaries;
 use analysis::record;
 use anyhow::{Context, Result};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
@@ -57,6 +58,8 @@ pub struct Segments {
     own_pidfd: Option<File>,
     /// The locks of the run's journals, which their writers inherit.
     pub journal_locks: JournalLocks,
+    /// Copies of the executable for processes that have their own.
+    pub binaries: OwnBinaries,
     /// The segments themselves, where they are on the heap of this process; empty otherwise.
     heap: Vec<(RunSegment, Arc<Region>)>,
 }
@@ -97,6 +100,7 @@ impl Segments {
             left_behind: Vec::new(),
             own_pidfd,
             journal_locks: JournalLocks::default(),
+            binaries: OwnBinaries::default(),
             heap: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
 //! pidfds, and ends every one of them.
 
-use crate::runtime::process::Process;
+use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
 use crate::runtime::setup::Segments;
@@ -35,21 +35,33 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
     let process = &segments.plan.processes[index];
     let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
+    let role = RoleProcess {
+        name: &process.name,
+        address: &address,
+        executable: segments.binaries.path(index),
+        inherited: segments.inherited_by(process),
+    };
     if segments.plan.is_contained(process) {
         // A container has a /dev/shm, in which the control segment has its name.
-        let run = &segments.plan.run;
-        return Process::start_contained(&process.name, run, folder, &segments.inherited_by(process));
+        let address = &segments.plan.run;
+        return Process::start_contained(&RoleProcess { address, ..role }, folder);
     }
     match segments.plan.program_of(process) {
         Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
-        None => Process::start(&process.name, &address, folder, &segments.inherited_by(process)),
+        None => Process::start(&role, folder),
     }
 }
 
 /// Starts the reaper, which inherits the logs and the control segment, for reading.
 fn start_reaper(segments: &Segments) -> Result<Process> {
     let folder = Path::new(&segments.plan.folder);
-    Process::start(reaper::NAME, &segments.address(), folder, &segments.inherited_by_reaper())
+    let role = RoleProcess {
+        name: reaper::NAME,
+        address: &segments.address(),
+        executable: None,
+        inherited: segments.inherited_by_reaper(),
+    };
+    Process::start(&role, folder)
 }
 
 impl Processes {

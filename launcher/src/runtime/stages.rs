@@ -18,6 +18,7 @@ use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::folder::{self, RunFolder};
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
+use crate::runtime::own_binaries::OwnBinaries;
 use crate::runtime::prepare::{Interruption, Prepared, Presentation, check_disk, prepare};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
@@ -29,6 +30,7 @@ use analysis::record::{CoreToCoreRtt, RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
 use protocol::plan::Plan;
+use shm::memory::huge_pages;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -157,10 +159,12 @@ impl<'a> PreparedRun<'a> {
         let (plan, path) = (&context.record.plan, &context.folder.path);
         let reserve = OpenDir::open(path).and_then(|place| place.reserve(RECORD_BYTES_RESERVED)).ok();
         let affinity = AffinityGuard::move_off(plan);
+        huge_pages::use_huge_pages(plan.trading().memory.huge_pages);
         let mut segments = Segments::begin(plan)?;
         let sealed = near_first_thread(plan, || segments.create_sealed())?;
         let processes = Processes::start_reaper(&segments)?;
         near_first_thread(plan, || segments.create_named(sealed, &schedule))?;
+        segments.binaries = OwnBinaries::create(plan)?;
         let groups = ContainerCgroups::begin(plan, host::root())?;
         Ok(ArmedRun { processes, _groups: groups, segments, affinity, reserve, context })
     }

@@ -8,7 +8,7 @@
 //! A promoted standby answers with a byte. If it does not (it is stopped, or hangs) it is killed,
 //! and a process is started cold in its place.
 
-use crate::runtime::process::Process;
+use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use roles::STANDBY_PREFIX;
@@ -76,14 +76,14 @@ impl Standbys {
         let (ours, its) = UnixStream::pair().ok()?;
         ours.set_nonblocking(true).ok()?;
         let stderr = format!("{}.spare-{}.stderr", plan.name, self.promotions + 1);
-        let mut process = Process::start_with(
-            &format!("{STANDBY_PREFIX}{}", plan.name),
-            &segments.address(),
-            &Path::new(&segments.plan.folder).join(stderr),
-            &segments.inherited_by(plan),
-            Stdio::from(OwnedFd::from(its)),
-        )
-        .ok()?;
+        let role = RoleProcess {
+            name: &format!("{STANDBY_PREFIX}{}", plan.name),
+            address: &segments.address(),
+            executable: segments.binaries.path(of),
+            inherited: segments.inherited_by(plan),
+        };
+        let stderr = Path::new(&segments.plan.folder).join(stderr);
+        let mut process = Process::start_with(&role, &stderr, Stdio::from(OwnedFd::from(its))).ok()?;
         process.name.clone_from(&plan.name);
         Some((process, ours))
     }

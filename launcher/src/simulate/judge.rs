@@ -263,7 +263,8 @@ impl Judge<'_> {
 
     /// Returns `true` if each strategy has its own ring, so that its damage stays there.
     fn is_owned(&self) -> bool {
-        self.run.scenario.plan.technique.info().apart && !self.run.scenario.plan.isolation.has(Isolation::Thread)
+        self.run.scenario.plan.technique.info().apart
+            && !self.run.scenario.plan.isolation.has(Isolation::Thread)
     }
 
     fn assault(&mut self, kind: FaultKind, contained: bool) {

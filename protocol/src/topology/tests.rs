@@ -238,8 +238,10 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
             assert!(segment.is_writable_by_isolated() || wanted.is_none(), "{technique}: {what}");
         }
     }
-    let together =
-        Plan { isolation: crate::plan::Isolation::Thread.into(), ..plan(Technique::default(), Placement::Engine) };
+    let together = Plan {
+        isolation: crate::plan::Isolation::Thread.into(),
+        ..plan(Technique::default(), Placement::Engine)
+    };
     let together = together.arranged();
     assert!(segments(&together).iter().all(|segment| segment.sole_strategy_writer(&together).is_none()));
 }

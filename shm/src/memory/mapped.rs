@@ -6,7 +6,7 @@ use super::calls::{c_string, checked, effective_user};
 use super::lock;
 use super::region::{Backing, ReadOnlyWords, Region, RegionError};
 use super::sigbus::Guard;
-use super::{SHM_DIR, directory};
+use super::{SHM_DIR, directory, huge_pages};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use std::ffi::CString;
@@ -80,7 +80,9 @@ impl Region {
             .mode(0o600)
             .open(&path)
             .map_err(RegionError::os(name, "create it"))?;
-        let mapped = reserve(name, &file, words as u64 * 8)
+        let mapped = huge_pages::fill(&file, words as u64 * 8)
+            .map_err(RegionError::os(name, "fill it with huge pages"))
+            .and_then(|()| reserve(name, &file, words as u64 * 8))
             .and_then(|()| options(prefault).map_raw(&file).map_err(RegionError::os(name, "map it")));
         mapped.map(|map| from_map(map, true)).inspect_err(|_| drop(std::fs::remove_file(&path)))
     }
@@ -136,6 +138,8 @@ impl Region {
         let fd = c_string(name).and_then(create).map_err(RegionError::os(name, "create it"))?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         let file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+        huge_pages::fill(&file, words as u64 * 8)
+            .map_err(RegionError::os(name, "fill it with huge pages"))?;
         reserve(name, &file, words as u64 * 8)?;
         let region = Self::map(name, &file, prefault)?;
         Ok((region, file))

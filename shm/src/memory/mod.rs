@@ -9,6 +9,8 @@ pub mod directory;
 pub mod fifo;
 pub mod header;
 #[cfg(not(loom))]
+pub mod huge_pages;
+#[cfg(not(loom))]
 pub mod lock;
 #[cfg(not(loom))]
 mod mapped;

@@ -129,27 +129,30 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
 /// technique, and one for each placement of the cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let added = || bill.rows.iter().filter(|row| !row.adds.is_empty());
-    let levels = distinct(added().map(BillRow::level));
+    let levels = distinct(added().map(BillRow::level_at_condition));
     (!levels.is_empty()).then_some(())?;
     let keys = |row: &BillRow| {
-        let technique = row.technique;
-        row.adds.iter().map(move |cost| (technique, placement_key(cost))).collect::<Vec<_>>()
+        let technique = row.technique_at_condition();
+        row.adds.iter().map(move |cost| (technique.clone(), placement_key(cost))).collect::<Vec<_>>()
     };
     // Technique by technique as the rows have them, all runs first, then from the nearest cores on.
-    let techniques = distinct(added().map(|row| row.technique));
+    let techniques = distinct(added().map(BillRow::technique_at_condition));
     let mut sorted = distinct(added().flat_map(keys));
     sorted.sort_by_key(|(technique, floor)| (techniques.iter().position(|other| other == technique), *floor));
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
     let costs = || bill.rows.iter().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
     let unit = TimeUnit::for_durations(threads_ns).max(unit_of(costs()));
-    let cells = |(technique, floor): &(Technique, Option<u64>)| {
+    let cells = |(technique, floor): &(String, Option<u64>)| {
         let of = |level: &String| {
-            let row = bill.rows.iter().find(|row| row.technique == *technique && row.level() == *level)?;
+            let is_it = |row: &&BillRow| {
+                row.technique_at_condition() == *technique && row.level_at_condition() == *level
+            };
+            let row = bill.rows.iter().find(is_it)?;
             row.adds.iter().find(|cost| placement_key(cost) == *floor)
         };
         let threads = levels.iter().find_map(|level| of(level)?.line.a_ns);
-        let mut cells = vec![technique.to_string()];
+        let mut cells = vec![technique.clone()];
         cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
         cells.push(unit.format_or_dash(threads));
         let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit));

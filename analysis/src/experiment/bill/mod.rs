@@ -76,6 +76,9 @@ pub struct BillRow {
     /// Further settings that distinguish the row: `process gateways`, `stamps ends`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
+    /// The values of the conditions that vary, which the row shares with its reference.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub condition: String,
     /// Number of complete and valid runs.
     pub runs: usize,
     /// rt_venue, median.
@@ -175,9 +178,23 @@ impl Experiment {
 impl BillRow {
     /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
-        match self.variant.as_str() {
-            "" => self.isolation.to_string(),
-            variant => format!("{} ({variant})", self.isolation),
+        match [&self.condition, &self.variant].map(String::as_str) {
+            ["", ""] => self.isolation.to_string(),
+            ["", one] | [one, ""] => format!("{} ({one})", self.isolation),
+            [condition, variant] => format!("{} ({condition}, {variant})", self.isolation),
+        }
+    }
+
+    /// Returns the isolation level with its variant, without the conditions.
+    pub(super) fn level_at_condition(&self) -> String {
+        Self { condition: String::new(), ..self.clone() }.level()
+    }
+
+    /// Returns the technique, with the conditions that vary.
+    pub(super) fn technique_at_condition(&self) -> String {
+        match self.condition.as_str() {
+            "" => self.technique.to_string(),
+            condition => format!("{}, {condition}", self.technique),
         }
     }
 }

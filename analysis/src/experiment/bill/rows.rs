@@ -3,7 +3,7 @@
 use super::{BillRow, LevelCost, Reference};
 use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
-use crate::experiment::{Axis, Kind};
+use crate::experiment::{Axis, AxisRecord, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use crate::summary::Measure;
 use protocol::plan::{Isolation, Technique};
@@ -17,11 +17,12 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
     if !matches!(record.kind, Kind::Bill | Kind::Sweep) {
         return Err(format!("a {} is not a bill: measure one with launcher bill", record.kind));
     }
-    let mut measured: Vec<RowRuns> = record.points.iter().filter_map(RowRuns::from_point).collect();
+    let of_point = |point| RowRuns::from_point(record, point);
+    let mut measured: Vec<RowRuns> = record.points.iter().filter_map(of_point).collect();
     let rank = |measured: &RowRuns| {
         let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
-        (level, technique, measured.variant.clone())
+        (level, technique, measured.condition_places.clone(), measured.variant.clone())
     };
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
@@ -32,6 +33,10 @@ struct RowRuns {
     isolation: Isolation,
     technique: Technique,
     variant: String,
+    /// The values of the conditions that vary: `strategies 2`.
+    condition: String,
+    /// The places of these values on their axes.
+    condition_places: Vec<Option<usize>>,
     runs: Vec<RunOutline>,
     /// Where the machine had its cores, run by run.
     placements: Vec<usize>,
@@ -43,7 +48,14 @@ impl RowRuns {
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
     }
 
-    fn from_point(point: &Point) -> Option<Self> {
+    fn from_point(record: &ExperimentRuns, point: &Point) -> Option<Self> {
+        let is_condition = |axis: &&AxisRecord| axis.axis.entry().bill == BillRole::Condition;
+        let conditions = || record.axes.iter().filter(is_condition);
+        let text = |axis: &AxisRecord| Some(format!("{} {}", axis.axis, point.value(axis.axis)?));
+        let place = |axis: &AxisRecord| {
+            let value = point.value(axis.axis)?;
+            axis.values.iter().position(|other| other == value)
+        };
         let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
             (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
             _ => None,
@@ -53,6 +65,8 @@ impl RowRuns {
             isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
             variant: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
+            condition: conditions().filter_map(text).collect::<Vec<_>>().join(", "),
+            condition_places: conditions().map(place).collect(),
             runs: point.outlines(),
             placements: Vec::new(),
         })
@@ -60,7 +74,7 @@ impl RowRuns {
 }
 
 fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
-    let RowRuns { isolation, technique, variant, runs, .. } = of;
+    let RowRuns { isolation, technique, variant, condition, runs, .. } = of;
     let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
@@ -72,6 +86,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
     let plain = |wanted: &Reference| {
         all.iter().find(|other| {
             other.variant.is_empty()
+                && other.condition == *condition
                 && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
         })
     };
@@ -87,6 +102,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
         isolation,
         technique,
         variant: variant.clone(),
+        condition: condition.clone(),
         runs: sound.len(),
         p50_ns: at(Percentile::P50),
         p99_ns: at(Percentile::P99),
@@ -171,7 +187,15 @@ mod tests {
 
     fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         let (technique, variant) = (Technique::default(), variant.into());
-        RowRuns { isolation, technique, variant, runs, placements: Vec::new() }
+        RowRuns {
+            isolation,
+            technique,
+            variant,
+            condition: String::new(),
+            condition_places: Vec::new(),
+            runs,
+            placements: Vec::new(),
+        }
     }
 
     #[test]
@@ -185,6 +209,24 @@ mod tests {
         assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = ends.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
+    }
+
+    #[test]
+    fn rows_are_compared_within_their_condition() {
+        let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
+        let of = |isolation, condition: &str, ns| RowRuns {
+            condition: condition.into(),
+            ..measured(isolation, "", runs(ns))
+        };
+        let all = [
+            of(Isolation::Thread, "strategies 1", 300.0),
+            of(Isolation::Thread, "strategies 4", 900.0),
+            of(Isolation::Process, "strategies 4", 990.0),
+        ];
+        let found = row(&all[2], &all, &[]);
+        let added = found.adds[0].line.difference.unwrap();
+        assert_eq!((added.difference.value, found.level().as_str()), (90.0, "process (strategies 4)"));
+        assert_eq!(row(&all[0], &all, &[]).reference, None);
     }
 
     #[test]

@@ -41,7 +41,12 @@ fn only_triggered_orders_count() {
     fixture.remove(Point::Trigger, ID);
     let merged = run(&fixture);
     assert_eq!((merged.violations.as_slice(), merged.trigger(ID)), (&[][..], None));
-    assert_eq!(Figures::measure(&merged, fixture.record.plan.isolation, 1.0).distribution(Measure::TickToTrade).count, 39);
+    assert_eq!(
+        Figures::measure(&merged, fixture.record.plan.isolation, 1.0)
+            .distribution(Measure::TickToTrade)
+            .count,
+        39
+    );
 }
 
 #[test]
@@ -130,7 +135,12 @@ fn forged_trigger_distrusts_sandboxed_strategy() {
     assert_eq!(merged.violations, []);
     assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{:?}", merged.notes);
     assert!(merged.notes[0].contains("triggered by version 1000"), "{:?}", merged.notes);
-    assert_eq!(Figures::measure(&merged, fixture.record.plan.isolation, 1.0).distribution(Measure::TickToTrade).count, 20);
+    assert_eq!(
+        Figures::measure(&merged, fixture.record.plan.isolation, 1.0)
+            .distribution(Measure::TickToTrade)
+            .count,
+        20
+    );
 }
 
 #[test]

@@ -76,7 +76,11 @@ pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
 
 /// What makes two runs repeats of one setting.
 fn key(run: &RunOutline) -> Vec<(String, String)> {
-    let of_axes = Axis::ALL.iter().filter_map(|axis| Some((axis.to_string(), axis.entry().of_run?(run))));
+    let of_axis = |axis: &Axis| {
+        let text = axis.entry().of_run?(run);
+        (!axis.is_usual(&text)).then(|| (axis.to_string(), text))
+    };
+    let of_axes = Axis::ALL.iter().filter_map(of_axis);
     of_axes.chain([("threading".to_owned(), run.threading.to_string())]).collect()
 }
 

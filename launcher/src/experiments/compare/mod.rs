@@ -251,10 +251,12 @@ mod tests {
     #[test]
     fn plan_that_cannot_be_comparable_is_found() {
         assert_eq!(warned(2, "isolation=process"), [""; 0]);
+        // A regression: parked strategies that share a core were never compared.
+        assert_eq!(warned(2, "isolation=process --strategies 8 --idle park"), [""; 0]);
         for (line, wanted) in [
             // A regression: 60 runs were made before this was said.
             (
-                "isolation=process --strategies 8 --idle park",
+                "isolation=process --strategies 8 --idle spin",
                 "oversubscribed: threads share a core in 2 of 2",
             ),
             ("isolation=thread,venues=2", "other schedule: A and B differ in venues"),

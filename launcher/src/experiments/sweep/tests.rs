@@ -299,7 +299,8 @@ fn search_alternates_saves_every_step_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let mut sweep = searched(&LEVELS, 20_000.0, 1);
     // Threads hold 100,000/s, processes nothing.
-    let of_threads = |settings: &Settings| tried(settings, settings.isolation.unwrap().to_string() == "thread");
+    let of_threads =
+        |settings: &Settings| tried(settings, settings.isolation.unwrap().to_string() == "thread");
     let ended = run_search(&mut sweep, &folder, &mut interrupted_after(4, of_threads));
     assert_eq!(ended, MeasureEnd::Interrupted);
     let mut sweep = Experiment::read(folder.path()).unwrap();

@@ -22,6 +22,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
@@ -65,7 +66,12 @@ fn probe(what: &str) -> Option<String> {
 /// /proc/self/exe is this executable even if its file was replaced since: every process has one
 /// layout.
 pub fn role_command(name: &str) -> Command {
-    let mut command = Command::new("/proc/self/exe");
+    role_command_of(name, None)
+}
+
+/// Returns the command `role` of a copy of this executable, or of this executable.
+pub fn role_command_of(name: &str, executable: Option<&Path>) -> Command {
+    let mut command = Command::new(executable.unwrap_or(Path::new("/proc/self/exe")));
     command.arg0(format!("bulkhead {name}")).arg("role");
     command
 }

@@ -102,8 +102,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     cgroups::enter(host::root(), &plan.run, name)?;
     let (mut command, folders) = command(&plan, me, run)?;
     // Segments passed as descriptors have no name, except the control segment.
-    let is_named =
-        |what: &String| what == CONTROL || plan.handles.iter().all(|handle| handle.name != *what);
+    let is_named = |what: &String| what == CONTROL || plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
         .map(|(what, access)| (plan.segment_name(&what), access == Access::Write))
