@@ -323,7 +323,7 @@ impl<T: Link> Queue<T> {
     }
 
     /// Attaches the receiving end at the start of the queue, only once. A successor of a crashed
-    /// consumer uses [`Queue::resume`].
+    /// consumer uses [`Queue::resume_consumer`].
     ///
     /// # Errors
     /// [`QueueError::Attached`]; memory that is not there or damaged.
@@ -334,12 +334,12 @@ impl<T: Link> Queue<T> {
         Ok(consumer.inspect_err(|_| descriptor::free_end(&self.words, QueueEnd::Consumer))?)
     }
 
-    /// Attaches a receiving end in place of a crashed one: see [`Link::resume`].
+    /// Attaches a receiving end in place of a crashed one: see [`Link::resume_consumer`].
     ///
     /// # Errors
     /// A technique whose consumer cannot be replaced; memory that is not there or damaged.
-    pub fn resume(&mut self) -> Result<T::Consumer, QueueError> {
-        let consumer = T::resume(&self.spec, &mut self.attached)?;
+    pub fn resume_consumer(&mut self) -> Result<T::Consumer, QueueError> {
+        let consumer = T::resume_consumer(&self.spec, &mut self.attached)?;
         descriptor::take_over_end(&self.words, QueueEnd::Consumer);
         Ok(consumer)
     }

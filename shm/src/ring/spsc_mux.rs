@@ -219,8 +219,11 @@ pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -
 const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
 
 impl Link for SpscMux {
-    const INFO: TechniqueInfo =
-        TechniqueInfo::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable().inheritable();
+    const INFO: TechniqueInfo = TechniqueInfo::new("spsc-mux", Home::Memory)
+        .steps(STEPS)
+        .apart()
+        .consumer_resumable()
+        .producer_resumable();
 
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
@@ -243,7 +246,7 @@ impl Link for SpscMux {
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 
-    fn inherit(
+    fn resume_producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
@@ -251,7 +254,7 @@ impl Link for SpscMux {
         attached.resume_sender(&ring_name(spec, index)).map(SpscMuxProducer)
     }
 
-    fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+    fn resume_consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
         let rings = (0..spec.producers).map(|index| attached.resume_receiver(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }

@@ -183,7 +183,7 @@ impl<S: RingFault, T: Link> Link for FaultyRing<S, T> {
     const INFO: TechniqueInfo = TechniqueInfo {
         name: S::NAME,
         reference: None,
-        resumable: false,
+        consumer_resumable: false,
         bounded: T::INFO.bounded && S::BOUNDED,
         ..T::INFO
     };

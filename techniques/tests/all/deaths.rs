@@ -179,9 +179,9 @@ impl<'a, T: Link> CheckedLink<'a, T> {
     /// Replaces the consumer, if the technique can and no producer is retired: a successor would
     /// read such a producer's ring again, which an engine prevents with `pass_over`.
     fn resume(&mut self) {
-        if T::INFO.resumable && !self.states.contains(&ProducerState::Retired) {
+        if T::INFO.consumer_resumable && !self.states.contains(&ProducerState::Retired) {
             self.passed_over += self.consumer.passed_over();
-            self.consumer = T::resume(&self.run.link(), &mut self.attached).unwrap();
+            self.consumer = T::resume_consumer(&self.run.link(), &mut self.attached).unwrap();
         }
     }
 

@@ -107,7 +107,7 @@ impl<'a, T: Link> TestBed<'a, T> {
     }
 
     pub fn resume(&mut self) -> T::Consumer {
-        T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
+        T::resume_consumer(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
 
     pub fn reset(&self) {
