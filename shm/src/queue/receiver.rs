@@ -77,7 +77,7 @@ impl<T: Message> Receiver<T> {
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
     /// [`TakenMessage`] is dropped, by its successor
-    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is
+    /// ([`MessageQueue::resume_receiver`](super::MessageQueue::resume_receiver)) if its process dies. Nothing is
     /// lost. A process that dies after it has used the message and before it has released it
     /// doubles that one message.
     ///
@@ -224,7 +224,7 @@ impl<T: Message> Receiver<T> {
 
     /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
     /// `false` while it has messages to pop. A successor that only continues can
-    /// [`inherit`](super::MessageQueue::inherit) instead; a damaged ring needs this.
+    /// [`resume_sender`](super::MessageQueue::resume_sender) instead; a damaged ring needs this.
     ///
     /// # Errors
     /// As [`Receiver::retire`].
