@@ -45,7 +45,7 @@ impl<T: Message> Receiver<T> {
         }
         let is_large = const { payload::slots::<T>() } > 1;
         let partial = (0..if is_large { queue.producers() } else { 0 }).map(|_| Partial::default()).collect();
-        let end = AttachedEnd::take_over(&queue.words, QueueEnd::Consumer, lock);
+        let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
         Ok(Self { mux, queue, waiter, partial, last_producer: 0, end, message: PhantomData })
     }
 

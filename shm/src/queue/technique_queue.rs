@@ -340,7 +340,7 @@ impl<T: Link> Queue<T> {
     /// A technique whose consumer cannot be replaced; memory that is not there or damaged.
     pub fn resume_consumer(&mut self) -> Result<T::Consumer, QueueError> {
         let consumer = T::resume_consumer(&self.spec, &mut self.attached)?;
-        descriptor::take_over_end(&self.words, QueueEnd::Consumer);
+        descriptor::resume_end(&self.words, QueueEnd::Consumer);
         Ok(consumer)
     }
 
