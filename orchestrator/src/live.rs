@@ -62,8 +62,8 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     fn reopen(&mut self, strategy: usize) {
-        self.submit.revive(strategy);
-        self.outputs.strategies[strategy].ring_mut().restart();
+        self.submit.renew(strategy);
+        self.outputs.strategies[strategy].ring_mut().renew();
     }
 
     fn close_gateway(&mut self, gateway: usize) {
@@ -71,9 +71,9 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
-        self.completion.revive(gateway);
+        self.completion.renew(gateway);
         if !keeps_inbox {
-            self.outputs.gateways[gateway].ring_mut().restart();
+            self.outputs.gateways[gateway].ring_mut().renew();
         }
     }
 

@@ -178,8 +178,8 @@ impl Consumer for BoxedConsumer {
         self.0.retire(producer)
     }
 
-    fn revive(&mut self, producer: usize) {
-        self.0.revive(producer);
+    fn renew(&mut self, producer: usize) {
+        self.0.renew(producer);
     }
 
     fn passed_over(&self) -> u64 {

@@ -201,7 +201,7 @@ impl Consumer for Receiver {
         matches!(self.subscriber.has_samples(), Ok(false))
     }
 
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         self.known.retain(|(_, known)| *known != producer);
     }
 }

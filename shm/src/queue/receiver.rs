@@ -247,7 +247,7 @@ impl<T: Message> Receiver<T> {
         if !self.mux.is_drained(index) {
             return Ok(None);
         }
-        // Before the ring is restarted: a successor of this receiver must not read it again.
+        // Before the ring is renewed: a successor of this receiver must not read it again.
         descriptor::retire_end(&self.queue.words, index);
         self.mux.retire(index);
         if let Some(partial) = self.partial.get_mut(index) {

@@ -349,7 +349,7 @@ impl<T: Link> Queue<T> {
     /// again. The module's documentation has the whole protocol.
     ///
     /// Repairs what the dead producer left ([`Consumer::retire`]), resets its memory, restores
-    /// the headers of all segments, and takes from its index again ([`Consumer::revive`]), in this
+    /// the headers of all segments, and takes from its index again ([`Consumer::renew`]), in this
     /// order. `consumer` is this queue's.
     ///
     /// # Errors
@@ -374,7 +374,7 @@ impl<T: Link> Queue<T> {
         }
         self.descriptor.write(&self.words);
         descriptor::set_ready(&self.words);
-        consumer.revive(index);
+        consumer.renew(index);
         descriptor::free_end(&self.words, QueueEnd::Producer(index));
         Ok(true)
     }

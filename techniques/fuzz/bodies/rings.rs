@@ -27,7 +27,7 @@ enum Act {
     },
     Pop,
     Retire(u8),
-    Revive(u8),
+    Renew(u8),
     Check,
     /// The consumer dies and is replaced.
     Resume,
@@ -127,7 +127,7 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
             Act::Pop => _ = consumer.try_pop(),
             // Also an index that does not exist.
             Act::Retire(producer) => _ = consumer.retire(usize::from(producer) % (PRODUCERS + 1)),
-            Act::Revive(producer) => consumer.revive(usize::from(producer) % (PRODUCERS + 1)),
+            Act::Renew(producer) => consumer.renew(usize::from(producer) % (PRODUCERS + 1)),
             Act::Check => _ = consumer.check(),
             Act::Resume => consumer = T::resume_consumer(&link, &mut attached).expect("the headers are good"),
             Act::Scribble { place, value } => scribble(&memory, place.into(), &value),

@@ -309,11 +309,11 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     }
 
     /// Starts the successor of a dead producer in this process, in reset memory.
-    pub fn revive(&mut self, index: usize) {
+    pub fn renew(&mut self, index: usize) {
         self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
         self.bed.control_writer.revive(index as u16, self.bed.epoch);
-        self.consumer.revive(index);
+        self.consumer.renew(index);
         self.sent[index] = self.received[index];
         let producer = self.bed.producer(index);
         self.others.push((index, producer));
