@@ -61,7 +61,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.strategies[strategy].clear();
     }
 
-    fn reopen(&mut self, strategy: usize) {
+    fn renew(&mut self, strategy: usize) {
         self.submit.renew(strategy);
         self.outputs.strategies[strategy].ring_mut().renew();
     }
@@ -70,7 +70,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.close_gateway(gateway);
     }
 
-    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
+    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
         self.completion.renew(gateway);
         if !keeps_inbox {
             self.outputs.gateways[gateway].ring_mut().renew();

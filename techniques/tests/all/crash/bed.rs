@@ -202,7 +202,7 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
-        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.revive(index, bed.epoch));
+        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.renew(index, bed.epoch));
         let zero = [0; PRODUCERS];
         Self { bed, consumer, others, sent: zero, received: zero, problems: Problems::default() }
     }
@@ -312,7 +312,7 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     pub fn renew(&mut self, index: usize) {
         self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
-        self.bed.control_writer.revive(index as u16, self.bed.epoch);
+        self.bed.control_writer.renew(index as u16, self.bed.epoch);
         self.consumer.renew(index);
         self.sent[index] = self.received[index];
         let producer = self.bed.producer(index);
