@@ -39,7 +39,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let mut state = None;
     if is_spare {
         confine_to_files(&plan, me)?;
-        // One thread less to start at the takeover. In a sandbox threads start after the
+        // One thread less to start at the promotion. In a sandbox threads start after the
         // confinement.
         if let Some(watch) = watch.take_if(|_| plan.isolation != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;

@@ -2,7 +2,7 @@
 //! crash_and_successor`.
 //!
 //! The program starts itself again as a sender, kills it while it sends, sees that it is dead, and
-//! starts a successor that takes over its end of the queue. The receiver is then replaced as well.
+//! starts a successor that resumes its end of the queue. The receiver is then replaced as well.
 
 use shm::queue::{self, MessageQueue, ProducerState, Receiver};
 use std::error::Error;

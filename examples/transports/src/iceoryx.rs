@@ -19,7 +19,7 @@
 //! successor; so there is room for twice as many publishers. A subscriber takes what waits in the
 //! order of its connections, not in turns: a fast sender delays others and a retirement.
 //!
-//! Its queues cannot be taken over, so a consumer is not replaced. It trusts shared memory: a
+//! Its queues cannot be resumed, so a consumer is not replaced. It trusts shared memory: a
 //! hostile process can crash the engine.
 
 use core::ops::ControlFlow;

@@ -207,7 +207,7 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.consumer_resumable && record.producer_resumable) {
-        format!("{} cannot be taken over: use --technique spsc-mux", plan.technique)
+        format!("{} cannot be resumed: use --technique spsc-mux", plan.technique)
     } else if is_checked {
         "a gateway checks its venue: leave faults of venues out".to_owned()
     } else {
