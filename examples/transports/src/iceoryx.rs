@@ -104,9 +104,7 @@ impl Hub {
         set_log_level(LogLevel::Error);
         let mut config = Config::default();
         let path = directory::path(name).display().to_string();
-        config
-            .global
-            .set_root_path(&Path::new(path.as_bytes()).map_err(refused(name, "use its folder"))?);
+        config.global.set_root_path(&Path::new(path.as_bytes()).map_err(refused(name, "use its folder"))?);
         config.global.creation_timeout = PATIENCE;
         let prefix = FileName::new(format!("{name}.").as_bytes());
         config.global.prefix = prefix.map_err(refused(name, "name memory like it"))?;
