@@ -4,10 +4,10 @@
 //! ```text
 //! start ─▶ map memory ─▶ follow the journal, write snapshots ─▶ resume ─▶ as a new process
 //! ```
-//! Until it resumes the roles it writes nothing that others read, except snapshots. It sleeps, and wakes
-//! regularly to apply new journal records. A failure here, such as a damaged journal or a full
-//! disk, does not prevent a restart: the successor then recovers like a process that is started
-//! without a standby.
+//! Until it resumes the roles it writes nothing that others read, except snapshots. It sleeps, and
+//! wakes regularly to apply new journal records. A failure here, such as a damaged journal or a
+//! full disk, does not prevent a restart: the successor then recovers like a process that is
+//! started without a standby.
 
 mod engine;
 mod exchange;

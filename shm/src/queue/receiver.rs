@@ -77,7 +77,7 @@ impl<T: Message> Receiver<T> {
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
     /// [`TakenMessage`] is dropped, by its successor
-    /// ([`MessageQueue::resume_receiver`](super::MessageQueue::resume_receiver)) if its process dies. Nothing is
+    /// ([`resume_receiver`](super::MessageQueue::resume_receiver)) if its process dies. Nothing is
     /// lost. A process that dies after it has used the message and before it has released it
     /// doubles that one message.
     ///
