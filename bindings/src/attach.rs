@@ -66,7 +66,7 @@ pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> 
         .ok_or_else(|| AttachError::NoProcess { run: plan.run.clone(), process: process.clone() })?;
     own_process.confirm(&plan, &control, &process)?;
     let mut attached = segments::attach_with(&plan, Some(&plan.processes[own_process.process]), &control);
-    let result = own_process.take(&plan, &control, &mut attached);
+    let result = own_process.attach_session(&plan, &control, &mut attached);
     if let Err(error) = &result
         && let Ok(segment) = segments::thread(&mut attached, &plan.threads[own_process.thread].name)
     {
@@ -109,7 +109,7 @@ impl StrategyProcess {
         Err(AttachError::Stranger { process: process.to_owned(), started, own })
     }
 
-    fn take(
+    fn attach_session(
         &self,
         plan: &Plan,
         control: &Control,
@@ -119,10 +119,10 @@ impl StrategyProcess {
         if !Technique::built_in().contains(&technique) {
             return Err(AttachError::Technique(technique));
         }
-        techniques::with_link!(technique, T => self.take_over::<T>(plan, control, attached))
+        techniques::with_link!(technique, T => self.attach_session_with::<T>(plan, control, attached))
     }
 
-    fn take_over<T: Link>(
+    fn attach_session_with<T: Link>(
         &self,
         plan: &Plan,
         control: &Control,

@@ -7,7 +7,7 @@ use crate::pump::{BridgeSide, TurnResult};
 use crate::strategy_side::{BridgeRequest, Broken, Orders, StrategyQueues, StrategySide};
 use bridge::frame::FRAME;
 use bridge::link::{Link, SessionHistory, Timing};
-use launcher::protocol::wire::{Order, OrderId, OrderRequest, Report};
+use launcher::protocol::wire::{OrderId, OrderRequest, Report};
 use std::collections::HashMap;
 
 const RUN: u32 = 7;

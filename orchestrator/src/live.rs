@@ -61,19 +61,19 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.strategies[strategy].clear();
     }
 
-    fn reopen(&mut self, strategy: usize) {
-        self.submit.revive(strategy);
-        self.outputs.strategies[strategy].ring_mut().restart();
+    fn renew(&mut self, strategy: usize) {
+        self.submit.renew(strategy);
+        self.outputs.strategies[strategy].ring_mut().renew();
     }
 
     fn close_gateway(&mut self, gateway: usize) {
         self.outputs.close_gateway(gateway);
     }
 
-    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
-        self.completion.revive(gateway);
+    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
+        self.completion.renew(gateway);
         if !keeps_inbox {
-            self.outputs.gateways[gateway].ring_mut().restart();
+            self.outputs.gateways[gateway].ring_mut().renew();
         }
     }
 

@@ -81,7 +81,7 @@ impl Effects for LedgerEffects<'_> {
         self.ledger.strategies[strategy].returned.clear();
     }
 
-    fn reopen(&mut self, strategy: usize) {
+    fn renew(&mut self, strategy: usize) {
         self.ledger.strategies[strategy] = Default::default();
     }
 
@@ -89,7 +89,7 @@ impl Effects for LedgerEffects<'_> {
         self.ledger.gateways[gateway].dispatched.clear();
     }
 
-    fn reopen_gateway(&mut self, _: usize, _: bool) {}
+    fn renew_gateway(&mut self, _: usize, _: bool) {}
 
     fn notify_operators(&mut self, notice: OperatorNotice) {
         notice.publish(self.commands, || 0);

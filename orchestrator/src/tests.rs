@@ -201,7 +201,7 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
         (0..8).for_each(|_| _ = bench.cycle());
         assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
         // In the middle of a duty cycle, which has looked at the fences already.
-        launching.revive(0, 1);
+        launching.renew(0, 1);
         for sequence in 0..2 {
             let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
             let input = bench.orchestrator.order_input(from, order.to_message(), &mut bench.cycle);

@@ -20,8 +20,8 @@ impl Plan {
         let record = self.technique.info();
         self.exchanges_are_restartable()
             && trading.books().count() == usize::from(trading.venues)
-            && record.resumable
-            && record.inheritable
+            && record.consumer_resumable
+            && record.producer_resumable
             && self.placement == Placement::Engine
             && !(0..trading.venues).any(|venue| self.validates_venue(venue))
     }

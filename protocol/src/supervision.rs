@@ -108,7 +108,7 @@ impl ControlWriter {
     }
 
     /// Publishes that the next incarnation of a strategy may start; its memory was reset.
-    pub fn revive(&self, strategy: u16, epoch: u16) {
+    pub fn renew(&self, strategy: u16, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: false });
     }
 
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(control.incarnation(3), Incarnation { epoch: 7, fenced: true });
         assert_eq!(control.incarnation(2), Incarnation { epoch: 0, fenced: false });
         assert_ne!(control.generation(), before);
-        launching.revive(3, 8);
+        launching.renew(3, 8);
         assert_eq!(control.incarnation(3), Incarnation { epoch: 8, fenced: false });
     }
 

@@ -1,9 +1,9 @@
 //! Builds exchanges and the sessions of their gateways.
 
 use super::recovered::{FollowedJournal, thread_of};
+use super::recovery_environment::RecoveryEnvironment;
 use super::role_context::RoleContext;
 use super::run_tape::RunTape;
-use super::takeover::Takeover;
 use anyhow::{Context as _, Result, anyhow};
 use exchange::book_file;
 use exchange::{Capacity, Exchange, Instrument};
@@ -97,7 +97,7 @@ pub(super) fn recover(
     followed: Option<FollowedJournal<ExchangeReplica>>,
     control: &Control,
     attached: &mut Attached<'_>,
-    takeover: &dyn Takeover,
+    environment: &dyn RecoveryEnvironment,
 ) -> Result<ExchangeAgent<RunTape>> {
     let role = Role::Exchange(venue);
     let thread = thread_of(plan, role)?;
@@ -105,7 +105,7 @@ pub(super) fn recover(
     let FollowedJournal { replica, mut totals } =
         followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: log_totals(plan) });
     totals.scan(&segments::log(attached, &thread.name)?);
-    let watermarks = takeover.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
+    let watermarks = environment.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
     let (replica, reader) = match replica {
@@ -113,10 +113,10 @@ pub(super) fn recover(
         None => (ExchangeReplica::new(market(plan, venue, attached)?, time), None),
     };
     let options = with_inherited_lock(options, attached, role)?;
-    let journal = (folder.as_path(), &takeover.journal_options(options));
+    let journal = (folder.as_path(), &environment.journal_options(options));
     let agent = replica.promote(reader, journal, &watermarks, ends);
     let agent = agent.with_context(|| format!("the journal of venue {venue} in {}", folder.display()))?;
-    agent.watermark().into_iter().for_each(|journal| takeover.on_journal_open(&folder, journal));
+    agent.watermark().into_iter().for_each(|journal| environment.on_journal_open(&folder, journal));
     Ok(agent)
 }
 

@@ -205,7 +205,7 @@ fn successor<P, C: Consumer>(
         return Ok(None);
     };
     let RoleContext { plan, ref mut attached, .. } = *parts;
-    let attach = if plan.engine_is_restartable() { ends.resume } else { ends.consumer };
+    let attach = if plan.engine_is_restartable() { ends.resume_consumer } else { ends.consumer };
     let submit = attach(&submit_link(plan), attached)?;
     let completion = attach(&completion_link(plan), attached)?;
     let orchestrator = successor.attach(submit, completion, &found)?;
@@ -278,7 +278,8 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
 fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, index: u16) -> Result<P> {
     let is_heir = parts.recovered.gateways.contains_key(&index);
     // If a gateway crashed alone its ring was reset.
-    let attach = if is_heir && parts.plan.engine_is_restartable() { ends.inherit } else { ends.producer };
+    let attach =
+        if is_heir && parts.plan.engine_is_restartable() { ends.resume_producer } else { ends.producer };
     Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
 }
 

@@ -16,7 +16,7 @@ use super::gateway_recovery;
 use super::recovered::{
     FollowedJournal, RecoveredEngine, RecoveredRoles, StandbyState, open_log, thread_of, watermarks_in_log,
 };
-use super::takeover::Takeover;
+use super::recovery_environment::RecoveryEnvironment;
 use anyhow::{Context as _, Result};
 use journal::Options;
 use orchestrator::Replica;
@@ -39,7 +39,7 @@ pub fn recover(
     control: &Control,
     standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
-    takeover: &dyn Takeover,
+    environment: &dyn RecoveryEnvironment,
 ) -> Result<RecoveredRoles> {
     let mut recovered = RecoveredRoles::default();
     let (engine, mut exchange) = match standby {
@@ -49,16 +49,16 @@ pub fn recover(
     };
     if let Some(options) = book::journal_options(plan.trading()) {
         if plan.engine_has_journal() && plan.roles_of(process).any(|role| role == Role::Orchestrator) {
-            recover_engine(plan, options.clone(), engine, attached, takeover, &mut recovered)?;
+            recover_engine(plan, options.clone(), engine, attached, environment, &mut recovered)?;
         }
         for role in plan.roles_of(process) {
             let Role::Exchange(venue) = role else { continue };
             let (options, followed) = (options.clone(), exchange.take());
-            let agent = book::recover(plan, venue, options, followed, control, attached, takeover)?;
+            let agent = book::recover(plan, venue, options, followed, control, attached, environment)?;
             recovered.exchanges.insert(venue, agent);
         }
     }
-    recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, takeover)?);
+    recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, environment)?);
     Ok(recovered)
 }
 
@@ -67,13 +67,13 @@ fn recover_engine(
     options: Options,
     followed: Option<FollowedJournal<Replica>>,
     attached: &mut Attached<'_>,
-    takeover: &dyn Takeover,
+    environment: &dyn RecoveryEnvironment,
     recovered: &mut RecoveredRoles,
 ) -> Result<()> {
     let is_restartable = plan.engine_is_restartable();
-    let options = takeover.journal_options(options);
+    let options = environment.journal_options(options);
     let options = book::with_inherited_lock(options, attached, Role::Orchestrator)?;
-    let now = takeover.now(plan);
+    let now = environment.now(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
     let FollowedJournal { replica, mut totals } =
@@ -87,7 +87,7 @@ fn recover_engine(
         attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
-    let watermarks = takeover.engine_outputs(watermarks);
+    let watermarks = environment.engine_outputs(watermarks);
     let outputs =
         outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
     let (replica, reader) = match replica {
@@ -97,15 +97,15 @@ fn recover_engine(
     let promoted = replica.promote(reader, (&folder, &options), watermarks, outputs, now);
     let (successor, found) =
         promoted.with_context(|| format!("the engine's journal in {}", folder.display()))?;
-    takeover.on_journal_open(&folder, successor.watermark());
+    environment.on_journal_open(&folder, successor.watermark());
     let mut writer = open_log(plan, thread, attached)?;
     found.unlogged.iter().for_each(|record| writer.append_record(*record));
     for (index, past) in (0..).zip(&found.gateways).filter(|_| is_restartable) {
         let resume_point =
-            gateway_recovery::from_engine_journal(plan, index, past, takeover.now(plan), attached)?;
+            gateway_recovery::from_engine_journal(plan, index, past, environment.now(plan), attached)?;
         recovered.gateways.insert(index, resume_point);
     }
-    recovered.engine = Some(RecoveredEngine { successor, found, now: takeover.now(plan) });
+    recovered.engine = Some(RecoveredEngine { successor, found, now: environment.now(plan) });
     Ok(())
 }
 

@@ -12,7 +12,7 @@
 //! The log gets the records that the crashed gateway had no time to write.
 
 use super::recovered::{open_log, thread_of};
-use super::takeover::Takeover;
+use super::recovery_environment::RecoveryEnvironment;
 use anyhow::Result;
 use gateway::GatewayResumePoint;
 use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
@@ -35,7 +35,7 @@ pub(super) fn recover(
     process: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
-    takeover: &dyn Takeover,
+    environment: &dyn RecoveryEnvironment,
 ) -> Result<BTreeMap<u16, GatewayResumePoint>> {
     let mut resume_points = BTreeMap::new();
     if !plan.should_restart_gateways(process) {
@@ -48,7 +48,7 @@ pub(super) fn recover(
         }
         let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(index);
         let resume_point = match plan.can_resume_gateway(index) {
-            true => from_session(plan, index, &repair, takeover.now(plan), attached)?,
+            true => from_session(plan, index, &repair, environment.now(plan), attached)?,
             // Its venue crashed with it and starts empty.
             false => GatewayResumePoint {
                 orders: repair.counts.orders,

@@ -8,9 +8,9 @@ use super::book;
 use super::compose::compose;
 use super::engine;
 use super::recovered::StandbyState;
+use super::recovery_environment::SystemRecovery;
 use super::runner::{Confinement, Runner};
 use super::standby;
-use super::takeover::SystemTakeover;
 use crate::faults::own;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
@@ -39,7 +39,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let mut state = None;
     if is_spare {
         confine_to_files(&plan, me)?;
-        // One thread less to start at the takeover. In a sandbox threads start after the
+        // One thread less to start at the promotion. In a sandbox threads start after the
         // confinement.
         if let Some(watch) = watch.take_if(|_| plan.isolation_of(me) != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
@@ -105,7 +105,7 @@ fn run_process(
     standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
-    let mut recovered = engine::recover(plan, me, control, standby, attached, &SystemTakeover)?;
+    let mut recovered = engine::recover(plan, me, control, standby, attached, &SystemRecovery)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     for &index in me.threads.iter().rev() {

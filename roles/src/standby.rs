@@ -2,12 +2,12 @@
 //! engine.
 //!
 //! ```text
-//! start ─▶ map memory ─▶ follow the journal, write snapshots ─▶ take over ─▶ as a new process
+//! start ─▶ map memory ─▶ follow the journal, write snapshots ─▶ resume ─▶ as a new process
 //! ```
-//! Until it takes over it writes nothing that others read, except snapshots. It sleeps, and wakes
-//! regularly to apply new journal records. A failure here, such as a damaged journal or a full
-//! disk, does not prevent a restart: the successor then recovers like a process that is started
-//! without a standby.
+//! Until it resumes the roles it writes nothing that others read, except snapshots. It sleeps, and
+//! wakes regularly to apply new journal records. A failure here, such as a damaged journal or a
+//! full disk, does not prevent a restart: the successor then recovers like a process that is
+//! started without a standby.
 
 mod engine;
 mod exchange;
@@ -37,7 +37,7 @@ pub const STANDBY_PREFIX: &str = "spare:";
 /// Interval between polls of the journal. A successor has to apply the records of one interval; a
 /// poll costs some ten microseconds.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Maximum number of records applied between two checks for a takeover request.
+/// Maximum number of records applied between two checks for a promotion.
 const BATCH: usize = 512;
 /// Minimum number of records between two snapshots.
 const SNAPSHOT_EVERY: u64 = 16_384;
@@ -73,12 +73,12 @@ pub trait StandbyRole {
     /// Returns `true` if the standby has a state that follows the journal.
     fn has_state(&self) -> bool;
 
-    /// Takes over from the crashed process: its roles are then recovered from the returned state.
-    fn take_over(self: Box<Self>) -> StandbyState;
+    /// Resumes the roles of the crashed process: they are then recovered from the returned state.
+    fn resume(self: Box<Self>) -> StandbyState;
 }
 
-/// Waits until the launcher requests a takeover on standard input, a socket, and confirms it.
-/// Returns the standby's state; `None` if the run is over.
+/// Waits until the launcher promotes the standby through standard input, a socket, and acknowledges
+/// that. Returns the standby's state; `None` if the run is over.
 pub(super) fn wait(
     plan: &Plan,
     me: &ProcessPlan,
@@ -89,13 +89,13 @@ pub(super) fn wait(
     let mut stdin = io::stdin();
     loop {
         let nap = if standby.try_follow() { Duration::ZERO } else { POLL_INTERVAL };
-        if is_takeover_requested(&stdin, nap)? {
+        if is_promotion_requested(&stdin, nap)? {
             // A byte is a request; end of file means that the launcher is gone.
             if stdin.read(&mut [0])? == 0 {
                 return Ok(None);
             }
             acknowledge(&stdin)?;
-            return Ok(Some(standby.take_over()));
+            return Ok(Some(standby.resume()));
         }
     }
 }
@@ -167,7 +167,7 @@ impl<'a, B: StandbyBody + 'a> StandbyRole for FollowingStandby<'a, B> {
         self.follower.is_some()
     }
 
-    fn take_over(self: Box<Self>) -> StandbyState {
+    fn resume(self: Box<Self>) -> StandbyState {
         self.body.hand_over(self.follower.map(JournalFollower::into_parts))
     }
 }
@@ -207,12 +207,12 @@ impl<'a, B: StandbyBody + 'a> FollowingStandby<'a, B> {
     }
 }
 
-/// Acknowledges the takeover to the launcher, which gives up a process that does not answer.
+/// Acknowledges the promotion to the launcher, which gives up a process that does not answer.
 fn acknowledge(stdin: &io::Stdin) -> io::Result<()> {
     UnixStream::from(stdin.as_fd().try_clone_to_owned()?).write_all(&[1])
 }
 
-fn is_takeover_requested(stdin: &io::Stdin, timeout: Duration) -> io::Result<bool> {
+fn is_promotion_requested(stdin: &io::Stdin, timeout: Duration) -> io::Result<bool> {
     Ok(process::wait_readable(&[stdin.as_fd()], timeout)?[0])
 }
 

@@ -22,12 +22,12 @@ type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionErr
 pub struct TechniqueEnds<P, C> {
     /// Creates a sending end: [`Link::producer`].
     pub producer: AttachProducer<P>,
-    /// Continues a crashed sending end: [`Link::inherit`].
-    pub inherit: AttachProducer<P>,
+    /// Continues a crashed sending end: [`Link::resume_producer`].
+    pub resume_producer: AttachProducer<P>,
     /// Creates the receiving end: [`Link::consumer`].
     pub consumer: AttachConsumer<C>,
-    /// Continues a crashed receiving end: [`Link::resume`].
-    pub resume: AttachConsumer<C>,
+    /// Continues a crashed receiving end: [`Link::resume_consumer`].
+    pub resume_consumer: AttachConsumer<C>,
 }
 
 impl<P, C> Clone for TechniqueEnds<P, C> {
@@ -41,7 +41,12 @@ impl<P, C> Copy for TechniqueEnds<P, C> {}
 impl<P, C> TechniqueEnds<P, C> {
     /// Returns functions that attach a technique's ends with their own types.
     pub const fn typed<L: Link<Producer = P, Consumer = C>>() -> Self {
-        Self { producer: L::producer, inherit: L::inherit, consumer: L::consumer, resume: L::resume }
+        Self {
+            producer: L::producer,
+            resume_producer: L::resume_producer,
+            consumer: L::consumer,
+            resume_consumer: L::resume_consumer,
+        }
     }
 }
 
@@ -53,9 +58,11 @@ impl BoxedEnds {
     pub const fn boxed<L: Link>() -> Self {
         Self {
             producer: |spec, index, attached| L::producer(spec, index, attached).map(BoxedProducer::new),
-            inherit: |spec, index, attached| L::inherit(spec, index, attached).map(BoxedProducer::new),
+            resume_producer: |spec, index, attached| {
+                L::resume_producer(spec, index, attached).map(BoxedProducer::new)
+            },
             consumer: |spec, attached| L::consumer(spec, attached).map(BoxedConsumer::new),
-            resume: |spec, attached| L::resume(spec, attached).map(BoxedConsumer::new),
+            resume_consumer: |spec, attached| L::resume_consumer(spec, attached).map(BoxedConsumer::new),
         }
     }
 }
@@ -171,8 +178,8 @@ impl Consumer for BoxedConsumer {
         self.0.retire(producer)
     }
 
-    fn revive(&mut self, producer: usize) {
-        self.0.revive(producer);
+    fn renew(&mut self, producer: usize) {
+        self.0.renew(producer);
     }
 
     fn passed_over(&self) -> u64 {

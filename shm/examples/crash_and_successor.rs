@@ -2,7 +2,7 @@
 //! crash_and_successor`.
 //!
 //! The program starts itself again as a sender, kills it while it sends, sees that it is dead, and
-//! starts a successor that takes over its end of the queue. The receiver is then replaced as well.
+//! starts a successor that resumes its end of the queue. The receiver is then replaced as well.
 
 use shm::queue::{self, MessageQueue, ProducerState, Receiver};
 use std::error::Error;
@@ -20,7 +20,7 @@ const MESSAGES: u64 = 20_000;
 /// Sends `[incarnation, 0]`, `[incarnation, 1]` and so on; the first incarnation never ends.
 fn send(name: &str, incarnation: u64) -> Result<(), Box<dyn Error>> {
     let mut queue = queue::open::<Tick>(name)?;
-    let mut sender = if incarnation == 0 { queue.sender()? } else { queue.inherit(0)? };
+    let mut sender = if incarnation == 0 { queue.sender()? } else { queue.resume_sender(0)? };
     let messages = if incarnation == 0 { u64::MAX } else { MESSAGES };
     for n in 0..messages {
         while sender.push(&[incarnation, n]).is_err() {

@@ -244,7 +244,7 @@ mod link {
     impl Link for Channel {
         const INFO: TechniqueInfo = TechniqueInfo::new("channel", Home::Memory)
             .steps(array_queue::STEPS)
-            .resumable()
+            .consumer_resumable()
             .port_of("crossbeam-channel");
 
         type Producer = Sender;
@@ -273,7 +273,10 @@ mod link {
                 .map(Into::into)
         }
 
-        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+        fn resume_consumer(
+            spec: &LinkSpec,
+            attached: &mut Attached<'_>,
+        ) -> Result<Self::Consumer, RegionError> {
             let waker = attached.region(&waker(spec), shm::bell::KIND)?.words();
             let intents = intent::all(spec, attached)?;
             attached

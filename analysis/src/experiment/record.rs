@@ -270,7 +270,7 @@ impl Experiment {
     }
 
     /// Records this process as the launcher that measures the experiment.
-    pub fn take_over(&mut self) {
+    pub fn set_launcher(&mut self) {
         let pid = std::process::id();
         self.launcher = (pid, start_time(pid).unwrap_or(0));
         self.state = ExperimentState::Running;

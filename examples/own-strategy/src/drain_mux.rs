@@ -83,12 +83,12 @@ impl Consumer for Receiver {
             return false;
         }
         *is_open = false;
-        // Now, while no producer pushes there: a new producer may start before `revive`.
-        ring.restart();
+        // Now, while no producer pushes there: a new producer may start before `renew`.
+        ring.renew();
         true
     }
 
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         self.rings[producer].1 = true;
     }
 }

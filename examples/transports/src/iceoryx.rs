@@ -19,7 +19,7 @@
 //! successor; so there is room for twice as many publishers. A subscriber takes what waits in the
 //! order of its connections, not in turns: a fast sender delays others and a retirement.
 //!
-//! Its queues cannot be taken over, so a consumer is not replaced. It trusts shared memory: a
+//! Its queues cannot be resumed, so a consumer is not replaced. It trusts shared memory: a
 //! hostile process can crash the engine.
 
 use core::ops::ControlFlow;
@@ -104,9 +104,7 @@ impl Hub {
         set_log_level(LogLevel::Error);
         let mut config = Config::default();
         let path = directory::path(name).display().to_string();
-        config
-            .global
-            .set_root_path(&Path::new(path.as_bytes()).map_err(refused(name, "use its folder"))?);
+        config.global.set_root_path(&Path::new(path.as_bytes()).map_err(refused(name, "use its folder"))?);
         config.global.creation_timeout = PATIENCE;
         let prefix = FileName::new(format!("{name}.").as_bytes());
         config.global.prefix = prefix.map_err(refused(name, "name memory like it"))?;
@@ -201,7 +199,7 @@ impl Consumer for Receiver {
         matches!(self.subscriber.has_samples(), Ok(false))
     }
 
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         self.known.retain(|(_, known)| *known != producer);
     }
 }

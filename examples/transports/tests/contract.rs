@@ -15,7 +15,7 @@ fn keeps_the_contract<L: Link>() {
     }
     let name = format!("transports-{}-{}", L::INFO.name, std::process::id());
     let mut queue = Queue::<L>::create(&name, 1, 64).unwrap();
-    assert!(queue.resume().is_err_and(|error| error.to_string().contains("replace its consumer")));
+    assert!(queue.resume_consumer().is_err_and(|error| error.to_string().contains("replace its consumer")));
     assert!(Queue::<L>::on_heap(1, 64).is_err());
 }
 

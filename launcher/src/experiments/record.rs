@@ -55,7 +55,7 @@ pub fn create(mut record: Experiment, out: Option<PathBuf>) -> Result<(Experimen
         record.notes.push(format!("load of the machine when it began: {load:.1}"));
     }
     let folder = folder::create_result_folder(&out, &record.started, record.kind.name())?;
-    record.take_over();
+    record.set_launcher();
     record.save(&folder)?;
     Ok((record, folder))
 }
@@ -84,7 +84,7 @@ pub fn resume(folder: &Path, machine: &Machine) -> Result<Experiment> {
             record.machine.cpu_model
         );
     }
-    record.take_over();
+    record.set_launcher();
     record.save(folder)?;
     discard_unrecorded_runs(&record, folder);
     Ok(record)

@@ -217,8 +217,8 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
     let is_checked = (0..plan.trading().venues).any(|venue| plan.validates_venue(venue));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
-    } else if !(record.resumable && record.inheritable) {
-        format!("{} cannot be taken over: use --technique spsc-mux", plan.technique)
+    } else if !(record.consumer_resumable && record.producer_resumable) {
+        format!("{} cannot be resumed: use --technique spsc-mux", plan.technique)
     } else if is_checked {
         "a gateway checks its venue: leave faults of venues out".to_owned()
     } else {

@@ -174,9 +174,9 @@ impl<'a> SharedMemory<'a> {
                 }
                 self.ring_engine();
             }
-            Action::Revive(Role::Strategy(strategy), epoch) => control.revive(strategy, epoch),
-            Action::Revive(role, epoch) => {
-                control.revive_gateway(role.index(), epoch);
+            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(strategy, epoch),
+            Action::Renew(role, epoch) => {
+                control.renew_gateway(role.index(), epoch);
                 self.ring_engine();
             }
             Action::Forget(process) => control.record_end(process),

@@ -101,7 +101,7 @@ impl Standbys {
         None
     }
 
-    /// Returns the processes whose promoted standbys have not taken over in time, each once.
+    /// Returns the processes whose promoted standbys have not resumed in time, each once.
     pub fn take_unresponsive(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
         self.promoted.retain_mut(|(of, socket, since)| {

@@ -309,7 +309,7 @@ impl SupervisedRun<'_> {
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::SetRunState(_)
             | Action::Fence(..)
-            | Action::Revive(..)
+            | Action::Renew(..)
             | Action::Forget(_)
             | Action::Reset(_) => {}
         }

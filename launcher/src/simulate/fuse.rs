@@ -1,7 +1,7 @@
 //! Crashes a simulated process in the middle of its work: after a drawn number of clock reads.
 //!
-//! An agent reads the clock before each stamp, and so between any two actions; a process that takes
-//! over from one that died reads it before each part of its recovery.
+//! An agent reads the clock before each stamp, and so between any two actions; a successor reads
+//! it before each part of its recovery.
 
 use protocol::plan::FaultKind;
 use std::cell::Cell;

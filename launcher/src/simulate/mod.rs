@@ -18,7 +18,7 @@
 //! | `bursts` | deaths within one duty cycle of each other |
 //! | `machine` | the disk, and machine crashes |
 //! | `standbys` | hot standbys of engine and exchanges |
-//! | `takeover` | clock and disk of recovering processes |
+//! | `recovery_environment` | clock and disk of recovering processes |
 //! | `fuse` | deaths in the middle of an operation |
 //! | `folder` | temporary folder of the journals |
 //! | [`broken`] | rings and logs with defects that the judge must detect | |
@@ -36,15 +36,15 @@ mod machine;
 mod no_agent;
 mod processes;
 mod recovery;
+mod recovery_environment;
 mod runtime;
 pub mod scenario;
 mod standbys;
-mod takeover;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use hostile::Attack;
+pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;
-pub use takeover::SimulatedTakeover;
 
 pub use crate::runtime::supervisor::Supervisor;
 pub use crate::runtime::supervisor::actions::{Action, ExitTime};
@@ -68,7 +68,7 @@ use protocol::wire::OrderId;
 use recovery::JournalAudits;
 use roles::faults::Draws;
 use roles::registry::ends_of;
-use roles::{BoxedEnds, SystemTakeover};
+use roles::{BoxedEnds, SystemRecovery};
 use runtime::SimulatedRuntime;
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
@@ -130,13 +130,13 @@ pub struct SimulationOptions {
     pub recovery_only: bool,
     /// Injected defect of the rings.
     pub defect: Option<Defect>,
-    /// How crashed processes are taken over from.
-    pub takeover: &'static dyn SimulatedTakeover,
+    /// How processes recover from a crash.
+    pub recovery: &'static dyn SimulatedRecovery,
 }
 
 impl Default for SimulationOptions {
     fn default() -> Self {
-        Self { recovery_only: false, defect: None, takeover: &SystemTakeover }
+        Self { recovery_only: false, defect: None, recovery: &SystemRecovery }
     }
 }
 
@@ -148,7 +148,7 @@ impl SimulationOptions {
     pub fn scenario(&self, seed: u64, technique: Technique) -> Result<Scenario> {
         let scenario =
             if self.recovery_only { Scenario::recovery(seed) } else { Scenario::draw(seed, technique) };
-        Ok(Scenario { takeover: self.takeover, ..scenario.context("cannot plan the run")? })
+        Ok(Scenario { recovery: self.recovery, ..scenario.context("cannot plan the run")? })
     }
 }
 

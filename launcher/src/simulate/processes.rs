@@ -7,9 +7,9 @@ use super::fuse::{self, InjectedUnwind};
 use super::hostile;
 use super::machine::SimulatedMachine;
 use super::no_agent::NoAgent;
+use super::recovery_environment::MachineRecovery;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
-use super::takeover::MachineTakeover;
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::observations::{ExitObservation, Observations, ProcessObservation};
 use analysis::record::ProcessExit;
@@ -189,8 +189,8 @@ impl<'a> SimulatedProcesses<'a> {
         let me = &plan.processes[process];
         let (mut attached, standby) =
             spare.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
-        let takeover = MachineTakeover::new(&self.scenario.plan, &self.machine, self.scenario.takeover);
-        let mut recovered = takeover.recover(me, &self.control, standby, &mut attached)?;
+        let recovery = MachineRecovery::new(&self.scenario.plan, &self.machine, self.scenario.recovery);
+        let mut recovered = recovery.recover(me, &self.control, standby, &mut attached)?;
         let mut begun = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.

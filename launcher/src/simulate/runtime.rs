@@ -164,7 +164,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             | Action::SetRunState(_)
             | Action::InjectFault(None, _)
             | Action::Fence(..)
-            | Action::Revive(..)
+            | Action::Renew(..)
             | Action::Forget(_)
             | Action::Reset(_)
             | Action::Complain(_) => {}

@@ -4,7 +4,7 @@ use super::bursts;
 use super::hostile::Attack;
 use super::machine::MachineScenario;
 use super::recovery;
-use super::takeover::SimulatedTakeover;
+use super::recovery_environment::SimulatedRecovery;
 use crate::config::{Arrivals, Choice, DelayRange, Settings};
 use crate::planner::{self, OrderCounts, Resolved, RunIdentity};
 use analysis::machine::Machine;
@@ -15,7 +15,7 @@ use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
 };
-use roles::SystemTakeover;
+use roles::SystemRecovery;
 use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::ring::spsc_mux::SpscMux;
@@ -74,8 +74,8 @@ pub struct Scenario {
     pub plan: Plan,
     /// The orders of the simulated run.
     pub schedule: Schedule,
-    /// How crashed processes are taken over from.
-    pub takeover: &'static dyn SimulatedTakeover,
+    /// How processes recover from a crash.
+    pub recovery: &'static dyn SimulatedRecovery,
     /// The engine and exchanges have standbys.
     pub has_standbys: bool,
     /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
@@ -237,7 +237,7 @@ impl Scenario {
             culprits,
             plan,
             schedule,
-            takeover: &SystemTakeover,
+            recovery: &SystemRecovery,
             has_standbys: has_spares,
             machine_dies_ns: machine_dies,
             bursts: Vec::new(),

@@ -19,7 +19,7 @@ pub(super) struct StandbyProcess<'a> {
 impl<'a> StandbyProcess<'a> {
     /// Promotes the hot standby to the role that it stands by for. Returns its segments and state.
     pub fn promote(self) -> (Attached<'a>, Option<StandbyState>) {
-        (self.attached, Some(self.standby.take_over()))
+        (self.attached, Some(self.standby.resume()))
     }
 
     /// Runs one turn. Returns `false` if it has stopped following its journal.

@@ -1,7 +1,7 @@
 //! The simulation: hundreds of runs hold (CI lets the release build do a thousand), the same seed
 //! gives the same run, and what is broken on purpose is found.
 
-mod broken_takeovers;
+mod broken_recoveries;
 
 use crate::common::{output, slow};
 use analysis::fitness::Fitness;

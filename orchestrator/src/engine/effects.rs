@@ -77,14 +77,14 @@ pub trait Effects {
     fn close(&mut self, strategy: usize);
 
     /// Attaches to the reset memory of a strategy's next incarnation.
-    fn reopen(&mut self, strategy: usize);
+    fn renew(&mut self, strategy: usize);
 
     /// Drops the queued messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: usize);
 
     /// Attaches to the reset memory of a gateway's next incarnation, and to its inbox unless it
     /// `keeps_inbox`.
-    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool);
+    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool);
 
     /// Publishes a notice for operators.
     fn notify_operators(&mut self, notice: OperatorNotice);

@@ -64,7 +64,7 @@ impl Core {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
-            out.reopen_gateway(gateway, self.is_resumable(gateway));
+            out.renew_gateway(gateway, self.is_resumable(gateway));
         }
         // Also a restart and death since the last poll.
         let session = &mut self.gateways[gateway];

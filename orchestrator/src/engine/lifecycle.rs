@@ -26,8 +26,8 @@ impl Core {
         let session = &mut self.sessions[index];
         if session.is_begun_by(life) {
             session.begin_incarnation(life.epoch);
-            out.reopen(index);
-            self.positions.reopen(index);
+            out.renew(index);
+            self.positions.renew(index);
         }
         // Also a restart and death since the last poll.
         let session = &mut self.sessions[index];

@@ -58,7 +58,7 @@ impl Effects for Vec<Effect> {
         self.push(Effect::Close(strategy));
     }
 
-    fn reopen(&mut self, strategy: usize) {
+    fn renew(&mut self, strategy: usize) {
         self.push(Effect::Reopen(strategy));
     }
 
@@ -66,7 +66,7 @@ impl Effects for Vec<Effect> {
         self.push(Effect::CloseGateway(gateway));
     }
 
-    fn reopen_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
+    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
         self.push(Effect::ReopenGateway(gateway, keeps_inbox));
     }
 

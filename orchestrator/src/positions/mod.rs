@@ -177,7 +177,7 @@ impl Positions {
 
     /// Forgets the unsettled replaces and cancels of a strategy's dead incarnation. Its orders are
     /// open until the venue reports otherwise.
-    pub(crate) fn reopen(&mut self, strategy: usize) {
+    pub(crate) fn renew(&mut self, strategy: usize) {
         self.strategies[strategy].count = 0;
     }
 

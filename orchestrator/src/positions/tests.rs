@@ -150,7 +150,7 @@ fn dead_strategys_order_is_open_until_venue_reports() {
     let mut positions = Positions::new(1, 1, 4);
     let order = OrderRequest { quantity: 10, ..OrderRequest::to_venue(0) }.with_id(OrderId::new(0, 0, 0));
     positions.send(&order);
-    positions.reopen(0);
+    positions.renew(0);
     assert_eq!((positions.open(0), positions.account(0, 0).long()), (0, 10));
     let cancelled = Report { status: OrderStatus::Cancelled, filled: 4, ..Report::full_fill(&order) };
     let change = positions.settle(&cancelled, false).unwrap();

@@ -111,7 +111,7 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
                 reset(&world.returns[index]);
                 ends.reset(&world, index);
                 *trader = Trader::new(trader.index, trader.epoch + 1);
-                world.launching.revive(trader.index, trader.epoch);
+                world.launching.renew(trader.index, trader.epoch);
             }
         }
     }

@@ -49,10 +49,10 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
         }
         assert_eq!([consumer.try_pop().unwrap().1, consumer.try_pop().unwrap().1], [[n; 7]; 2]);
     }
-    if T::INFO.resumable {
+    if T::INFO.consumer_resumable {
         producers[0].try_push(&[7; 7]).expect("room");
         drop(consumer);
-        assert_eq!(T::resume(&submit, &mut attached)?.try_pop().unwrap().1, [7; 7]);
+        assert_eq!(T::resume_consumer(&submit, &mut attached)?.try_pop().unwrap().1, [7; 7]);
     }
     let back = return_path(1);
     let (mut sender, mut receiver) = (attached.sender(&back)?, attached.receiver(&back)?);

@@ -57,7 +57,7 @@ impl ControlWriter {
     }
 
     /// Publishes that a gateway's next incarnation accepts orders.
-    pub fn revive_gateway(&self, gateway: u16, epoch: u16) {
+    pub fn renew_gateway(&self, gateway: u16, epoch: u16) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: false });
     }
 
@@ -124,9 +124,9 @@ mod tests {
     fn gateway_words_are_apart_from_strategy_words() {
         let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
-        launching.revive(255, 9);
-        launching.revive_gateway(0, 3);
-        launching.revive_gateway(63, 5);
+        launching.renew(255, 9);
+        launching.renew_gateway(0, 3);
+        launching.renew_gateway(63, 5);
         let lives =
             [control.incarnation(255), control.gateway_incarnation(0), control.gateway_incarnation(63)];
         assert_eq!(lives.map(|life| life.epoch), [9, 3, 5]);

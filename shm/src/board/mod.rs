@@ -39,7 +39,7 @@
 //! assert_eq!(reader.wait_for_newer(0, 0, Wait::Sleep, Duration::from_secs(1)), 1);
 //! // Its writer dies, or leaves: another one goes on, and the reader sees it.
 //! writer.leave();
-//! let mut successor = NamedWriter::succeed(&name)?;
+//! let mut successor = NamedWriter::resume(&name)?;
 //! assert_eq!(successor.write(0, 0, &[3, 4]), 2);
 //! assert_eq!(reader.version(0), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

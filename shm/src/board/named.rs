@@ -9,7 +9,7 @@ use core::ops::{Deref, DerefMut};
 
 /// The writing end of a board under a name in `/dev/shm`. Dropping it removes the name; attached
 /// readers keep the memory. A killed process leaves the board as it is: see
-/// [`NamedWriter::succeed`].
+/// [`NamedWriter::resume`].
 pub struct NamedWriter {
     writer: Writer,
     /// Its segment, locked for as long as this lives; `None` once it was left.
@@ -40,15 +40,15 @@ impl NamedWriter {
         }
     }
 
-    /// Takes over the board of a crashed writer: attached readers keep their values and see new
+    /// Continues the board of a crashed writer: attached readers keep their values and see new
     /// ones.
     ///
     /// # Errors
     /// No board has that name; [`BoardError::Written`]: its writer is running;
     /// [`BoardError::Version`].
-    pub fn succeed(name: &str) -> Result<Self, BoardError> {
+    pub fn resume(name: &str) -> Result<Self, BoardError> {
         let name = segment(name)?;
-        let Some(segment) = OwnedSegment::take_over(&name)? else { return Err(BoardError::Written(name)) };
+        let Some(segment) = OwnedSegment::resume(&name)? else { return Err(BoardError::Written(name)) };
         let words = Region::map(&name, segment.file(), true)?.words();
         Ok(Self { writer: Writer::attach(&words)?, segment: Some(segment) })
     }
@@ -104,7 +104,7 @@ fn header(name: &str) -> Header {
 /// Removes a board whose writer is dead.
 fn remove_dead(name: &str) {
     let is_board = |file| Region::map_read_only(name, file).is_ok_and(|view| BoardShape::read(&view).is_ok());
-    if let Ok(Some(segment)) = OwnedSegment::take_over(name)
+    if let Ok(Some(segment)) = OwnedSegment::resume(name)
         && is_board(segment.file())
     {
         let _ = segment.unlink();

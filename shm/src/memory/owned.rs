@@ -53,7 +53,7 @@ impl OwnedSegment {
     ///
     /// # Errors
     /// No segment has that name; the file is not memory of this user.
-    pub fn take_over(name: &str) -> Result<Option<Self>, RegionError> {
+    pub fn resume(name: &str) -> Result<Option<Self>, RegionError> {
         let file = open_named(name, true)?;
         let is_ours = lock::try_lock(&file).map_err(RegionError::os(name, "lock it"))?;
         let owned = Self { name: name.into(), file };
@@ -101,12 +101,12 @@ mod tests {
         let (owned, region) = create(&name, 7).unwrap();
         assert_eq!(region.words()[0].load(Ordering::Relaxed), 7);
         assert!(create(&name, 8).is_err(), "the name is taken");
-        assert!(OwnedSegment::take_over(&name).unwrap().is_none());
+        assert!(OwnedSegment::resume(&name).unwrap().is_none());
         drop(owned);
-        let successor = OwnedSegment::take_over(&name).unwrap().expect("its owner is gone");
-        assert!(OwnedSegment::take_over(&name).unwrap().is_none(), "one at a time");
+        let successor = OwnedSegment::resume(&name).unwrap().expect("its owner is gone");
+        assert!(OwnedSegment::resume(&name).unwrap().is_none(), "one at a time");
         successor.unlink().unwrap();
-        assert!(OwnedSegment::take_over(&name).is_err());
+        assert!(OwnedSegment::resume(&name).is_err());
     }
 
     /// Two cleaners at once, and a creator between them.

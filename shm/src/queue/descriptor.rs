@@ -229,7 +229,7 @@ pub(super) fn claim_end(words: &AtomicWords, end: QueueEnd) -> Result<(), u64> {
     words[end.word()].compare_exchange(0, ours, Ordering::AcqRel, Ordering::Relaxed).map(drop)
 }
 
-pub(super) fn take_over_end(words: &AtomicWords, end: QueueEnd) {
+pub(super) fn resume_end(words: &AtomicWords, end: QueueEnd) {
     // Release: as `claim_end`.
     words[end.word()].store(u64::from(std::process::id()), Ordering::Release);
 }
@@ -244,8 +244,8 @@ pub(super) struct AttachedEnd {
 }
 
 impl AttachedEnd {
-    pub(super) fn take_over(words: &AtomicWords, end: QueueEnd, lock: File) -> Self {
-        take_over_end(words, end);
+    pub(super) fn resume(words: &AtomicWords, end: QueueEnd, lock: File) -> Self {
+        resume_end(words, end);
         Self { words: words.clone(), end, lock: Some(lock) }
     }
 

@@ -79,8 +79,8 @@ pub enum QueueError {
     },
     /// The end is attached.
     #[error(
-        "cannot attach the {end}: process {pid} has attached it; once that is dead, `renew` frees a producer's end and `resume` \
-         replaces the consumer"
+        "cannot attach the {end}: process {pid} has attached it; once that is dead, `renew` frees a producer's end and \
+         `resume_receiver` replaces the consumer"
     )]
     Attached {
         /// `consumer`, or `producer` and its index.
@@ -102,7 +102,7 @@ pub enum QueueError {
     /// No producer's end is free, and a crashed process left one.
     #[error(
         "cannot attach a sender to the queue {name}: producer {index} crashed, and no other is free; continue in its place with \
-         `inherit({index})`, or let the receiver free it with `renew({index})`"
+         `resume_sender({index})`, or let the receiver free it with `renew({index})`"
     )]
     SenderCrashed {
         /// Name of the queue.
@@ -112,14 +112,14 @@ pub enum QueueError {
     },
     /// The last receiver crashed.
     #[error(
-        "cannot attach a receiver to the queue {0}: the last one crashed; take over from it with `resume`"
+        "cannot attach a receiver to the queue {0}: the last one crashed; continue in its place with `resume_receiver`"
     )]
     ReceiverCrashed(String),
     /// The producer is alive: its process holds the lock of its end.
     #[error("producer {0} is alive: only the end of a crashed or closed one can be retired or renewed")]
     ProducerAlive(usize),
     /// The producer was retired.
-    #[error("cannot inherit producer {0}: it was retired; the receiver frees it with `renew`")]
+    #[error("cannot resume producer {0}: it was retired; the receiver frees it with `renew`")]
     Retired(usize),
     /// The creator of the queue is alive.
     #[error("cannot take the name {0}: the creator of the queue is alive; end it, or choose another name")]

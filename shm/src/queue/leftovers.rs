@@ -27,7 +27,7 @@ impl Leftovers {
     fn find(name: &str) -> Result<Option<Self>, QueueError> {
         check_name(name)?;
         let descriptor_name = segment_name(name, DESCRIPTOR);
-        let descriptor = match OwnedSegment::take_over(&descriptor_name) {
+        let descriptor = match OwnedSegment::resume(&descriptor_name) {
             Ok(Some(descriptor)) => descriptor,
             Ok(None) => return Err(QueueError::Living(name.into())),
             Err(RegionError::Os { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

@@ -19,7 +19,7 @@ pub enum ProducerState {
         pid: u64,
     },
     /// The process crashed, or was killed: its end can be
-    /// [inherited](super::MessageQueue::inherit) or [renewed](super::Receiver::renew).
+    /// [resumed](super::MessageQueue::resume_sender) or [renewed](super::Receiver::renew).
     Dead {
         /// Id that its process had, in its own PID namespace.
         pid: u64,

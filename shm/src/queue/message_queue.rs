@@ -162,7 +162,7 @@ impl<T: Message> MessageQueue<T> {
     }
 
     /// Attaches a sender to the queue as the first free producer. The end of a crashed producer is
-    /// not free: continue in its place with [`MessageQueue::inherit`].
+    /// not free: continue in its place with [`MessageQueue::resume_sender`].
     ///
     /// # Errors
     /// [`QueueError::SenderCrashed`]; [`QueueError::NoFreeProducer`]; segments that are missing or
@@ -195,7 +195,7 @@ impl<T: Message> MessageQueue<T> {
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments
     /// that are missing or damaged: the receiver resets them with [`Receiver::renew`].
-    pub fn inherit(&mut self, index: usize) -> Result<Sender<T>, QueueError> {
+    pub fn resume_sender(&mut self, index: usize) -> Result<Sender<T>, QueueError> {
         self.queue.check_index(index)?;
         let end = QueueEnd::Producer(index);
         let lock = self.queue.lock_end(end)?.ok_or(QueueError::ProducerAlive(index))?;
@@ -208,8 +208,8 @@ impl<T: Message> MessageQueue<T> {
     /// Attaches the receiver of the queue.
     ///
     /// # Errors
-    /// [`QueueError::Attached`]; [`QueueError::ReceiverCrashed`]: take over with
-    /// [`MessageQueue::resume`]; segments that are missing or damaged.
+    /// [`QueueError::Attached`]; [`QueueError::ReceiverCrashed`]: continue with
+    /// [`MessageQueue::resume_receiver`]; segments that are missing or damaged.
     pub fn receiver(&mut self) -> Result<Receiver<T>, QueueError> {
         self.attach_receiver(false)
     }
@@ -222,7 +222,7 @@ impl<T: Message> MessageQueue<T> {
     ///
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.
-    pub fn resume(&mut self) -> Result<Receiver<T>, QueueError> {
+    pub fn resume_receiver(&mut self) -> Result<Receiver<T>, QueueError> {
         self.attach_receiver(true)
     }
 
@@ -231,13 +231,13 @@ impl<T: Message> MessageQueue<T> {
         &mut self.queue.attached
     }
 
-    fn attach_receiver(&mut self, can_succeed: bool) -> Result<Receiver<T>, QueueError> {
+    fn attach_receiver(&mut self, can_resume: bool) -> Result<Receiver<T>, QueueError> {
         let state = |queue: &Queue<WakingMux>| descriptor::end_state(&queue.words, QueueEnd::Consumer);
         let Some(lock) = self.queue.lock_end(QueueEnd::Consumer)? else {
             let pid = if let EndState::Attached(pid) = state(&self.queue) { pid } else { 0 };
             return Err(QueueError::Attached { end: "receiver".into(), pid });
         };
-        if !can_succeed && state(&self.queue) != EndState::Free {
+        if !can_resume && state(&self.queue) != EndState::Free {
             return Err(QueueError::ReceiverCrashed(self.queue.label().into()));
         }
         Receiver::attach(self.queue.duplicate()?, lock)

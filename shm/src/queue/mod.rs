@@ -38,14 +38,14 @@
 //! # Crashes and successors
 //!
 //! - **A sender crashes**: what it had pushed arrives, the message that it was pushing does not,
-//!   and other senders are not affected. [`MessageQueue::inherit`] continues in its place, without
-//!   help from the receiver. If it has damaged its ring, the receiver reports a [`ProducerFault`],
-//!   and [`Receiver::renew`] resets the ring for a new sender. [`Receiver::retire`] stops polling
-//!   it. A crash wakes no receiver: [`Receiver::pop_timeout`] returns `None` after its timeout, and
-//!   [`Receiver::producers`] tells which producer is dead.
+//!   and other senders are not affected. [`MessageQueue::resume_sender`] continues in its place,
+//!   without help from the receiver. If it has damaged its ring, the receiver reports a
+//!   [`ProducerFault`], and [`Receiver::renew`] resets the ring for a new sender.
+//!   [`Receiver::retire`] stops polling it. A crash wakes no receiver: [`Receiver::pop_timeout`]
+//!   returns `None` after its timeout, and [`Receiver::producers`] tells which producer is dead.
 //! - **The receiver crashes**: senders continue until their rings are full.
-//!   [`MessageQueue::resume`] takes over: every message that was not released arrives. One that was
-//!   popped and not used is lost, one that was taken and not released arrives again.
+//!   [`MessageQueue::resume_receiver`] continues: every message that was not released arrives. One
+//!   that was popped and not used is lost, one that was taken and not released arrives again.
 //! - **The creator crashes**: attached ends continue. The next [`spsc`] or [`mpsc`] of the name
 //!   replaces the queue; [`remove`] removes its files.
 //!
@@ -59,7 +59,7 @@
 //! sender.push(&1)?;
 //! // The sender's process ends, or is killed (`producers` then reports it as dead).
 //! drop(sender);
-//! let mut successor = queue::open::<u64>(&name)?.inherit(0)?;
+//! let mut successor = queue::open::<u64>(&name)?.resume_sender(0)?;
 //! successor.push(&2)?;
 //! assert_eq!((receiver.pop()?, receiver.pop()?, receiver.pop()?), (Some(1), Some(2), None));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -45,7 +45,7 @@ impl<T: Message> Receiver<T> {
         }
         let is_large = const { payload::slots::<T>() } > 1;
         let partial = (0..if is_large { queue.producers() } else { 0 }).map(|_| Partial::default()).collect();
-        let end = AttachedEnd::take_over(&queue.words, QueueEnd::Consumer, lock);
+        let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
         Ok(Self { mux, queue, waiter, partial, last_producer: 0, end, message: PhantomData })
     }
 
@@ -77,7 +77,7 @@ impl<T: Message> Receiver<T> {
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
     /// [`TakenMessage`] is dropped, by its successor
-    /// ([`MessageQueue::resume`](super::MessageQueue::resume)) if its process dies. Nothing is
+    /// ([`resume_receiver`](super::MessageQueue::resume_receiver)) if its process dies. Nothing is
     /// lost. A process that dies after it has used the message and before it has released it
     /// doubles that one message.
     ///
@@ -224,7 +224,7 @@ impl<T: Message> Receiver<T> {
 
     /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
     /// `false` while it has messages to pop. A successor that only continues can
-    /// [`inherit`](super::MessageQueue::inherit) instead; a damaged ring needs this.
+    /// [`resume_sender`](super::MessageQueue::resume_sender) instead; a damaged ring needs this.
     ///
     /// # Errors
     /// As [`Receiver::retire`].
@@ -247,7 +247,7 @@ impl<T: Message> Receiver<T> {
         if !self.mux.is_drained(index) {
             return Ok(None);
         }
-        // Before the ring is restarted: a successor of this receiver must not read it again.
+        // Before the ring is renewed: a successor of this receiver must not read it again.
         descriptor::retire_end(&self.queue.words, index);
         self.mux.retire(index);
         if let Some(partial) = self.partial.get_mut(index) {

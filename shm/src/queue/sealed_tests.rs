@@ -76,9 +76,9 @@ fn crashed_ends_of_sealed_queue_are_replaced() {
     sender.abandon();
     assert_eq!(receiver.pop(), Ok(Some(0)));
     receiver.abandon();
-    let mut sender = duplicate(&queue).inherit(0).unwrap();
+    let mut sender = duplicate(&queue).resume_sender(0).unwrap();
     sender.push(&3).unwrap();
-    let mut receiver = other.resume().unwrap();
+    let mut receiver = other.resume_receiver().unwrap();
     let taken: Vec<u64> = core::iter::from_fn(|| receiver.pop().unwrap()).collect();
     assert_eq!(taken, [1, 2, 3]);
     sender.abandon();

@@ -28,7 +28,7 @@ impl<T: Message> Sender<T> {
         let waker = Waker::attach(&mut queue.attached, fifo)?;
         // It continues after what is there.
         let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
-        let end = AttachedEnd::take_over(&queue.words, QueueEnd::Producer(index), lock);
+        let end = AttachedEnd::resume(&queue.words, QueueEnd::Producer(index), lock);
         Ok(Self { ring, waker, index, end, message: PhantomData })
     }
 

@@ -96,7 +96,7 @@ fn crash_with_message<const W: usize>(what: &str, pops: bool) -> Vec<u64> {
         core::mem::forget(receiver.take().unwrap());
     }
     receiver.abandon();
-    let mut remaining = release_all(&mut queue.resume().unwrap());
+    let mut remaining = release_all(&mut queue.resume_receiver().unwrap());
     remaining.sort_unstable();
     remaining
 }

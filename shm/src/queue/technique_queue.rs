@@ -323,7 +323,7 @@ impl<T: Link> Queue<T> {
     }
 
     /// Attaches the receiving end at the start of the queue, only once. A successor of a crashed
-    /// consumer uses [`Queue::resume`].
+    /// consumer uses [`Queue::resume_consumer`].
     ///
     /// # Errors
     /// [`QueueError::Attached`]; memory that is not there or damaged.
@@ -334,13 +334,13 @@ impl<T: Link> Queue<T> {
         Ok(consumer.inspect_err(|_| descriptor::free_end(&self.words, QueueEnd::Consumer))?)
     }
 
-    /// Attaches a receiving end in place of a crashed one: see [`Link::resume`].
+    /// Attaches a receiving end in place of a crashed one: see [`Link::resume_consumer`].
     ///
     /// # Errors
     /// A technique whose consumer cannot be replaced; memory that is not there or damaged.
-    pub fn resume(&mut self) -> Result<T::Consumer, QueueError> {
-        let consumer = T::resume(&self.spec, &mut self.attached)?;
-        descriptor::take_over_end(&self.words, QueueEnd::Consumer);
+    pub fn resume_consumer(&mut self) -> Result<T::Consumer, QueueError> {
+        let consumer = T::resume_consumer(&self.spec, &mut self.attached)?;
+        descriptor::resume_end(&self.words, QueueEnd::Consumer);
         Ok(consumer)
     }
 
@@ -349,7 +349,7 @@ impl<T: Link> Queue<T> {
     /// again. The module's documentation has the whole protocol.
     ///
     /// Repairs what the dead producer left ([`Consumer::retire`]), resets its memory, restores
-    /// the headers of all segments, and takes from its index again ([`Consumer::revive`]), in this
+    /// the headers of all segments, and takes from its index again ([`Consumer::renew`]), in this
     /// order. `consumer` is this queue's.
     ///
     /// # Errors
@@ -374,7 +374,7 @@ impl<T: Link> Queue<T> {
         }
         self.descriptor.write(&self.words);
         descriptor::set_ready(&self.words);
-        consumer.revive(index);
+        consumer.renew(index);
         descriptor::free_end(&self.words, QueueEnd::Producer(index));
         Ok(true)
     }

@@ -62,7 +62,7 @@ fn each_end_is_attached_once() {
         matches!(opened.consumer(), Err(QueueError::Attached { end, pid }) if end == "consumer" && pid == me)
     );
     opened.producer(0).unwrap();
-    opened.resume().unwrap();
+    opened.resume_consumer().unwrap();
 }
 
 /// The creator's process id is unknown here, as in another PID namespace.

@@ -82,10 +82,10 @@ fn each_end_has_one_owner_at_a_time() {
     let receiver = queue.receiver().unwrap();
     let sender = other.sender().unwrap();
     assert!(matches!(queue.sender(), Err(QueueError::NoFreeProducer { producers: 1, .. })));
-    assert!(matches!(queue.inherit(0), Err(QueueError::ProducerAlive(0))));
-    assert!(matches!(queue.inherit(1), Err(QueueError::Producer { index: 1, producers: 1 })));
+    assert!(matches!(queue.resume_sender(0), Err(QueueError::ProducerAlive(0))));
+    assert!(matches!(queue.resume_sender(1), Err(QueueError::Producer { index: 1, producers: 1 })));
     assert!(matches!(other.receiver(), Err(QueueError::Attached { .. })));
-    assert!(matches!(other.resume(), Err(QueueError::Attached { .. })));
+    assert!(matches!(other.resume_receiver(), Err(QueueError::Attached { .. })));
     let pid = u64::from(std::process::id());
     assert_eq!(queue.producers().unwrap(), [ProducerState::Alive { pid }]);
     assert!(queue.has_receiver().unwrap());
@@ -111,7 +111,7 @@ fn closed_ends_continue_where_they_stopped() {
 }
 
 #[test]
-fn crashed_sender_is_inherited_or_renewed() {
+fn crashed_sender_is_resumed_or_renewed() {
     let name = name("crashed");
     let mut queue = mpsc::<u64>(&name, 8).unwrap();
     let mut receiver = queue.receiver().unwrap();
@@ -126,8 +126,8 @@ fn crashed_sender_is_inherited_or_renewed() {
     let _others: Vec<_> = (2..MPSC_PRODUCERS).map(|_| queue.sender().unwrap()).collect();
     let error = queue.sender().unwrap_err();
     assert!(matches!(error, QueueError::SenderCrashed { index: 0, .. }));
-    assert!(error.to_string().contains("`inherit(0)`"), "{error}");
-    let mut heir = open::<u64>(&name).unwrap().inherit(0).unwrap();
+    assert!(error.to_string().contains("`resume_sender(0)`"), "{error}");
+    let mut heir = open::<u64>(&name).unwrap().resume_sender(0).unwrap();
     heir.push(&2).unwrap();
     assert!(matches!(receiver.renew(0), Err(QueueError::ProducerAlive(0))));
     heir.abandon();
@@ -155,11 +155,11 @@ fn retired_producer_stays_out_until_renewed() {
     assert!(!receiver.retire(0).unwrap());
     assert_eq!(drain(&mut receiver), [0, 1, 2, 3, 4]);
     assert!(receiver.retire(0).unwrap());
-    assert!(matches!(queue.inherit(0), Err(QueueError::Retired(0))));
+    assert!(matches!(queue.resume_sender(0), Err(QueueError::Retired(0))));
     // A successor of the receiver does not read the ring again.
     receiver.abandon();
     assert!(matches!(queue.receiver(), Err(QueueError::ReceiverCrashed(_))));
-    let mut receiver = queue.resume().unwrap();
+    let mut receiver = queue.resume_receiver().unwrap();
     assert_eq!(drain(&mut receiver), []);
     assert_eq!(receiver.producers().unwrap()[0], ProducerState::Retired);
     assert!(receiver.renew(0).unwrap());
@@ -178,7 +178,7 @@ fn crashed_receiver_loses_nothing() {
     assert!(receiver.pop().unwrap().is_some());
     receiver.abandon();
     let mut remaining: Vec<u64> =
-        drain(&mut queue.resume().unwrap()).iter().map(|message| message[99]).collect();
+        drain(&mut queue.resume_receiver().unwrap()).iter().map(|message| message[99]).collect();
     remaining.sort_unstable();
     // Parts of the other message were taken in turn, and none of them freed.
     assert_eq!(remaining, [2]);
@@ -193,7 +193,7 @@ fn large_message_of_crashed_sender_is_dropped() {
     sender.push_first_parts(&[2; 100], 5);
     sender.abandon();
     assert_eq!(drain(&mut receiver), [[1; 100]]);
-    let mut successor = queue.inherit(0).unwrap();
+    let mut successor = queue.resume_sender(0).unwrap();
     successor.push(&[3; 100]).unwrap();
     successor.push(&[4; 100]).unwrap();
     assert_eq!(drain(&mut receiver), [[3; 100], [4; 100]]);

@@ -11,7 +11,7 @@ pub(super) struct WakingMux;
 
 impl Link for WakingMux {
     const INFO: TechniqueInfo =
-        TechniqueInfo::new("message-queue", Home::Memory).apart().resumable().inheritable();
+        TechniqueInfo::new("message-queue", Home::Memory).apart().consumer_resumable().producer_resumable();
 
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
@@ -28,10 +28,10 @@ impl Link for WakingMux {
         index: usize,
         attached: &mut Attached<'_>,
     ) -> Result<SpscMuxProducer, RegionError> {
-        SpscMux::inherit(spec, index, attached)
+        SpscMux::resume_producer(spec, index, attached)
     }
 
     fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
-        SpscMux::resume(spec, attached)
+        SpscMux::resume_consumer(spec, attached)
     }
 }

@@ -155,7 +155,7 @@ pub trait Consumer: Send {
         Ok(())
     }
 
-    /// Stops polling a producer that a crashed predecessor had retired, until it is revived.
+    /// Stops polling a producer that a crashed predecessor had retired, until it is renewed.
     fn forget(&mut self, producer: usize) {
         let _ = producer;
     }
@@ -170,7 +170,7 @@ pub trait Consumer: Send {
 
     /// Repairs what a dead producer left in the queue, so that no other end waits for it. Call it
     /// in each duty cycle until it returns `true`: then no end waits for the dead producer, and its
-    /// own memory is not read again before [`Consumer::revive`]. [`Consumer::try_pop`] still
+    /// own memory is not read again before [`Consumer::renew`]. [`Consumer::try_pop`] still
     /// returns messages that it had published; those in its own memory until `true` at the latest.
     ///
     /// Pop between the calls: a claimed slot can be skipped only once everything before it is
@@ -184,7 +184,7 @@ pub trait Consumer: Send {
     /// Polls a retired producer's memory again, after it was reset for a new producer. It is all
     /// zero but its header. Call it after [`Consumer::retire`] has returned `true`.
     /// [`Queue::renew`](crate::queue::Queue::renew) does all three in their order.
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         let _ = producer;
     }
 

@@ -132,11 +132,11 @@ pub trait Link: 'static {
 
     /// Attaches a consumer in place of a crashed one: messages not taken yet arrive whole and in
     /// order. One that was being taken may arrive again. For a technique that is
-    /// [`resumable`](TechniqueInfo::resumable).
+    /// [`consumer_resumable`](TechniqueInfo::consumer_resumable).
     ///
     /// # Errors
     /// As [`Link::consumer`]; always, if the technique cannot.
-    fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
+    fn resume_consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Self::Consumer, RegionError> {
         let error = RegionError::os(attached.name(spec.name), "replace its consumer");
         Err(error(std::io::ErrorKind::Unsupported.into()))
     }
@@ -146,7 +146,7 @@ pub trait Link: 'static {
     ///
     /// # Errors
     /// As [`Link::producer`]; always, if the technique cannot.
-    fn inherit(
+    fn resume_producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,

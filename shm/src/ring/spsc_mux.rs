@@ -7,7 +7,7 @@
 //! **What a dead producer leaves:** its own ring, in which no message is half visible (see `spsc`),
 //! and for which no other end waits. Its published messages are delivered; then its ring is removed
 //! from the scan until a new producer has it ([`Consumer::retire`](super::Consumer::retire),
-//! [`Consumer::revive`](super::Consumer::revive)). Other rings are not touched.
+//! [`Consumer::renew`](super::Consumer::renew)). Other rings are not touched.
 
 use super::spsc;
 use super::{EndRights, Full, Home, Link, LinkSpec, PeerFault, SegmentSpec, Step, TechniqueInfo};
@@ -145,7 +145,7 @@ impl super::Consumer for Mux {
         if let Some(place) = self.rings.iter().position(|(index, _)| *index == producer) {
             self.deactivate(place);
             if let Some((_, ring)) = self.inactive.last_mut() {
-                ring.restart();
+                ring.renew();
             }
         }
     }
@@ -162,14 +162,14 @@ impl super::Consumer for Mux {
             self.deactivate(place);
         }
         // Also where a fault had taken it out. Now, while no producer pushes there: a new producer
-        // may start before `revive`.
+        // may start before `renew`.
         if let Some((_, ring)) = self.inactive.iter_mut().find(|(index, _)| *index == producer) {
-            ring.restart();
+            ring.renew();
         }
         true
     }
 
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         if let Some(place) = self.inactive.iter().position(|(index, _)| *index == producer) {
             let ring = self.inactive.swap_remove(place);
             let place = self.rings.partition_point(|(index, _)| *index < producer);
@@ -219,8 +219,11 @@ pub fn ring_segments(what: String, capacity: u32, index: u64, producer: usize) -
 const STEPS: &[Step] = &[Step::Entered, Step::HalfWritten, Step::Written, Step::Published];
 
 impl Link for SpscMux {
-    const INFO: TechniqueInfo =
-        TechniqueInfo::new("spsc-mux", Home::Memory).steps(STEPS).apart().resumable().inheritable();
+    const INFO: TechniqueInfo = TechniqueInfo::new("spsc-mux", Home::Memory)
+        .steps(STEPS)
+        .apart()
+        .consumer_resumable()
+        .producer_resumable();
 
     type Producer = SpscMuxProducer;
     type Consumer = Mux;
@@ -243,7 +246,7 @@ impl Link for SpscMux {
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }
 
-    fn inherit(
+    fn resume_producer(
         spec: &LinkSpec,
         index: usize,
         attached: &mut Attached<'_>,
@@ -251,7 +254,7 @@ impl Link for SpscMux {
         attached.resume_sender(&ring_name(spec, index)).map(SpscMuxProducer)
     }
 
-    fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
+    fn resume_consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Mux, RegionError> {
         let rings = (0..spec.producers).map(|index| attached.resume_receiver(&ring_name(spec, index)));
         Ok(Mux::new(rings.collect::<Result<_, _>>()?))
     }

@@ -35,10 +35,10 @@ pub struct TechniqueInfo {
     /// Whether a push can be refused because nothing was taken for long.
     pub bounded: bool,
     /// Whether a consumer can take the place of one that has died:
-    /// [`Link::resume`](super::Link::resume).
-    pub resumable: bool,
-    /// Whether a producer can: [`Link::inherit`](super::Link::inherit).
-    pub inheritable: bool,
+    /// [`Link::resume_consumer`](super::Link::resume_consumer).
+    pub consumer_resumable: bool,
+    /// Whether a producer can: [`Link::resume_producer`](super::Link::resume_producer).
+    pub producer_resumable: bool,
     /// The technique on the heap of which this one is the port: `launcher bill` compares the two.
     pub reference: Option<&'static str>,
     /// The technique to use across processes instead of one on the heap.
@@ -55,8 +55,8 @@ impl TechniqueInfo {
             steps: &[Step::Entered, Step::Published],
             apart: false,
             bounded: true,
-            resumable: false,
-            inheritable: false,
+            consumer_resumable: false,
+            producer_resumable: false,
             reference: None,
             twin: None,
         }
@@ -82,15 +82,15 @@ impl TechniqueInfo {
 
     /// Declares that a crashed consumer of the technique can be replaced.
     #[must_use]
-    pub const fn resumable(self) -> Self {
-        Self { resumable: true, ..self }
+    pub const fn consumer_resumable(self) -> Self {
+        Self { consumer_resumable: true, ..self }
     }
 
     /// Declares that a crashed producer can be replaced by one that continues after its last
     /// message.
     #[must_use]
-    pub const fn inheritable(self) -> Self {
-        Self { inheritable: true, ..self }
+    pub const fn producer_resumable(self) -> Self {
+        Self { producer_resumable: true, ..self }
     }
 
     /// Declares the name of the heap technique of which this one is a port to shared memory.

@@ -73,7 +73,7 @@ fn queue_end() {
         }
         return;
     }
-    let mut sender = if role == "heir" { queue.inherit(0) } else { queue.sender() }.unwrap();
+    let mut sender = if role == "heir" { queue.resume_sender(0) } else { queue.sender() }.unwrap();
     for n in 0.. {
         while sender.push(&numbered(number, n)).is_err() {
             if !alive() {
@@ -246,7 +246,7 @@ fn killed_receiver_is_replaced_without_loss() {
         });
         kill(child);
         let mut receiver = match queue.receiver() {
-            Err(QueueError::ReceiverCrashed(_)) => queue.resume().unwrap(),
+            Err(QueueError::ReceiverCrashed(_)) => queue.resume_receiver().unwrap(),
             // Killed between taking its lock and attaching: nothing is left to resume.
             Ok(receiver) if count == 0 => receiver,
             other => panic!("a crashed receiver is not recognized: {:?}", other.err()),

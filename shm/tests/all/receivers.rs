@@ -51,7 +51,7 @@ where
 {
     let (parent, wait) = (parent_id(), Duration::from_millis(1));
     let uses = OpenOptions::new().append(true).open(uses).unwrap();
-    let mut receiver = queue::open::<[u64; W]>(name).unwrap().resume().unwrap();
+    let mut receiver = queue::open::<[u64; W]>(name).unwrap().resume_receiver().unwrap();
     let mut used = 0;
     while parent_id() == parent {
         let stop_at = |point: Stop| {
@@ -176,7 +176,7 @@ where
     fn outcome(mut self) -> Outcome {
         let mut used = self.used();
         used.retain(|message| *message != [u64::MAX; 2]);
-        let mut receiver: Receiver<[u64; W]> = self.queue.resume().unwrap();
+        let mut receiver: Receiver<[u64; W]> = self.queue.resume_receiver().unwrap();
         while let Some(message) = receiver.pop().unwrap() {
             used.push([message[0], message[1]]);
         }

@@ -270,6 +270,6 @@ fn crashed_mux_consumer_is_replaced() {
     let mut next = Producer::<MESSAGE_WORDS>::attach(&rings[2]).unwrap();
     next.try_push(&[7; MESSAGE_WORDS]).unwrap();
     assert_eq!(second.try_pop(), None);
-    second.revive(2);
+    second.renew(2);
     assert_eq!(second.try_pop(), Some((Some(2), [7; MESSAGE_WORDS])));
 }

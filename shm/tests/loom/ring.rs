@@ -228,7 +228,7 @@ fn producer_crash_in_push_leaves_usable_ring() {
                 let popped = early.or(consumer.try_pop().expect("an honest peer"));
                 assert_eq!(popped, published.then_some(message(dies_after + 1)));
                 assert_eq!(consumer.try_pop(), Ok(None), "what was not published does not exist");
-                consumer.restart();
+                consumer.renew();
                 let slots = HEAD_WORDS + SLOTS;
                 for word in &words[slots..slots + CAPACITY * slot_words(2)] {
                     word.store(0, Ordering::Relaxed);

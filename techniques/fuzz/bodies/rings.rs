@@ -27,7 +27,7 @@ enum Act {
     },
     Pop,
     Retire(u8),
-    Revive(u8),
+    Renew(u8),
     Check,
     /// The consumer dies and is replaced.
     Resume,
@@ -81,7 +81,8 @@ fn scribble(memory: &[(SegmentSpec, AtomicWords)], place: usize, value: &Value) 
 /// a single technique: `BULKHEAD_ONLY=linked`.
 pub fn rings(bytes: &[u8]) {
     let only = std::env::var("BULKHEAD_ONLY").unwrap_or_default();
-    let is_wanted = |technique: &Technique| technique.info().resumable && technique.name().contains(&only);
+    let is_wanted =
+        |technique: &Technique| technique.info().consumer_resumable && technique.name().contains(&only);
     let techniques: Vec<_> = Technique::all().into_iter().filter(is_wanted).collect();
     let Some((first, bytes)) = bytes.split_first() else { return };
     let technique = techniques[usize::from(*first) % techniques.len()];
@@ -126,9 +127,9 @@ fn ring<T: Link>(technique: Technique, bytes: &[u8]) {
             Act::Pop => _ = consumer.try_pop(),
             // Also an index that does not exist.
             Act::Retire(producer) => _ = consumer.retire(usize::from(producer) % (PRODUCERS + 1)),
-            Act::Revive(producer) => consumer.revive(usize::from(producer) % (PRODUCERS + 1)),
+            Act::Renew(producer) => consumer.renew(usize::from(producer) % (PRODUCERS + 1)),
             Act::Check => _ = consumer.check(),
-            Act::Resume => consumer = T::resume(&link, &mut attached).expect("the headers are good"),
+            Act::Resume => consumer = T::resume_consumer(&link, &mut attached).expect("the headers are good"),
             Act::Scribble { place, value } => scribble(&memory, place.into(), &value),
             Act::ScribbleCursor { segment, line, value } => {
                 let segment = usize::from(segment) % memory.len();

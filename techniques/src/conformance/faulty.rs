@@ -158,8 +158,8 @@ impl<S: RingFault, C: Consumer> Consumer for FaultyReceiver<S, C> {
         !S::RETIRES || self.inner.retire(producer)
     }
 
-    fn revive(&mut self, producer: usize) {
-        self.inner.revive(producer);
+    fn renew(&mut self, producer: usize) {
+        self.inner.renew(producer);
     }
 
     fn passed_over(&self) -> u64 {
@@ -183,7 +183,7 @@ impl<S: RingFault, T: Link> Link for FaultyRing<S, T> {
     const INFO: TechniqueInfo = TechniqueInfo {
         name: S::NAME,
         reference: None,
-        resumable: false,
+        consumer_resumable: false,
         bounded: T::INFO.bounded && S::BOUNDED,
         ..T::INFO
     };

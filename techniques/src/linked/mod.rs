@@ -130,7 +130,7 @@ mod link {
 
     impl Link for Linked {
         const INFO: TechniqueInfo =
-            TechniqueInfo::new("linked", Home::Memory).steps(STEPS).resumable().port_of("std-mpsc");
+            TechniqueInfo::new("linked", Home::Memory).steps(STEPS).consumer_resumable().port_of("std-mpsc");
 
         type Producer = Producer;
         type Consumer = Receiver;
@@ -161,7 +161,7 @@ mod link {
             attached.end(spec.name, KIND, |arena| Consumer::attach(arena, intents)).map(Receiver::from)
         }
 
-        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+        fn resume_consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
             attached.end(spec.name, KIND, |arena| Consumer::resume(arena, intents)).map(Receiver::from)
         }

@@ -148,7 +148,7 @@ fn connection_is_retired_once_drained() {
         }
     }
     assert!(consumer.retire(0) && consumer.retire(0));
-    consumer.revive(0);
+    consumer.renew(0);
     let mut successor = producer(0);
     successor.try_push(&message(0, 3)).unwrap();
     lives.try_push(&message(1, 1)).unwrap();

@@ -29,8 +29,8 @@ enum Event {
     Die(usize, Step),
     /// One duty cycle: retires every dead producer, as far as possible.
     Retire,
-    /// Starts a successor; the consumer revives it before or after its first push.
-    Revive(usize, bool),
+    /// Starts a successor; the consumer renews it before or after its first push.
+    Renew(usize, bool),
     /// A successor replaces the consumer.
     Resume,
 }
@@ -43,7 +43,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (1usize..4).prop_map(Event::Pop),
         2 => (producer_index.clone(), step).prop_map(|(producer_index, step)| Event::Die(producer_index, step)),
         2 => Just(Event::Retire),
-        2 => (producer_index, any::<bool>()).prop_map(|(producer_index, late)| Event::Revive(producer_index, late)),
+        2 => (producer_index, any::<bool>()).prop_map(|(producer_index, late)| Event::Renew(producer_index, late)),
         1 => Just(Event::Resume),
     ]
 }
@@ -157,7 +157,7 @@ impl<'a, T: Link> CheckedLink<'a, T> {
         }
     }
 
-    fn revive(&mut self, producer_index: usize, late: bool) {
+    fn renew(&mut self, producer_index: usize, late: bool) {
         if self.states[producer_index] != ProducerState::Retired {
             return;
         }
@@ -173,15 +173,15 @@ impl<'a, T: Link> CheckedLink<'a, T> {
         if late {
             self.try_push(producer_index);
         }
-        self.consumer.revive(producer_index);
+        self.consumer.renew(producer_index);
     }
 
     /// Replaces the consumer, if the technique can and no producer is retired: a successor would
     /// read such a producer's ring again, which an engine prevents with `pass_over`.
     fn resume(&mut self) {
-        if T::INFO.resumable && !self.states.contains(&ProducerState::Retired) {
+        if T::INFO.consumer_resumable && !self.states.contains(&ProducerState::Retired) {
             self.passed_over += self.consumer.passed_over();
-            self.consumer = T::resume(&self.run.link(), &mut self.attached).unwrap();
+            self.consumer = T::resume_consumer(&self.run.link(), &mut self.attached).unwrap();
         }
     }
 
@@ -205,13 +205,13 @@ fn run_events<T: Link>(run: &Run, events: &[Event]) {
             Event::Pop(times) => _ = link.pop(times),
             Event::Die(producer_index, step) => link.die(producer_index, step),
             Event::Retire => link.retire(),
-            Event::Revive(producer_index, late) => link.revive(producer_index, late),
+            Event::Renew(producer_index, late) => link.renew(producer_index, late),
             Event::Resume => link.resume(),
         }
     }
     link.drain_and_retire();
     // All producers are replaced, and the capacity is complete.
-    (0..PRODUCERS).for_each(|producer_index| link.revive(producer_index, producer_index % 2 == 0));
+    (0..PRODUCERS).for_each(|producer_index| link.renew(producer_index, producer_index % 2 == 0));
     link.drain_and_retire();
     let capacity = run.link().capacity as usize;
     for _ in 0..3 {

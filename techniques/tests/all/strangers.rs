@@ -132,7 +132,7 @@ fn producer_index_belongs_to_last_started_process() {
     drop(first);
     while !consumer.retire(0) {}
     launching.record_end(0);
-    consumer.revive(0);
+    consumer.renew(0);
     // The connection is from a process that is still producer 1.
     let connect_as = |index: u64| {
         let mut stream = seqpacket::connect(&run.plan().segment_name("submit"), LIMIT).unwrap();

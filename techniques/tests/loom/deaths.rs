@@ -145,7 +145,7 @@ fn the_array_survives_two_deaths_at_one_place() {
 /// The successor announces the slot that its dead predecessor had announced, and is not mistaken
 /// for it.
 #[test]
-fn array_revives_a_retired_producer() {
+fn array_renews_a_retired_producer() {
     model(None, || {
         let ring = Region::heap(array_queue::ring_words(CAPACITY, 1)).words();
         array_queue::write_header::<1>(&ring, CAPACITY);

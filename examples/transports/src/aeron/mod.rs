@@ -216,7 +216,7 @@ impl Consumer for Receiver {
         is_over
     }
 
-    fn revive(&mut self, producer: usize) {
+    fn renew(&mut self, producer: usize) {
         self.origins.sessions[producer] = None;
     }
 }

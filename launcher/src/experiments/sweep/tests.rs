@@ -213,12 +213,12 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
 #[test]
 fn a_sweep_is_being_measured_while_its_launcher_lives() {
     let mut sweep = record(&[], 1);
-    sweep.take_over();
+    sweep.set_launcher();
     assert!(sweep.is_being_measured());
     let (pid, start) = sweep.launcher;
     sweep.launcher = (pid, start + 1);
     assert!(!sweep.is_being_measured(), "another process of that number");
-    sweep.take_over();
+    sweep.set_launcher();
     sweep.state = ExperimentState::Interrupted;
     assert!(!sweep.is_being_measured());
 }

@@ -30,7 +30,7 @@ pub enum Action {
     /// left. Requires the kernel's proof that its process is gone.
     Fence(Role, u16),
     /// Publishes the running incarnation of a strategy or gateway.
-    Revive(Role, u16),
+    Renew(Role, u16),
     /// Removes a dead process's id from shared memory: all its messages were received.
     Forget(usize),
     /// Resets the memory of a dead role, which the engine does not read any more.

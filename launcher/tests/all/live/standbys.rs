@@ -84,7 +84,7 @@ fn stopped_standby_falls_back_to_cold_start() {
 /// The standby is killed during or just after its promotion; its successor has already been
 /// started.
 #[test]
-fn role_killed_during_takeover_recovers() {
+fn role_killed_during_promotion_recovers() {
     let launcher = Launcher::new();
     let running = start_run(&launcher, "--orders 400k --window 30s");
     for name in ["engine", "exchange-0"] {

@@ -58,7 +58,7 @@ fn role(all: &[Peer], arguments: &[String]) -> bool {
     let attach = match attach.as_str() {
         "create" => Attach::Create,
         "join" => Attach::Join,
-        _ => Attach::Succeed,
+        _ => Attach::Resume,
     };
     (peer.role)(Path::new(place), end, attach, id.parse().unwrap_or(0));
     true

@@ -15,7 +15,7 @@ pub enum Attach {
     Create,
     Join,
     /// An end in place of a killed one of the same kind, the way the transport documents.
-    Succeed,
+    Resume,
 }
 
 /// Attaches an end in a directory and runs it as a process with this id.

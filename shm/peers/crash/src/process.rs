@@ -42,7 +42,7 @@ impl Process {
         command.arg(place).arg(match attach {
             Attach::Create => "create",
             Attach::Join => "join",
-            Attach::Succeed => "succeed",
+            Attach::Resume => "resume",
         });
         command.arg(id.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

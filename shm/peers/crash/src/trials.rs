@@ -146,11 +146,11 @@ pub fn kill_sender(peer: &Peer, point: usize, facts: &mut Facts) {
     }
     let before = popped.of(OTHER).len();
     let (successor, attached) =
-        Process::start(peer.name, End::Sender, place.path(), Attach::Succeed, SUCCESSOR);
+        Process::start(peer.name, End::Sender, place.path(), Attach::Resume, SUCCESSOR);
     let is_ready = attached == Answer::Line("ready".into());
     facts.add(KILLED, if is_ready { "successor attaches" } else { "successor does not attach" }, 1);
     if is_ready {
-        succeed(peer, &place, successor, &mut receiver, &mut popped, facts);
+        check_successor(peer, &place, successor, &mut receiver, &mut popped, facts);
     }
     popped.count(KILLED, facts, RECEIVER);
     if popped.hangs || popped.died {
@@ -208,7 +208,7 @@ impl OtherSender {
     }
 }
 
-fn succeed(
+fn check_successor(
     peer: &Peer,
     place: &Place,
     mut successor: Process,
@@ -269,8 +269,7 @@ pub fn kill_receiver(peer: &Peer, point: usize, facts: &mut Facts) {
     let answer = sender.ask(&format!("push {MORE}"));
     let (second, _) = pushed(&answer);
     facts.add(KILLED, "sender hangs", (answer == Answer::Hangs).into());
-    let (mut successor, attached) =
-        Process::start(peer.name, End::Receiver, place.path(), Attach::Succeed, 1);
+    let (mut successor, attached) = Process::start(peer.name, End::Receiver, place.path(), Attach::Resume, 1);
     let ready = attached == Answer::Line("ready".into());
     facts.add(KILLED, if ready { "successor attaches" } else { "successor does not attach" }, 1);
     if !ready {

@@ -105,7 +105,7 @@ mod link {
     impl Link for ArrayQueue {
         const INFO: TechniqueInfo = TechniqueInfo::new("array-queue", Home::Memory)
             .steps(STEPS)
-            .resumable()
+            .consumer_resumable()
             .port_of("crossbeam-array-queue");
 
         type Producer = Producer;
@@ -129,7 +129,7 @@ mod link {
             attached.end(spec.name, KIND, |ring| Consumer::attach(ring, intents)).map(Receiver::from)
         }
 
-        fn resume(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
+        fn resume_consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<Receiver, RegionError> {
             let intents = intent::all(spec, attached)?;
             attached.end(spec.name, KIND, |ring| Consumer::resume(ring, intents)).map(Receiver::from)
         }

@@ -82,9 +82,10 @@ impl<const M: usize> Consumer<M> {
         Self::resume_parts(&tail.into(), &head)
     }
 
-    /// Restarts at position 0 of the ring, after the producer's crash is certain and before a new
-    /// producer starts. Take nothing until the producer's part was reset, all zero but its header.
-    pub fn restart(&mut self) {
+    /// Begins again at position 0 of the ring, once the producer's crash is certain and before a
+    /// new producer starts. Take nothing until the producer's part was reset, all zero but its
+    /// header.
+    pub fn renew(&mut self) {
         self.go_to(0);
         // Release: as in `release`. The new producer starts later.
         self.head_word.store(0, Ordering::Release);

@@ -33,8 +33,8 @@
 //! slot again, so it never overwrites what is still to be read.
 //!
 //! **Crashes.** A half-written message is never seen, so there is nothing to repair. The ring is
-//! restarted for a producer's successor ([`Consumer::restart`]), or that continues after the last
-//! message ([`Producer::resume_parts`]).
+//! renewed for a producer's successor ([`Consumer::renew`]), or the successor continues after the
+//! last message ([`Producer::resume_parts`]).
 //! A consumer's successor continues at the stored head ([`Consumer::resume`]): the message that was
 //! being copied comes again. [`Consumer::take`] and [`Consumer::release`] are the two halves of a
 //! pop, for a consumer that must store a message elsewhere before it may be overwritten.

@@ -225,8 +225,8 @@ impl<const M: usize> Producer<M> {
         }
     }
 
-    /// Restarts at position 0 of the ring, after its memory was reset for a new consumer.
-    pub fn restart(&mut self) {
+    /// Begins again at position 0 of the ring, after its memory was reset for a new consumer.
+    pub fn renew(&mut self) {
         (self.tail, self.cached_head) = (0, 0);
     }
 }

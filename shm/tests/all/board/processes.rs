@@ -30,7 +30,7 @@ fn write_forever() {
     let name = std::env::var(NAME).unwrap();
     let parent = parent_id();
     let created =
-        if exists(&name) { NamedWriter::succeed(&name) } else { NamedWriter::create(&name, shape()) };
+        if exists(&name) { NamedWriter::resume(&name) } else { NamedWriter::create(&name, shape()) };
     let mut writer = created.unwrap();
     while parent_id() == parent {
         let next = writer.version(1) + 1;
@@ -82,7 +82,7 @@ fn killed_writers_leave_whole_values_and_successors_continue() {
                 seen = stamp.version;
             }
         }
-        assert!(matches!(NamedWriter::succeed(&name), Err(BoardError::Written(_))), "its writer lives");
+        assert!(matches!(NamedWriter::resume(&name), Err(BoardError::Written(_))), "its writer lives");
         kill(child);
         // Without a writer the last value is whole.
         let stamp = reader.read(1, &mut into).unwrap().unwrap();
@@ -92,7 +92,7 @@ fn killed_writers_leave_whole_values_and_successors_continue() {
         child = start(&name);
     }
     kill(child);
-    let mut last = NamedWriter::succeed(&name).unwrap();
+    let mut last = NamedWriter::resume(&name).unwrap();
     let next = last.version(1) + 1;
     assert_eq!(last.write(1, 0, &value(1, next, WORDS)), next);
     drop(last);

@@ -107,7 +107,7 @@ impl<'a, T: Link> TestBed<'a, T> {
     }
 
     pub fn resume(&mut self) -> T::Consumer {
-        T::resume(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
+        T::resume_consumer(&protocol::segments::submit_link(self.plan), &mut self.attached).expect("headers")
     }
 
     pub fn reset(&self) {
@@ -202,7 +202,7 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
-        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.revive(index, bed.epoch));
+        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.renew(index, bed.epoch));
         let zero = [0; PRODUCERS];
         Self { bed, consumer, others, sent: zero, received: zero, problems: Problems::default() }
     }
@@ -309,11 +309,11 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     }
 
     /// Starts the successor of a dead producer in this process, in reset memory.
-    pub fn revive(&mut self, index: usize) {
+    pub fn renew(&mut self, index: usize) {
         self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
-        self.bed.control_writer.revive(index as u16, self.bed.epoch);
-        self.consumer.revive(index);
+        self.bed.control_writer.renew(index as u16, self.bed.epoch);
+        self.consumer.renew(index);
         self.sent[index] = self.received[index];
         let producer = self.bed.producer(index);
         self.others.push((index, producer));

@@ -217,9 +217,9 @@ pub fn try_death<T: Link>(
         trial.check_all_received(&[SECOND], "the slow producer continues");
     }
     for index in dead {
-        trial.revive(index);
+        trial.renew(index);
     }
-    trial.check_two_laps(lost, "after the revival");
+    trial.check_two_laps(lost, "after the renewal");
     trial.conclude(&set_up.name, format_args!("{stops:?} of {}, {second_stop:?}", survey.end()), tally);
     received
 }

@@ -33,7 +33,7 @@ fn between_processes() -> Vec<Technique> {
 }
 
 fn resumable() -> Vec<Technique> {
-    between_processes().into_iter().filter(|technique| technique.info().resumable).collect()
+    between_processes().into_iter().filter(|technique| technique.info().consumer_resumable).collect()
 }
 
 /// Runs `work` for every suitable state of these techniques, shifted by `round`, on all cores.

@@ -70,8 +70,8 @@ fn try_death<T: Link>(
     }
     trial.check_all_received(&[1, 2], "the next consumer");
     trial.check_two_laps(trial.bed.slack, "the next consumer");
-    trial.revive(FIRST);
-    trial.check_two_laps(trial.bed.slack, "after the revival");
+    trial.renew(FIRST);
+    trial.check_two_laps(trial.bed.slack, "after the renewal");
     let end = retirement.end();
     trial.conclude(
         &set_up.name,

@@ -212,7 +212,7 @@ impl Round {
         }
         if retired {
             control_writer.record_end(0);
-            state.engine.consumer.revive(0);
+            state.engine.consumer.renew(0);
             (state.engine.received.expected[0], state.engine.received.whole[0]) = (0, 0);
         }
         let continued = state.try_deliver();

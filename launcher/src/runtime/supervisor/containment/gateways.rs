@@ -78,7 +78,7 @@ impl Containment<'_> {
             (SupervisionStage::Starting(outage), None)
                 if case.all_threads_are(seen, |state| state == ThreadState::Running) =>
             {
-                self.revive_gateways(place, outage, now, out);
+                self.renew_gateways(place, outage, now, out);
             }
             _ => return false,
         }
@@ -175,13 +175,13 @@ impl Containment<'_> {
     }
 
     /// Records that the next incarnation runs duty cycles: the engine sends it orders again.
-    fn revive_gateways(&mut self, place: usize, outage: usize, now: u64, out: &mut dyn Actions) {
+    fn renew_gateways(&mut self, place: usize, outage: usize, now: u64, out: &mut dyn Actions) {
         let now_ns = self.ns_since_start(now);
         let case = &mut self.processes[place];
         case.epoch += 1;
         (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
         for gateway in case.gateways() {
-            out.perform(Action::Revive(Role::Gateway(*gateway), case.epoch));
+            out.perform(Action::Renew(Role::Gateway(*gateway), case.epoch));
         }
         self.outages[outage].restarted_ns = Some(now_ns);
     }

@@ -385,7 +385,7 @@ impl Containment<'_> {
         case.stage = SupervisionStage::Starting(incident);
         let (role, epoch) = (Role::Strategy(place as u16), case.epoch);
         out.perform(Action::Reset(role));
-        out.perform(Action::Revive(role, epoch));
+        out.perform(Action::Renew(role, epoch));
         self.restart(place, liveness, now, out);
     }
 }

@@ -111,7 +111,7 @@ impl<'a> ScriptedRun<'a> {
 
     /// Returns how often a strategy was restarted.
     fn starts(&self) -> usize {
-        let is_start = |action: &&Action| matches!(action, Action::Revive(Role::Strategy(_), _));
+        let is_start = |action: &&Action| matches!(action, Action::Renew(Role::Strategy(_), _));
         self.actions.iter().filter(is_start).count()
     }
 }
@@ -212,7 +212,7 @@ fn strategy_memory_stays_until_engine_has_recovered() {
     run.step();
     let restart = [
         Action::Reset(Role::Strategy(VICTIM)),
-        Action::Revive(Role::Strategy(VICTIM), 2),
+        Action::Renew(Role::Strategy(VICTIM), 2),
         Action::Restart(victim),
     ];
     assert!(run.actions.windows(3).any(|actions| actions == restart), "{:?}", run.actions);

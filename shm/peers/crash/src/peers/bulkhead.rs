@@ -11,17 +11,17 @@ pub fn peer<const SENDERS: usize>(peer: &'static str) -> Peer {
         End::Receiver,
         |place, attach| {
             let mut queue = queue::open::<Message>(&name(place)).map_err(text)?;
-            if attach == Attach::Succeed { queue.inherit(0) } else { queue.sender() }.map_err(text)
+            if attach == Attach::Resume { queue.resume_sender(0) } else { queue.sender() }.map_err(text)
         },
         // The creator's handle removes the name when it is dropped.
         |place, attach| {
             let name = name(place);
             let queue = match attach {
                 Attach::Create => queue::mpsc_of(&name, SENDERS, CAPACITY as u32),
-                Attach::Join | Attach::Succeed => queue::open(&name),
+                Attach::Join | Attach::Resume => queue::open(&name),
             };
             let mut queue: MessageQueue<Message> = queue.map_err(text)?;
-            let receiver = if attach == Attach::Succeed { queue.resume() } else { queue.receiver() };
+            let receiver = if attach == Attach::Resume { queue.resume_receiver() } else { queue.receiver() };
             Ok((receiver.map_err(text)?, queue))
         },
         |sender: &mut Sender<_>, message| Ok(sender.push(message).is_ok()),

@@ -16,7 +16,7 @@ fn attach(place: &Path, attach: Attach) -> Result<AtomicWords, String> {
     let name = format!("{}.ring", name(place));
     let region = match attach {
         Attach::Create => Region::create(&name, SLOTS + CAPACITY * SLOT_WORDS),
-        Attach::Join | Attach::Succeed => Region::open(&name),
+        Attach::Join | Attach::Resume => Region::open(&name),
     };
     Ok(region.map_err(text)?.words())
 }

@@ -17,7 +17,7 @@ pub fn peer() -> Peer {
         |place, attach| {
             let buffer = match attach {
                 Attach::Create => SharedRingBuffer::create(&path(place), CAPACITY as u32 * 64),
-                Attach::Join | Attach::Succeed => SharedRingBuffer::open(&path(place)),
+                Attach::Join | Attach::Resume => SharedRingBuffer::open(&path(place)),
             };
             Ok(Receiver::new(buffer.map_err(text)?))
         },

@@ -40,7 +40,7 @@ pub fn mpmc() -> Peer {
             let path = place.join("ring");
             match attach {
                 Attach::Create => MpmcProducer::create(path, CAPACITY as u64),
-                Attach::Join | Attach::Succeed => MpmcProducer::attach(path),
+                Attach::Join | Attach::Resume => MpmcProducer::attach(path),
             }
             .map_err(text)
         },

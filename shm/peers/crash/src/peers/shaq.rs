@@ -49,7 +49,7 @@ pub fn mpmc() -> Peer {
         |place, attach| {
             // SAFETY: messages are integers.
             let sender = unsafe { mpmc::Producer::join(&open(place, attach)?) }.map_err(text)?;
-            if attach == Attach::Succeed {
+            if attach == Attach::Resume {
                 // SAFETY: the only other sender was reaped.
                 unsafe { sender.recover_as_exclusive() };
             }
@@ -64,7 +64,7 @@ pub fn mpmc() -> Peer {
             }
             // SAFETY: messages are integers.
             let receiver = unsafe { mpmc::Consumer::join(&file) }.map_err(text)?;
-            if attach == Attach::Succeed {
+            if attach == Attach::Resume {
                 // SAFETY: the only other receiver was reaped.
                 unsafe { receiver.recover_as_exclusive() };
             }

@@ -1,13 +1,13 @@
-//! Takeovers with a mistake each, which the simulation must find.
+//! Recoveries with a mistake each, which the simulation must find.
 
 use crate::common::concurrently;
 use journal::{Durability, Options, Reader};
-use launcher::simulate::{SimulatedTakeover, SimulationOptions, trial};
+use launcher::simulate::{SimulatedRecovery, SimulationOptions, trial};
 use orchestrator::{OutputWatermarks, Replica};
 use protocol::journals;
 use protocol::plan::{Plan, ProcessPlan, Technique};
 use protocol::wire::MAX_STRATEGIES;
-use roles::{RecoveredRoles, StandbyState, Takeover};
+use roles::{RecoveredRoles, RecoveryEnvironment, StandbyState};
 use system::named_enum;
 
 named_enum! {
@@ -38,7 +38,7 @@ named_enum! {
     }
 }
 
-impl Takeover for Mistake {
+impl RecoveryEnvironment for Mistake {
     fn journal_options(&self, options: Options) -> Options {
         match options.durability {
             Durability::GroupCommit { .. } | Durability::EveryRecord if *self == Self::TellsEarly => {
@@ -65,7 +65,7 @@ impl Takeover for Mistake {
     }
 }
 
-impl SimulatedTakeover for Mistake {
+impl SimulatedRecovery for Mistake {
     fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
         if *self == Self::LosesJournal {
             for writer in
@@ -123,10 +123,10 @@ impl Mistake {
 }
 
 #[test]
-fn each_broken_takeover_is_found() {
+fn each_broken_recovery_is_found() {
     // Their journals wait for the disk.
     concurrently(8, Mistake::ALL, |mistake| {
-        let asked = SimulationOptions { recovery_only: true, takeover: mistake, ..Default::default() };
+        let asked = SimulationOptions { recovery_only: true, recovery: mistake, ..Default::default() };
         let found = (0..200).find_map(|seed| {
             let trial = trial(seed, Technique::default(), &asked).unwrap();
             (!trial.broken.is_empty()).then_some((seed, trial.broken))

@@ -1,4 +1,4 @@
-//! How a process takes over from a crashed one, as far as a simulation differs from real processes.
+//! How recovery in a simulation differs from recovery in real processes: clock, disk, outputs.
 
 use journal::{Options, Watermark};
 use orchestrator::OutputWatermarks;
@@ -8,7 +8,7 @@ use system::clock::Clock;
 
 /// The environment in which a process recovers: its clock, its disk, and the outputs that its
 /// predecessors are found to have sent. The methods do what real processes need.
-pub trait Takeover {
+pub trait RecoveryEnvironment {
     /// Returns the time in ticks.
     fn now(&self, plan: &Plan) -> u64 {
         plan.clock.now()
@@ -35,8 +35,8 @@ pub trait Takeover {
     }
 }
 
-/// The takeover of real processes.
+/// The environment of real processes.
 #[derive(Clone, Copy, Debug)]
-pub struct SystemTakeover;
+pub struct SystemRecovery;
 
-impl Takeover for SystemTakeover {}
+impl RecoveryEnvironment for SystemRecovery {}

@@ -1,4 +1,4 @@
-//! The takeover of simulated processes, on the virtual clock and a simulated disk.
+//! The recovery of simulated processes, on the virtual clock and a simulated disk.
 
 use super::fuse;
 use super::machine::SimulatedMachine;
@@ -7,16 +7,16 @@ use journal::{Durability, Options, Watermark};
 use orchestrator::OutputWatermarks;
 use protocol::control::Control;
 use protocol::plan::{Journaling, Plan, ProcessPlan};
-use roles::{RecoveredRoles, StandbyState, SystemTakeover, Takeover};
+use roles::{RecoveredRoles, RecoveryEnvironment, StandbyState, SystemRecovery};
 use shm::attached::Attached;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The takeover of simulated processes, apart from clock and disk. Tests replace it by broken ones,
+/// The recovery of simulated processes, apart from clock and disk. Tests replace it by broken ones,
 /// to prove that the simulation finds them.
-pub trait SimulatedTakeover: Takeover + Debug + Sync {
+pub trait SimulatedRecovery: RecoveryEnvironment + Debug + Sync {
     /// Called before a process recovers.
     fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
         let _ = (plan, process);
@@ -33,20 +33,20 @@ pub trait SimulatedTakeover: Takeover + Debug + Sync {
     }
 }
 
-impl SimulatedTakeover for SystemTakeover {}
+impl SimulatedRecovery for SystemRecovery {}
 
-/// A takeover on the machine of a simulated run.
-pub(super) struct MachineTakeover<'a> {
+/// A recovery on the machine of a simulated run.
+pub(super) struct MachineRecovery<'a> {
     plan: &'a Plan,
     machine: &'a Arc<SimulatedMachine>,
-    inner: &'static dyn SimulatedTakeover,
+    inner: &'static dyn SimulatedRecovery,
 }
 
-impl<'a> MachineTakeover<'a> {
+impl<'a> MachineRecovery<'a> {
     pub fn new(
         plan: &'a Plan,
         machine: &'a Arc<SimulatedMachine>,
-        inner: &'static dyn SimulatedTakeover,
+        inner: &'static dyn SimulatedRecovery,
     ) -> Self {
         Self { plan, machine, inner }
     }
@@ -71,7 +71,7 @@ impl<'a> MachineTakeover<'a> {
     }
 }
 
-impl Takeover for MachineTakeover<'_> {
+impl RecoveryEnvironment for MachineRecovery<'_> {
     fn now(&self, _: &Plan) -> u64 {
         fuse::now()
     }
