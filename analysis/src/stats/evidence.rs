@@ -9,8 +9,9 @@
 //! - The binding reason comes first. More repeats are promised only where they can mend it.
 
 use super::interval::{Difference, MIN_PAIRS, RESOLUTION, difference};
+use super::pairing::{can_repeats_mend, is_too_few, too_few_repeats};
 use super::shift::Sample;
-use super::verdict::{ComparisonLine, Verdict, can_repeats_mend, is_too_few, too_few_repeats};
+use super::verdict::{ComparisonLine, Verdict};
 use system::named_enum;
 
 named_enum! {

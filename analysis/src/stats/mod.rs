@@ -8,6 +8,7 @@ mod evidence;
 pub mod fixtures;
 mod interval;
 mod outline;
+mod pairing;
 pub mod placement;
 mod seeded_rng;
 mod shift;
@@ -23,6 +24,5 @@ pub use interval::{
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
-pub use verdict::{
-    ComparisonLine, HostDifference, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs,
-};
+pub use pairing::{PlacementRuns, RunPairing, pair_runs};
+pub use verdict::{ComparisonLine, HostDifference, Verdict, compare_figure};

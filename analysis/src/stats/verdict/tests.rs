@@ -1,4 +1,5 @@
 use super::super::fixtures::run;
+use super::super::pairing::pair_runs;
 use super::*;
 
 fn runs(repeats: usize, ns: f64) -> Vec<RunOutline> {
