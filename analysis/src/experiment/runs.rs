@@ -1,6 +1,6 @@
 //! The rows of an experiment by setting: what queries over runs of the engine begin with.
 
-use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, SettingTexts};
+use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::fitness::Fitness;
 use crate::numbers::counted;
 use crate::stats::{MIN_PAIRS, RunOutline, Spread};
@@ -30,6 +30,8 @@ pub struct Point {
     pub name: String,
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
+    /// Whether it repeats another combination, as the A/A test of the experiment.
+    pub is_aa_test: bool,
     /// All settings of the runs but seed and folder.
     pub settings: SettingTexts,
     /// The runs that were made, by repeat.
@@ -54,8 +56,9 @@ impl ExperimentRuns {
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for row in &experiment.rows {
             let at = *places.entry(row.setting.name.as_str()).or_insert_with(|| {
-                let (name, values) = (row.setting.name.clone(), row.setting.values.clone());
-                points.push(Point { name, values, settings: experiment.settings_of(row), runs: Vec::new() });
+                let Setting { name, values, is_aa_test, .. } = row.setting.clone();
+                let settings = experiment.settings_of(row);
+                points.push(Point { name, values, is_aa_test, settings, runs: Vec::new() });
                 points.len() - 1
             });
             let run = row.outline();
@@ -174,6 +177,7 @@ mod tests {
         let point = Point {
             name: "x".into(),
             values: values.map(|(axis, value)| (axis, value.into())).into(),
+            is_aa_test: false,
             settings: SettingTexts::new(),
             runs: Vec::new(),
         };

@@ -1,6 +1,12 @@
 //! Pairs of runs of two settings: which count, and why two settings cannot be compared.
+//!
+//! **The rule.** A pair is *kept* if both runs are complete and valid, and the core-to-core time of
+//! neither changed by more than [`CORE_RTT_TOLERANCE`](super::placement::CORE_RTT_TOLERANCE) from
+//! its start to its end. No latency decides which pairs are kept. *All pairs* are those of complete
+//! and valid runs, wherever the cores were.
 
-use super::interval::{MIN_PAIRS, difference};
+use super::interval::{Difference, MIN_PAIRS, difference};
+use super::margin::Margin;
 use super::outline::{MachineKey, Percentile, RunOutline, values};
 use super::placement::{core_rtt, has_moved, host_placements, hosts};
 use super::shift::Sample;
@@ -13,10 +19,14 @@ use std::collections::BTreeMap;
 /// The pairs of runs of A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPairing<'a> {
-    /// Runs of A, in pair order.
+    /// Runs of A in the pairs that are kept, in pair order.
     pub a: Vec<&'a RunOutline>,
-    /// Runs of B, in pair order.
+    /// Runs of B in the pairs that are kept, in pair order.
     pub b: Vec<&'a RunOutline>,
+    /// All pairs of complete and valid runs, kept or not.
+    pub all: Vec<[&'a RunOutline; 2]>,
+    /// The largest difference that counts as none.
+    pub margin: Margin,
     /// Reasons for which A and B are not comparable; empty if they are.
     pub reasons: Vec<String>,
     /// Caveats that weaken the comparison without preventing it.
@@ -63,10 +73,12 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         };
         let right = waiting.remove(right);
         matched += 1;
+        let is_sound = left.is_sound() && right.is_sound();
+        found.all.extend(is_sound.then_some([left, right]));
         // A run always equals itself.
         if left.run != right.run && (has_moved(left) || has_moved(right)) {
             in_between += 1;
-        } else if left.is_sound() && right.is_sound() {
+        } else if is_sound {
             found.a.push(left);
             found.b.push(right);
         } else {
@@ -112,6 +124,31 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
 }
 
 impl RunPairing<'_> {
+    /// Returns the pairing with the margin that was declared for it.
+    #[must_use]
+    pub fn with_margin(self, margin: Margin) -> Self {
+        Self { margin, ..self }
+    }
+
+    /// Compares all pairs of complete and valid runs, whatever their core placements. `None`:
+    /// too few, or a run lacks the figure.
+    pub(super) fn difference_of_all(
+        &self,
+        measure: Measure,
+        percentile: Percentile,
+        step: f64,
+    ) -> Option<Difference> {
+        let side = |side: usize| -> Option<Vec<Sample>> {
+            let runs: Vec<&RunOutline> = self.all.iter().map(|pair| pair[side]).collect();
+            let hosts = hosts(&runs);
+            let host = |run: &RunOutline| hosts.iter().position(|host| **host == run.machine).unwrap_or(0);
+            let values = values(&runs, measure, percentile)?;
+            let samples = runs.iter().zip(values);
+            Some(samples.map(|(run, value)| Sample { value, placement: host(run) }).collect())
+        };
+        difference(&side(0)?, &side(1)?, step, self.margin)
+    }
+
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
         let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
@@ -120,7 +157,7 @@ impl RunPairing<'_> {
             let count = runs().filter(|run| is(run)).count();
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
         };
-        let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
+        let oversubscribed = of("shared cores: threads wait for each other", |run| run.oversubscribed);
         // Occasional runs that fell behind are noise; in half of the runs it means that the machine
         // cannot carry the setting.
         let overloaded = runs().filter(|run| !run.has_kept_up()).count();
@@ -130,10 +167,11 @@ impl RunPairing<'_> {
         let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
         let first = runs().find_map(|run| run.reasons.first());
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
-        self.reasons.extend(oversubscribed);
         self.reasons.extend(overloaded);
         // Last: more repeats mend it, and nothing of the above.
         self.reasons.extend(are_few.then(|| too_few_repeats(pairs)));
+        // Strategies that share cores are a normal layout: measured and marked.
+        self.caveats.extend(oversubscribed);
         self.caveats.extend(unfit);
     }
 
@@ -179,7 +217,7 @@ impl RunPairing<'_> {
             let pairs_on_host: Vec<usize> =
                 (0..self.a.len()).filter(|pair| self.a[*pair].machine == **host).collect();
             let side = |side: &[Sample]| pairs_on_host.iter().map(|pair| side[*pair]).collect::<Vec<_>>();
-            let difference = difference(&side(a), &side(b), step);
+            let difference = difference(&side(a), &side(b), step, self.margin);
             HostDifference { host: host.hostname.clone(), pairs: pairs_on_host.len(), difference }
         };
         if all.len() > 1 { all.iter().map(of).collect() } else { Vec::new() }
@@ -211,3 +249,79 @@ pub(super) const NO_SHARED_PLACEMENT: &str =
 /// Reason without a difference over several hosts.
 pub(super) const NO_SHARED_HOST: &str =
     "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::run;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Floors after the run, in nanoseconds, whether it is valid, and its latency.
+    type RunShape = (u32, bool, u32);
+
+    fn side(letter: &str, shapes: &[RunShape]) -> Vec<RunOutline> {
+        let outline = |(repeat, (rtt, valid, ns)): (usize, &RunShape)| RunOutline {
+            run: format!("{letter}{repeat}"),
+            core_rtt_after_ns: Some(f64::from(*rtt)),
+            valid: *valid,
+            ..run(repeat, f64::from(*ns))
+        };
+        shapes.iter().enumerate().map(outline).collect()
+    }
+
+    fn kept(a: &[RunOutline], b: &[RunOutline]) -> Vec<String> {
+        pair_runs(a, b).a.iter().map(|run| run.run.clone()).collect()
+    }
+
+    /// The broken variant: a pair whose latencies differ too much is called disturbed.
+    fn kept_by_outcome(a: &[RunOutline], b: &[RunOutline]) -> Vec<String> {
+        let ns = |run: &RunOutline| run.measure(Measure::RtVenue).p50_ns.unwrap_or(0);
+        let found = pair_runs(a, b);
+        let pairs = found.a.iter().zip(&found.b).filter(|(a, b)| ns(b) < 2 * ns(a));
+        pairs.map(|(a, _)| a.run.clone()).collect()
+    }
+
+    /// Returns `true` if a rule keeps other pairs once all latencies are others.
+    fn looks_at_outcome(
+        rule: fn(&[RunOutline], &[RunOutline]) -> Vec<String>,
+        [a, b]: [&[RunShape]; 2],
+        other_ns: u32,
+    ) -> bool {
+        let other = |shapes: &[RunShape]| -> Vec<RunShape> {
+            shapes.iter().map(|(rtt, valid, _)| (*rtt, *valid, other_ns)).collect()
+        };
+        rule(&side("a", a), &side("b", b)) != rule(&side("a", &other(a)), &side("b", &other(b)))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn kept_pairs_do_not_depend_on_latencies(
+            shapes in prop::collection::vec(((60u32..160, any::<bool>(), 1u32..9_000), (60u32..160, any::<bool>(), 1u32..9_000)), 1..12),
+            other_ns in 1u32..9_000,
+        ) {
+            let (a, b): (Vec<RunShape>, Vec<RunShape>) = shapes.into_iter().unzip();
+            prop_assert!(!looks_at_outcome(kept, [&a, &b], other_ns));
+        }
+    }
+
+    #[test]
+    fn rule_that_looks_at_latencies_is_found() {
+        let (a, b) = (
+            [(100, true, 300); 6],
+            [
+                (100, true, 300),
+                (100, true, 900),
+                (130, true, 300),
+                (100, false, 300),
+                (100, true, 310),
+                (100, true, 300),
+            ],
+        );
+        assert!(looks_at_outcome(kept_by_outcome, [&a, &b], 300));
+        assert_eq!(kept(&side("a", &a), &side("b", &b)), ["a0", "a1", "a4", "a5"]);
+        let found = pair_runs(&side("a", &a), &side("b", &b)).all.len();
+        assert_eq!(found, 5, "all pairs: also the one whose cores moved");
+    }
+}

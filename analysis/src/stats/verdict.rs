@@ -1,7 +1,7 @@
-//! The verdict of a comparison: faster, slower, no difference seen, or not comparable.
+//! The verdict of a comparison: equivalent within the margin, slower, faster, or cannot tell.
 //!
-//! Each line of a comparison is its own test at 95 %: of twenty lines without a difference, one is
-//! expected to show one. Read `rt_venue` first; the stages explain it.
+//! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
+//! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
 use super::interval::{Difference, difference, format_ratio};
 use super::outline::{Percentile, RunOutline, values};
@@ -12,16 +12,31 @@ use serde::{Deserialize, Serialize};
 use system::named_enum;
 
 named_enum! {
-    /// The verdict on B against A: faster, slower, no difference seen, or not comparable.
+    /// The verdict on B against A: equivalent, slower, faster, or cannot tell.
+    #[derive(Hash)]
     Verdict {
-        /// B takes less time than A.
-        Faster = "faster",
+        /// The difference is within the margin, at 95 %.
+        Equivalent = "equivalent",
         /// B takes more time than A.
         Slower = "slower",
-        /// The interval contains the ratio of 1: the repeats show no difference.
-        NoDifferenceSeen = "no difference seen",
-        /// The two sides cannot be compared, for the given reasons.
-        NotComparable = "not comparable",
+        /// B takes less time than A.
+        Faster = "faster",
+        /// The repeats decide nothing, or the two sides cannot be compared, for the given reasons.
+        #[serde(alias = "no-difference-seen", alias = "not-comparable")]
+        CannotTell = "cannot tell",
+    }
+}
+
+impl Difference {
+    /// Returns what the pairs show: first whether the difference is within the margin, then its
+    /// direction.
+    pub fn verdict(&self) -> Verdict {
+        match self.direction() {
+            _ if self.equivalence.is_some_and(|test| test.is_shown()) => Verdict::Equivalent,
+            1 if self.is_significant() => Verdict::Slower,
+            -1 if self.is_significant() => Verdict::Faster,
+            _ => Verdict::CannotTell,
+        }
     }
 }
 
@@ -45,15 +60,29 @@ pub struct ComparisonLine {
     /// For stall-free figures: the shares of A's and B's orders that were excluded.
     #[serde(rename = "taken_out", default, skip_serializing_if = "Option::is_none")]
     pub excluded_share: Option<[f64; 2]>,
-    /// Difference of B against A with intervals; null if there is none.
+    /// Whether the figure is not the declared endpoint, and its p-values are corrected for that.
+    #[serde(default)]
+    pub is_secondary: bool,
+    /// Difference of B against A over the kept pairs; null if there is none.
     pub difference: Option<Difference>,
+    /// The same over all pairs of complete and valid runs, wherever the cores were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_pairs: Option<Difference>,
     /// Differences on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
     /// Verdict on B against A.
     pub verdict: Verdict,
-    /// Reasons if not comparable; empty otherwise.
+    /// Reasons against comparing the two sides; empty if they are comparable.
     pub why: Vec<String>,
+}
+
+impl ComparisonLine {
+    /// Sets the verdict by the difference and the reasons.
+    pub(super) fn judge(&mut self) {
+        let known = self.difference.filter(|_| self.why.is_empty());
+        self.verdict = known.map_or(Verdict::CannotTell, |found| found.verdict());
+    }
 }
 
 /// Compares one percentile of a measured duration between A and B.
@@ -67,7 +96,7 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     let taken_out = || Some([out(&pairing.a)?, out(&pairing.b)?]);
     let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
     let samples = a.as_deref().zip(b.as_deref()).map(|(a, b)| pairing.samples(a, b));
-    let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step));
+    let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step, pairing.margin));
     let by_host = samples.as_ref().map_or_else(Vec::new, |(a, b)| pairing.by_host(a, b, step));
     let mut why = pairing.reasons.clone();
     let enough = a.is_some() && b.is_some();
@@ -76,19 +105,12 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     }
     // A result that is slower on one host and faster on another is not an answer for both.
     why.extend(opposed(&by_host).filter(|_| why.is_empty()));
-    let verdict = match difference.map(|difference| difference.direction()) {
-        _ if !why.is_empty() => Verdict::NotComparable,
-        Some(1) => Verdict::Slower,
-        Some(-1) => Verdict::Faster,
-        Some(_) => Verdict::NoDifferenceSeen,
-        None => {
-            let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
-            let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
-            why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
-            Verdict::NotComparable
-        }
-    };
-    ComparisonLine {
+    if why.is_empty() && difference.is_none() {
+        let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
+        let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
+        why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
+    }
+    let mut line = ComparisonLine {
         measure: measure.name().into(),
         percentile,
         a_ns: middle(&a),
@@ -96,11 +118,15 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
         pairs: pairing.a.len(),
         made: pairing.made,
         excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
+        is_secondary: false,
         difference,
+        all_pairs: pairing.difference_of_all(measure, percentile, step),
         hosts: by_host,
-        verdict,
+        verdict: Verdict::CannotTell,
         why,
-    }
+    };
+    line.judge();
+    line
 }
 
 /// The latency difference between settings A and B on one host.
