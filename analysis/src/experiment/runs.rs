@@ -2,8 +2,9 @@
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::fitness::Fitness;
-use crate::numbers::counted;
-use crate::stats::{MIN_PAIRS, RunOutline, Spread};
+use crate::numbers::{counted, duration};
+use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
+use crate::summary::Measure;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
@@ -84,6 +85,18 @@ impl ExperimentRuns {
             (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
         });
         Fitness::from_runs(runs, self.rows.len())
+    }
+
+    /// Describes what the orders of the warm-up would change; `None` if none were left out.
+    pub(super) fn warm_up_note(&self) -> Option<String> {
+        let medians = |of: fn(&RunOutline) -> Option<u64>| {
+            let sound = self.runs().filter(|run| run.outline.is_sound());
+            median(&sound.map(|run| of(&run.outline).map(|ns| ns as f64)).collect::<Option<Vec<_>>>()?)
+        };
+        let with = medians(|run| run.with_warm_up_p50_ns)?;
+        let without = medians(|run| run.measure(Measure::RtVenueFromDue).p50_ns)?;
+        let [with, without] = [with, without].map(|ns| duration(ns as u64));
+        Some(format!("warm-up, left out: rt_venue_from_due p50 over all runs is {without}, with it {with}"))
     }
 
     /// Returns `true` if all runs were made.

@@ -180,14 +180,24 @@ pub struct Figures {
     series: Vec<MeasureSeries>,
     ns_per_tick: f64,
     has_stall_free: bool,
+    /// `rt_venue_from_due` of all measured orders, also of the warm-up.
+    with_warm_up: MeasureSeries,
 }
 
 impl Figures {
-    /// Takes the samples of every complete order of a merged run.
+    /// Takes the samples of every complete order of a merged run that was due after the warm-up.
     pub fn measure(merged: &MergedRun, ns_per_tick: f64) -> Self {
-        let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false };
+        let with_warm_up = MeasureSeries::default();
+        let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false, with_warm_up };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
+            if let Some(due) = row.at(Point::Due) {
+                let from_due = rt_venue(row).saturating_add(row.began().saturating_sub(due));
+                figures.with_warm_up.record(from_due, ns_per_tick);
+            }
+            if !merged.is_counted(row) {
+                continue;
+            }
             figures.record_order(row);
             if merged.has_exchange {
                 figures.record_exchange(row, &merged.at_exchange(id), merged.trigger(id));
@@ -201,6 +211,7 @@ impl Figures {
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
+        let free = free.filter(|(_, (_, row))| merged.is_counted(row));
         free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
     }
 
@@ -254,6 +265,11 @@ impl Figures {
     /// Returns `true` if the samples of orders that no stall affected were added.
     pub const fn has_stall_free(&self) -> bool {
         self.has_stall_free
+    }
+
+    /// Returns the distribution of `rt_venue_from_due` with the orders of the warm-up.
+    pub fn with_warm_up(&self) -> Distribution {
+        self.with_warm_up.distribution(self.ns_per_tick)
     }
 
     /// Returns the samples of one measured duration.
