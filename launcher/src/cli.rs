@@ -74,7 +74,11 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
         "Use these techniques for the two contended hand-offs [default: all that cross processes]",
     ),
     ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
-    ("bill", "technique", "Use these techniques for the two contended hand-offs [default: all]"),
+    (
+        "bill",
+        "technique",
+        "Use these techniques for the two contended hand-offs [default: spsc-mux; with --preset bill: all]",
+    ),
     ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
 ];
 
@@ -197,7 +201,8 @@ the same schedule are needed for a verdict.";
 
 const BILL_EXAMPLES: &str = "\
 Examples:
-  launcher bill                         measure everything, then the table
+  launcher bill                         every level with spsc-mux, in five minutes
+  launcher bill --preset bill           every level with every technique
   launcher bill --technique spsc-mux --repeats 10
   launcher bill runs/BILL               the table of what was measured before";
 

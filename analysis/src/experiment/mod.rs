@@ -15,6 +15,7 @@ pub mod board;
 pub mod compare;
 pub mod contain;
 mod convert;
+mod endpoint;
 mod entry;
 mod figures;
 mod kind;
@@ -40,12 +41,13 @@ pub use compare::{Comparison, Comparisons};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
+pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
 pub use figures::{Figures, SettingTexts};
 pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use order::{ordered_rows, turns};
-pub use record::{ComparedSettings, Endpoint, Experiment, ExperimentState, Row, Setting};
+pub use record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
 pub use rows_csv::rows_csv;

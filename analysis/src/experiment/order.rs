@@ -78,7 +78,7 @@ mod tests {
         all.map(|(work, capacity)| Setting {
             name: format!("{}", work * compared + capacity),
             values: [(Axis::Work, work.to_string()), (Axis::Capacity, capacity.to_string())].into(),
-            settings: Default::default(),
+            ..Setting::default()
         })
         .collect()
     }

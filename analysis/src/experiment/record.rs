@@ -3,10 +3,9 @@
 //! A row is a run: its settings and, once it is made, its figures. Rows are in the order in which
 //! their runs are made. Everything else that an experiment shows is a query over its rows.
 
-use super::{Axis, AxisRecord, Figures, Kind, SettingTexts};
+use super::{Axis, AxisRecord, Endpoint, Figures, Kind, SettingTexts};
 use crate::machine::Machine;
-use crate::stats::{ComparisonLine, Percentile, RunOutline};
-use crate::summary::Measure;
+use crate::stats::RunOutline;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
@@ -47,12 +46,16 @@ pub struct Experiment {
     pub launcher: (u32, u64),
     /// The machine on which the experiment is measured.
     pub machine: Machine,
-    /// The figure that the experiment is about, declared before it begins.
+    /// The figures that the experiment is about and their margin, declared before it begins.
     pub endpoint: Endpoint,
     /// Repeats that were asked for.
     pub asked_repeats: u32,
     /// Runs of each setting: more than were asked for if lost pairs were replaced.
     pub repeats: u32,
+    /// Time that measuring may take if lost pairs are replaced, in seconds. `None`: as long as it
+    /// takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_s: Option<u64>,
     /// The seed of the first repeat; the others count up from it.
     pub seed: u64,
     /// Whether stamp logs are kept.
@@ -92,28 +95,6 @@ impl AnswerHead {
     const NAMES: [&'static str; 4] = ["version", "started", "machine", "notes"];
 }
 
-/// A figure that an experiment is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Endpoint {
-    /// The measured duration.
-    pub measure: String,
-    /// Its percentile.
-    pub percentile: Percentile,
-}
-
-impl Default for Endpoint {
-    fn default() -> Self {
-        Self { measure: Measure::RtVenue.name().to_owned(), percentile: Percentile::P50 }
-    }
-}
-
-impl Endpoint {
-    /// Returns `true` if a line compares this figure.
-    pub fn is_of(&self, line: &ComparisonLine) -> bool {
-        line.measure == self.measure && line.percentile == self.percentile
-    }
-}
-
 /// Pairs of settings of an experiment that were compared with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedSettings {
@@ -131,6 +112,9 @@ pub struct Setting {
     /// The value on each axis, as it was asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<Axis, String>,
+    /// Whether it repeats another combination, as the A/A test of the experiment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_aa_test: bool,
     /// The settings of its runs but seed and folder; saved without those that all rows share.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: SettingTexts,
@@ -192,6 +176,7 @@ impl Experiment {
             endpoint: Endpoint::default(),
             asked_repeats: 1,
             repeats: 1,
+            time_limit_s: None,
             seed: 1,
             keep_logs: false,
             weaker_sandbox: false,

@@ -2,8 +2,9 @@
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::fitness::Fitness;
-use crate::numbers::counted;
-use crate::stats::{MIN_PAIRS, RunOutline, Spread};
+use crate::numbers::{counted, duration};
+use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
+use crate::summary::Measure;
 use protocol::plan::{Isolation, IsolationLevels};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -31,6 +32,8 @@ pub struct Point {
     pub name: String,
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
+    /// Whether it repeats another combination, as the A/A test of the experiment.
+    pub is_aa_test: bool,
     /// All settings of the runs but seed and folder.
     pub settings: SettingTexts,
     /// The runs that were made, by repeat.
@@ -58,8 +61,8 @@ impl ExperimentRuns {
             for (setting, level) in by_level(&row.setting) {
                 let at = *places.entry(setting.name.clone()).or_insert_with(|| {
                     let settings = experiment.settings_of(row);
-                    let Setting { name, values, .. } = setting;
-                    points.push(Point { name, values, settings, runs: Vec::new() });
+                    let Setting { name, values, is_aa_test, .. } = setting;
+                    points.push(Point { name, values, is_aa_test, settings, runs: Vec::new() });
                     points.len() - 1
                 });
                 let outline = run.as_ref().and_then(|run| match level {
@@ -88,6 +91,18 @@ impl ExperimentRuns {
             (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
         });
         Fitness::from_runs(runs, self.rows.len())
+    }
+
+    /// Describes what the orders of the warm-up would change; `None` if none were left out.
+    pub(super) fn warm_up_note(&self) -> Option<String> {
+        let medians = |of: fn(&RunOutline) -> Option<u64>| {
+            let sound = self.runs().filter(|run| run.outline.is_sound());
+            median(&sound.map(|run| of(&run.outline).map(|ns| ns as f64)).collect::<Option<Vec<_>>>()?)
+        };
+        let with = medians(|run| run.with_warm_up_p50_ns)?;
+        let without = medians(|run| run.measure(Measure::RtVenueFromDue).p50_ns)?;
+        let [with, without] = [with, without].map(|ns| duration(ns as u64));
+        Some(format!("warm-up, left out: rt_venue_from_due p50 over all runs is {without}, with it {with}"))
     }
 
     /// Returns `true` if all runs were made.
@@ -196,6 +211,7 @@ mod tests {
         let point = Point {
             name: "x".into(),
             values: values.map(|(axis, value)| (axis, value.into())).into(),
+            is_aa_test: false,
             settings: SettingTexts::new(),
             runs: Vec::new(),
         };

@@ -347,6 +347,7 @@ mod tests {
         let point = |name: &str| Point {
             name: name.into(),
             values: Default::default(),
+            is_aa_test: false,
             settings: Default::default(),
             runs: Vec::new(),
         };

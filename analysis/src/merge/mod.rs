@@ -46,7 +46,7 @@ use join::Join;
 use protocol::labels::FULL;
 use protocol::plan::{Isolation, Plan, PlanError, Role};
 use protocol::reject::Reject;
-use protocol::stamps::RECORD_BYTES;
+use protocol::stamps::{Point, RECORD_BYTES};
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
 use table::LaneBounds;
@@ -100,10 +100,15 @@ pub struct MergedRun {
     pub has_exchange: bool,
     /// Number of top-of-book versions that exchanges wrote to their boards.
     pub touches_written: u64,
+    /// Tick at which the warm-up ends; 0 without a window.
+    warm_up_end: u64,
     touches: market::TouchVersions,
     table: table::OrderTable,
     chains: further_reports::FurtherReports,
 }
+
+/// The share of the window whose orders warm the machine up.
+pub const WARM_UP: f64 = 0.1;
 
 impl MergedRun {
     /// Iterates over the merged table in blocks of rows, each with the id of its first row. The
@@ -141,10 +146,14 @@ impl MergedRun {
         self.touches.trigger(lane, id.sequence())
     }
 
-    /// Iterates over the orders that count in the figures, in time order: returned, with every
-    /// stamp.
+    /// Iterates over the orders that returned with every stamp, in time order.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
+    }
+
+    /// Returns `true` if an order counts in the percentiles: measured, and due after the warm-up.
+    pub fn is_counted(&self, row: &OrderRow) -> bool {
+        row.is_measured() && row.at(Point::Due).is_none_or(|due| due >= self.warm_up_end)
     }
 }
 
@@ -258,9 +267,16 @@ pub fn merge<L: LogStore + ?Sized>(
         rejections: (0..).zip(rejections).filter(|(_, count)| *count > 0).collect(),
         has_exchange: plan.trading().books().next().is_some(),
         touches_written: touches.count(),
+        warm_up_end: warm_up_end(record),
         touches,
         table,
     })
+}
+
+fn warm_up_end(record: &RunRecord) -> u64 {
+    let ticks = record.input.window_ns as f64 * WARM_UP / crate::summary::ns_per_tick(record);
+    // Saturates. A run without a window (closed pacing) has no warm-up.
+    if ticks > 0.0 { record.clock.start_ticks.saturating_add(ticks as u64) } else { 0 }
 }
 
 /// Reads one log. Returns its facts and a note on damage that is not an error. `progress` receives

@@ -6,65 +6,51 @@
 //! - No ranking without a 95 % interval: [`rank`] names a lowest setting only if every other one is
 //!   slower than it.
 //! - No figure in a headline when the repeats disagree: [`Evidence::has_factor`].
-//! - The binding reason comes first. More repeats are promised only where they can mend it.
+//! - The binding reason comes first. More pairs are promised only where they can mend it.
 
 use super::interval::{Difference, MIN_PAIRS, RESOLUTION, difference};
+use super::margin::Margin;
+use super::pairing::{can_repeats_mend, is_too_few, too_few_repeats};
 use super::shift::Sample;
-use super::verdict::{ComparisonLine, Verdict, can_repeats_mend, is_too_few, too_few_repeats};
-use system::named_enum;
-
-named_enum! {
-    /// What the repeats show about B against A.
-    #[derive(Hash)]
-    Finding {
-        /// B takes less time than A.
-        Faster = "faster",
-        /// B takes more time than A.
-        Slower = "slower",
-        /// The interval contains the ratio of 1, and is narrow enough to say so.
-        NoDifferenceSeen = "no difference seen",
-        /// The interval contains the ratio of 1 and much else: the repeats lie too far apart.
-        Unclear = "unclear",
-        /// An interval is missing, or it is not about the settings.
-        NotComparable = "not comparable",
-    }
-}
+use super::verdict::{ComparisonLine, Verdict};
 
 /// The repeats disagree if their interval reaches further from its estimate than this share of it.
 pub const MAX_HALF_WIDTH: f64 = 0.25;
-/// The half-width of an interval that more repeats are to reach, as a share.
-const TARGET_HALF_WIDTH: f64 = 0.05;
 /// Maximum number of repeats that are promised to mend something.
 const MAX_MORE_REPEATS: usize = 1_000;
-/// The reason of an unclear finding.
-const FAR_APART: &str = "the repeats lie too far apart";
+/// Reasons for which comparable pairs decide nothing, and more of them would not.
+const FAR_APART: &str = "the pairs lie too far apart";
+const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
+const CORRECTED: &str = "not after Holm's correction for the number of figures";
+const NO_MARGIN: &str = "no margin was declared";
 
 /// What the repeats show about B against A, and what is missing for an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// What is shown.
-    pub finding: Finding,
-    /// B against A with its intervals; `None` if not comparable.
+    pub verdict: Verdict,
+    /// B against A with its intervals; `None` if the two cannot be compared.
     pub difference: Option<Difference>,
-    /// The binding reason of an unclear or incomparable finding; empty otherwise.
+    /// The binding reason of a verdict that cannot tell; empty if more pairs decide, and otherwise.
     pub why: String,
-    /// Repeats to add, about, for an answer or a narrow interval; `None` if they would not help.
+    /// Pairs to add, about, for an answer; `None` if they would not help.
     pub more_repeats: Option<usize>,
 }
 
 impl ComparisonLine {
     /// Returns what the line shows. Every table, chart and headline shows this.
     pub fn evidence(&self) -> Evidence {
-        let known = self.difference.filter(|_| self.verdict != Verdict::NotComparable);
-        match known {
-            Some(known) => Evidence::from_difference(known, self.verdict, self.made),
-            None => {
-                let why = self.why.first().map_or("no reason known", String::as_str).to_owned();
-                let can_mend = !self.why.is_empty() && self.can_repeats_mend();
-                let more = if can_mend { repeats_for_answer(&why, self.pairs, self.made) } else { None };
-                let (finding, difference) = (Finding::NotComparable, None);
-                Evidence { finding, difference, why, more_repeats: more.filter(is_promising) }
-            }
+        if let Some(known) = self.difference.filter(|_| self.why.is_empty()) {
+            return Evidence::from_difference(known, self.verdict, self.made);
+        }
+        let why = self.why.first().map_or("no reason known", String::as_str).to_owned();
+        let can_mend = !self.why.is_empty() && self.can_repeats_mend();
+        let more = if can_mend { repeats_for_answer(&why, self.pairs, self.made) } else { None };
+        Evidence {
+            verdict: Verdict::CannotTell,
+            difference: None,
+            why,
+            more_repeats: more.filter(is_promising),
         }
     }
 }
@@ -92,60 +78,57 @@ const fn is_promising(more: &usize) -> bool {
     matches!(*more, 1..=MAX_MORE_REPEATS)
 }
 
+/// Returns why comparable pairs decide nothing, and how many pairs would, by their spread.
+fn open_reason(found: &Difference, made: usize) -> (&'static str, Option<usize>) {
+    let Some(test) = found.equivalence else { return (NO_MARGIN, None) };
+    if found.direction() != 0 && !found.is_significant() {
+        return (CORRECTED, None);
+    }
+    let (by, value) = (found.difference, found.difference.value.abs());
+    // An interval narrows with the root of the number of pairs, down to the clock's step.
+    let wanted = |half: f64, reach: f64| {
+        (reach > test.step.max(0.0)).then(|| found.pairs as f64 * (half / reach).powi(2))
+    };
+    let to_equal = wanted((test.high - test.low) / 2.0, test.margin - value);
+    let to_differ = wanted((by.high - by.low) / 2.0, value);
+    let Some(wanted) = to_equal.into_iter().chain(to_differ).min_by(f64::total_cmp) else {
+        return (COARSE_CLOCK, None);
+    };
+    let lost = made.max(found.pairs) as f64 / found.pairs.max(1) as f64;
+    let more = ((wanted.ceil() as usize).saturating_sub(found.pairs) as f64 * lost).ceil() as usize;
+    match Some(more.max(1)).filter(is_promising) {
+        Some(more) => ("", Some(more)),
+        None => (FAR_APART, None),
+    }
+}
+
 impl Evidence {
     /// Judges a difference between two settings of which `made` pairs were made.
     fn from_difference(found: Difference, verdict: Verdict, made: usize) -> Self {
-        let finding = match verdict {
-            Verdict::Faster => Finding::Faster,
-            Verdict::Slower => Finding::Slower,
-            _ if is_wide(&found) => Finding::Unclear,
-            _ => Finding::NoDifferenceSeen,
-        };
-        let half_width = (found.ratio.high - found.ratio.low) / 2.0;
-        // An interval narrows with the root of the number of pairs.
-        let wanted = (found.pairs as f64 * (half_width / TARGET_HALF_WIDTH).powi(2)).round() as usize;
-        let lost = made.max(found.pairs) as f64 / found.pairs.max(1) as f64;
-        let more = (wanted.saturating_sub(found.pairs) as f64 * lost).ceil() as usize;
-        let is_open = matches!(finding, Finding::NoDifferenceSeen | Finding::Unclear);
-        let why = if finding == Finding::Unclear { FAR_APART.into() } else { String::new() };
-        let more_repeats = Some(more).filter(|more| is_open && is_promising(more));
-        Self { finding, difference: Some(found), why, more_repeats }
+        let open = || open_reason(&found, made);
+        let (why, more_repeats) = if verdict == Verdict::CannotTell { open() } else { ("", None) };
+        Self { verdict, difference: Some(found), why: why.into(), more_repeats }
     }
 
-    /// Judges B against A by a figure of each repeat; entries with equal indices are of one repeat.
-    /// `step` is the resolution of the figures.
+    /// Judges B against A by a figure of each repeat, which need not be a time; entries with equal
+    /// indices are of one repeat. `step` is the resolution of the figures.
     pub fn from_repeats(a: &[f64], b: &[f64], step: f64) -> Self {
         let samples = |values: &[f64]| -> Vec<Sample> {
             values.iter().map(|value| Sample { value: *value, placement: 0 }).collect()
         };
         let pairs = a.len().min(b.len());
-        let difference = difference(&samples(&a[..pairs]), &samples(&b[..pairs]), step);
-        let verdict = match difference.map(|found| found.direction()) {
-            Some(1) => Verdict::Slower,
-            Some(-1) => Verdict::Faster,
-            Some(_) => Verdict::NoDifferenceSeen,
-            None => Verdict::NotComparable,
+        let found = difference(&samples(&a[..pairs]), &samples(&b[..pairs]), step, Margin::RELATIVE);
+        let (why, more_repeats) = match found {
+            Some(found) => return Self::from_difference(found, found.verdict(), pairs),
+            None if pairs < MIN_PAIRS => (too_few_repeats(pairs), Some(MIN_PAIRS - pairs)),
+            None => ("a figure of 0 has no ratio".into(), None),
         };
-        match difference {
-            Some(found) => Self::from_difference(found, verdict, pairs),
-            None if pairs < MIN_PAIRS => Self {
-                finding: Finding::NotComparable,
-                difference,
-                why: too_few_repeats(pairs),
-                more_repeats: Some(MIN_PAIRS - pairs),
-            },
-            None => Self {
-                finding: Finding::NotComparable,
-                difference,
-                why: "a figure of 0 has no ratio".into(),
-                more_repeats: None,
-            },
-        }
+        Self { verdict: Verdict::CannotTell, difference: None, why, more_repeats }
     }
 
-    /// Returns `true` if the finding is one of a direction or of no difference.
-    pub const fn is_known(&self) -> bool {
-        matches!(self.finding, Finding::Faster | Finding::Slower | Finding::NoDifferenceSeen)
+    /// Returns `true` if the repeats decide.
+    pub fn is_known(&self) -> bool {
+        self.verdict != Verdict::CannotTell
     }
 
     /// Returns `true` if a headline may name the ratio: it is known, and the repeats agree on it.
@@ -153,19 +136,19 @@ impl Evidence {
         self.is_known() && self.difference.as_ref().is_some_and(|found| !is_wide(found))
     }
 
-    /// Describes an unclear or incomparable finding with its binding reason, and what would mend
-    /// it: `not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do`.
+    /// Describes the verdict; one that cannot tell with its binding reason first, and what would
+    /// mend it: `cannot tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs`.
     pub fn describe(&self) -> String {
-        let why = if self.why.is_empty() { String::new() } else { format!(": {}", self.why) };
-        let more = self.more_repeats.map_or_else(String::new, |more| {
-            let count = if more == 1 { "1 more repeat".into() } else { format!("{more} more repeats") };
-            let effect = match self.finding {
-                Finding::NotComparable => "would do",
-                _ => "would show a difference of 5 %",
-            };
-            format!("; about {count} {effect}")
+        let why = Some(self.why.clone()).filter(|why| !why.is_empty());
+        let more = self.more_repeats.map(|more| {
+            if more == 1 { "about 1 more pair".into() } else { format!("about {more} more pairs") }
         });
-        format!("{}{why}{more}", self.finding)
+        let open: Vec<String> = why.into_iter().chain(more).collect();
+        if open.is_empty() {
+            self.verdict.to_string()
+        } else {
+            format!("{}: {}", self.verdict, open.join("; "))
+        }
     }
 }
 
@@ -189,7 +172,7 @@ pub struct Ranking {
 impl Ranking {
     /// Returns `true` if every other setting is slower than the lowest.
     pub fn is_shown(&self) -> bool {
-        self.evidence.finding == Finding::Slower
+        self.evidence.verdict == Verdict::Slower
     }
 }
 

@@ -51,6 +51,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         core_rtt_ns: Some(100.0),
         core_rtt_after_ns: Some(100.0),
         clock_step_ns: 0.0,
+        with_warm_up_p50_ns: None,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
         levels: Vec::new(),
         memory: MemorySettings::default(),

@@ -1,4 +1,5 @@
-//! Ratio and difference of two settings measured in pairs, each with its 95 % interval.
+//! Ratio and difference of two settings measured in pairs, each with its 95 % interval, and the
+//! test for equivalence.
 //!
 //! A repeat runs both settings one after the other on the same schedule, so that both see the same
 //! disturbances. A virtual machine may move its cores between the two, after which every hand-off
@@ -16,7 +17,8 @@
 //! Chosen by simulation against bootstraps and Student's t: `data/results/studies/measuring.md` has
 //! the table.
 
-use super::shift::{Estimate, Sample, flips, ranks};
+use super::margin::Margin;
+use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flips, flips_p, ranks, ranks_p};
 use super::spread::median;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +49,20 @@ impl Method {
             Method::Ranks => "median of B/A within a placement, rank sums",
         }
     }
+
+    fn estimate(self, a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
+        match self {
+            Method::PairFlips => flips(a, b, level),
+            Method::Ranks => ranks(a, b, level),
+        }
+    }
+
+    fn p(self, a: &[Sample], b: &[Sample], shift: f64) -> f64 {
+        match self {
+            Method::PairFlips => flips_p(a, b, shift),
+            Method::Ranks => ranks_p(a, b, shift),
+        }
+    }
 }
 
 /// The ratio and the difference of settings B and A over pairs of runs.
@@ -60,9 +76,43 @@ pub struct Difference {
     pub ratio: Estimate,
     /// Difference B − A, in the unit of the figures.
     pub difference: Estimate,
+    /// p-value of no difference, two-sided; corrected for a secondary figure. `None` if saved by an
+    /// older launcher.
+    #[serde(default)]
+    pub p: Option<f64>,
+    /// Test for equivalence; `None` if saved by an older launcher.
+    #[serde(default)]
+    pub equivalence: Option<Equivalence>,
+}
+
+/// Two one-sided tests (TOST) of whether B equals A within a margin.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Equivalence {
+    /// Margin, in the unit of the figures.
+    pub margin: f64,
+    /// Lower end of the 90 % interval of the difference.
+    pub low: f64,
+    /// Upper end of the 90 % interval of the difference.
+    pub high: f64,
+    /// Resolution of the figures: no interval reaches less far.
+    pub step: f64,
+    /// p-value: the larger one of the two tests; corrected for a secondary figure.
+    pub p: f64,
+}
+
+impl Equivalence {
+    /// Returns `true` if the difference is within the margin at 95 %.
+    pub fn is_shown(&self) -> bool {
+        -self.margin <= self.low && self.high <= self.margin && self.p <= FIVE_PERCENT.share
+    }
 }
 
 impl Difference {
+    /// Returns `true` if the p-value of no difference, corrected or not, is at most 5 %.
+    pub fn is_significant(&self) -> bool {
+        self.p.is_none_or(|p| p <= FIVE_PERCENT.share)
+    }
+
     /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
     /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
@@ -93,27 +143,44 @@ pub fn format_ratio(difference: &Difference) -> String {
 ///
 /// Returns `None` with fewer than [`MIN_PAIRS`] pairs, with a figure that is not above 0, or
 /// with too few runs of both sides in one placement.
-pub fn difference(a: &[Sample], b: &[Sample], step: f64) -> Option<Difference> {
+pub fn difference(a: &[Sample], b: &[Sample], step: f64, margin: Margin) -> Option<Difference> {
     let pairs = a.len();
     let positive = a.iter().chain(b).all(|run| run.value.is_finite() && run.value > 0.0);
     if pairs != b.len() || pairs < MIN_PAIRS || !positive {
         return None;
     }
     let method = if pairs >= MIN_PAIRS_FOR_FLIPS { Method::PairFlips } else { Method::Ranks };
-    let shift = match method {
-        Method::PairFlips => flips,
-        Method::Ranks => ranks,
-    };
     let logs = |runs: &[Sample]| -> Vec<Sample> {
         runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
     };
     let usual = median(&a.iter().map(|run| run.value).collect::<Vec<_>>())?;
+    let margin = margin.of(usual);
+    let (log_a, log_b) = (logs(a), logs(b));
+    let narrow = method.estimate(a, b, TEN_PERCENT)?.with_min_half_width(step);
     Some(Difference {
         pairs,
         method,
-        ratio: shift(&logs(a), &logs(b))?.map(f64::exp).with_min_half_width(step / usual),
-        difference: shift(a, b)?.with_min_half_width(step),
+        ratio: method.estimate(&log_a, &log_b, FIVE_PERCENT)?.map(f64::exp).with_min_half_width(step / usual),
+        difference: method.estimate(a, b, FIVE_PERCENT)?.with_min_half_width(step),
+        p: Some(method.p(&log_a, &log_b, 0.0)),
+        equivalence: Some(Equivalence {
+            margin,
+            low: narrow.low,
+            high: narrow.high,
+            step,
+            p: equivalence_p(narrow.value, margin, |shift| method.p(a, b, shift)),
+        }),
     })
+}
+
+/// Returns the larger p-value of two one-sided tests: against a difference of −margin or less, and
+/// of margin or more. Each is half of the two-sided one, on the side of the estimate.
+fn equivalence_p(estimate: f64, margin: f64, two_sided: impl Fn(f64) -> f64) -> f64 {
+    let one_sided = |shift: f64, is_inside: bool| {
+        let p = two_sided(shift) / 2.0;
+        if is_inside { p } else { 1.0 - p }
+    };
+    one_sided(-margin, estimate > -margin).max(one_sided(margin, estimate < margin))
 }
 
 #[cfg(test)]
@@ -128,7 +195,7 @@ mod tests {
     }
 
     fn difference(a: &[f64], b: &[f64]) -> Option<Difference> {
-        super::difference(&one_placement(a), &one_placement(b), 0.0)
+        super::difference(&one_placement(a), &one_placement(b), 0.0, Margin::default())
     }
 
     /// Returns how many of `rounds` comparisons detect a difference, at a clock step of `step`.
@@ -141,7 +208,7 @@ mod tests {
         let mut draws = SeededRng::new(seed);
         let mut differs = || {
             let (a, b) = sides(&mut draws);
-            super::difference(&a, &b, step).is_some_and(|found| found.direction() != 0)
+            super::difference(&a, &b, step, Margin::default()).is_some_and(|found| found.direction() != 0)
         };
         (0..rounds).filter(|_| differs()).count()
     }
@@ -184,7 +251,7 @@ mod tests {
             let side = |side: usize| -> Vec<Sample> {
                 (0..20).map(|pair| runs[2 * pair + (pair + side) % 2]).collect()
             };
-            assert_eq!(super::difference(&side(0), &side(1), 0.0).unwrap().direction(), 0);
+            assert_eq!(super::difference(&side(0), &side(1), 0.0, Margin::default()).unwrap().direction(), 0);
         }
     }
 
@@ -248,11 +315,55 @@ mod tests {
     #[test]
     fn interval_is_never_finer_than_clock_step() {
         let steady = |ns| one_placement(&[ns; 12]);
-        let ten = super::difference(&steady(250.0), &steady(260.0), 10.0).unwrap();
+        let ten = super::difference(&steady(250.0), &steady(260.0), 10.0, Margin::default()).unwrap();
         assert_eq!((ten.difference.low, ten.difference.high, ten.direction()), (0.0, 20.0, 0));
-        let fifty = super::difference(&steady(250.0), &steady(300.0), 10.0).unwrap();
+        let fifty = super::difference(&steady(250.0), &steady(300.0), 10.0, Margin::default()).unwrap();
         assert_eq!((fifty.difference.low, fifty.difference.high, fifty.direction()), (40.0, 60.0, 1));
         assert!(fifty.ratio.high - fifty.ratio.low > 0.079, "{fifty:?}");
+    }
+
+    /// Returns in how many of 100 comparisons of 15 pairs a rule claims equivalence, at a planted
+    /// difference.
+    fn count_equivalent(by_ns: f64, is_shown: fn(&Equivalence) -> bool) -> usize {
+        let mut draws = SeededRng::new(31);
+        let mut claims = || {
+            let (a, b) = moving_pairs((QUIET, [0.125, 0.875], 0.02), 15, by_ns, &mut draws);
+            let found = super::difference(&a, &b, 10.0, "10ns".parse().unwrap());
+            found.and_then(|found| found.equivalence).is_some_and(|test| is_shown(&test))
+        };
+        (0..100).filter(|_| claims()).count()
+    }
+
+    #[test]
+    fn equivalence_is_shown_only_within_the_margin() {
+        let test = |low, high, p| Equivalence { margin: 10.0, low, high, step: 0.0, p }.is_shown();
+        assert!(test(-10.0, 10.0, 0.04) && !test(-10.0, 10.1, 0.04) && !test(-10.1, 0.0, 0.04));
+        assert!(!test(-1.0, 1.0, 0.06), "corrected for many figures");
+        // One nanosecond beyond the margin is called equivalent in at most 5 %.
+        let wrong = count_equivalent(11.0, Equivalence::is_shown);
+        assert!(wrong <= 5, "{wrong} of 100");
+        // The broken variants: an interval that only reaches into the margin, and one side alone.
+        let overlaps: fn(&Equivalence) -> bool = |test| test.low < test.margin && test.high > -test.margin;
+        let one_side: fn(&Equivalence) -> bool = |test| -test.margin <= test.low;
+        for broken in [overlaps, one_side] {
+            assert!(count_equivalent(11.0, broken) > 50);
+        }
+    }
+
+    #[test]
+    fn equivalence_p_value_belongs_to_its_interval() {
+        let noise = [0.0, 3.0, -2.0, 5.0, -4.0, 1.0, 2.0, -1.0, 4.0, -3.0, 6.0, -5.0];
+        let side = |by: f64, turn: usize| -> Vec<Sample> {
+            let value = |index: usize| 250.0 + by + noise[(index + turn) % noise.len()];
+            one_placement(&(0..noise.len()).map(value).collect::<Vec<_>>())
+        };
+        for by in 0..20 {
+            let margin: Margin = "10ns".parse().unwrap();
+            let test = super::difference(&side(0.0, 0), &side(f64::from(by), 5), 0.0, margin).unwrap();
+            let test = test.equivalence.unwrap();
+            assert_eq!(test.high < 10.0 && test.low > -10.0, test.p <= 0.05, "{by}: {test:?}");
+        }
+        assert_eq!(equivalence_p(11.0, 10.0, |_| 0.02), 0.99, "outside the margin");
     }
 
     #[test]

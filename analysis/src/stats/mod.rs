@@ -4,25 +4,29 @@
 //! and one state of the machine; so all statistics here count runs, never orders.
 
 mod evidence;
+mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod interval;
+mod margin;
 mod outline;
+mod pairing;
 pub mod placement;
-mod seeded_rng;
+pub(crate) mod seeded_rng;
 mod shift;
 mod spread;
 #[cfg(test)]
-mod synthetic;
+pub(crate) mod synthetic;
 mod verdict;
 
-pub use evidence::{Evidence, Finding, MAX_HALF_WIDTH, Ranking, rank};
+pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
+pub use family::{correct_secondary, holm};
 pub use interval::{
-    Difference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
+    Difference, Equivalence, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
 };
+pub use margin::Margin;
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
+pub use pairing::{PlacementRuns, RunPairing, pair_runs};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
-pub use verdict::{
-    ComparisonLine, HostDifference, PlacementRuns, RunPairing, Verdict, compare_figure, pair_runs,
-};
+pub use verdict::{ComparisonLine, HostDifference, Verdict, compare_figure};

@@ -78,6 +78,9 @@ pub struct RunOutline {
     /// Resolution of the run's clock, in nanoseconds; 0 if not measured.
     #[serde(default)]
     pub clock_step_ns: f64,
+    /// Median of `rt_venue_from_due` with the orders of the warm-up; `None` if none were left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_warm_up_p50_ns: Option<u64>,
     /// Distributions by the name of their measure.
     #[serde(default)]
     pub measures: BTreeMap<String, Distribution>,
@@ -171,6 +174,7 @@ impl RunOutline {
             core_rtt_ns: summary.core_to_core_rtt.before_ns,
             core_rtt_after_ns: summary.core_to_core_rtt.after_ns,
             clock_step_ns: summary.clock.step_ns,
+            with_warm_up_p50_ns: summary.warm_up.and_then(|found| found.with_p50_ns),
             measures: summary
                 .measures()
                 .map(|measure| (measure.name().to_owned(), summary.distribution(measure)))

@@ -3,8 +3,8 @@
 //! One statistic, two ways to judge it. The statistic is Wilcoxon's rank sum within each placement,
 //! weighted as P. van Elteren (1960) weights strata: every difference *B − A* of two runs of one
 //! placement counts 1 / (runs there + 1). The estimate is the weighted median of these differences
-//! (Hodges and Lehmann); the interval holds every shift that a test at 5 % does not reject. The two
-//! tests differ in what is equally likely if nothing differs:
+//! (Hodges and Lehmann); the interval holds every shift that a test does not reject. The two tests
+//! differ in what is equally likely if nothing differs:
 //!
 //! - [`flips`]: exchanging A and B within a pair. It needs no assumption about the noise, not even
 //!   that pairs are alike, and is exact. With fewer than six pairs it can reject nothing.
@@ -50,9 +50,18 @@ const MAX_EXHAUSTIVE_PAIRS: usize = 10;
 const SAMPLED_FLIPS: usize = 999;
 /// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
-const LEVEL: f64 = 0.05;
-/// Quantile of the normal distribution for [`LEVEL`], two-sided.
-const Z: f64 = 1.959_964;
+
+/// The share of errors of a two-sided test, with its quantile of the normal distribution.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ErrorLevel {
+    pub share: f64,
+    z: f64,
+}
+
+/// The level of 95 % intervals.
+pub(super) const FIVE_PERCENT: ErrorLevel = ErrorLevel { share: 0.05, z: 1.959_964 };
+/// The level of 90 % intervals: each of two one-sided tests errs in 5 %.
+pub(super) const TEN_PERCENT: ErrorLevel = ErrorLevel { share: 0.10, z: 1.644_854 };
 
 /// Returns the difference of every two runs of one placement, ascending, with its weight.
 fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
@@ -87,14 +96,11 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
 }
 
 /// Estimates the shift by rank sums; `None` with too few runs of both sides in one placement.
-pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
+pub(super) fn ranks(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
-    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n
-    // + 1) / 12.
-    let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
-    let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
-    let rank_limit = total / 2.0 - Z * variance.sqrt() - continuity;
+    let (deviation, continuity) = rank_sum_noise(&differences);
+    let rank_limit = total / 2.0 - level.z * deviation - continuity;
     (rank_limit > 0.0).then(|| Estimate {
         value: middle(&differences),
         low: quantile(&differences, rank_limit),
@@ -102,11 +108,44 @@ pub(super) fn ranks(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     })
 }
 
+/// Returns the standard deviation of the rank sum if nothing differs, and its continuity
+/// correction.
+fn rank_sum_noise(differences: &[(f64, f64)]) -> (f64, f64) {
+    // The variance of a rank sum is m·n·(m + n + 1) / 12; every pair of runs has its share, (m + n
+    // + 1) / 12.
+    let variance: f64 = differences.iter().map(|(_, weight)| weight / 12.0).sum();
+    let continuity = differences.iter().map(|(_, weight)| weight / 2.0).fold(f64::INFINITY, f64::min);
+    (variance.sqrt(), continuity)
+}
+
+/// Returns the two-sided p-value of a shift by rank sums.
+pub(super) fn ranks_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
+    let differences = differences(a, b);
+    let excess =
+        |(value, weight): &(f64, f64)| weight * (value - shift).partial_cmp(&0.0).map_or(0.0, sign) / 2.0;
+    let (deviation, continuity) = rank_sum_noise(&differences);
+    let distance = (differences.iter().map(excess).sum::<f64>().abs() - continuity).max(0.0);
+    if deviation > 0.0 { two_sided_tail(distance / deviation) } else { 1.0 }
+}
+
+fn sign(order: std::cmp::Ordering) -> f64 {
+    f64::from(order as i8)
+}
+
+/// Returns the share of a normal distribution that lies beyond ±`z`, to seven digits (Abramowitz
+/// and Stegun, 7.1.26).
+fn two_sided_tail(z: f64) -> f64 {
+    let x = z / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let factors = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    factors.iter().fold(0.0, |sum, factor| sum * t + factor) * t * (-x * x).exp()
+}
+
 /// Estimates the shift by exchanging A and B within pairs; `None` as for [`ranks`].
-pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
+pub(super) fn flips(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.
-    ranks(a, b)?;
+    ranks(a, b, FIVE_PERCENT)?;
     let mut steps: Vec<f64> = differences(a, b).into_iter().map(|(value, _)| value).collect();
     let value = middle(&differences(a, b));
     let (first, last) = (*steps.first()?, *steps.last()?);
@@ -119,7 +158,7 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
         gap if gap == steps.len() => steps[gap - 1] + 1.0,
         gap => f64::midpoint(steps[gap - 1], steps[gap]),
     };
-    let refused = |shift: f64| is_refused(a, b, shift);
+    let refused = |shift: f64| is_refused(a, b, shift, level);
     if !refused(gap(0)) || !refused(gap(steps.len())) {
         return None;
     }
@@ -141,25 +180,32 @@ pub(super) fn flips(a: &[Sample], b: &[Sample]) -> Option<Estimate> {
     Some(Estimate { value, low: steps[below].min(value), high: steps[above - 1].max(value) })
 }
 
-/// Returns `true` if the exact test rejects that B is A shifted by `shift`: at most 5 % of the
-/// exchanges give a sum as far from 0 as the observed one.
-fn is_refused(a: &[Sample], b: &[Sample], shift: f64) -> bool {
-    let scores = scores(a, b, shift);
-    let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
-    if scores.len() <= MAX_EXHAUSTIVE_PAIRS {
-        is_rare(exhaustive_sums(scores), 1 << (a.len() - 1), found)
-    } else {
-        // The observed assignment is one of the possible ones.
-        let sums = std::iter::once(found).chain(sampled_sums(&scores).take(SAMPLED_FLIPS));
-        is_rare(sums, SAMPLED_FLIPS + 1, found)
-    }
+/// Returns `true` if the exact test rejects that B is A shifted by `shift`. It reads no more sums
+/// than that takes.
+fn is_refused(a: &[Sample], b: &[Sample], shift: f64, level: ErrorLevel) -> bool {
+    let (mut extreme, all) = extreme_sums(a, b, shift);
+    extreme.nth((level.share * all as f64) as usize).is_none()
 }
 
-/// Returns `true` if at most 5 % of `all` sums are as far from 0 as `found`. It reads no more of
-/// them than that takes.
-fn is_rare(sums: impl Iterator<Item = f64>, all: usize, found: f64) -> bool {
-    let limit = (LEVEL * all as f64) as usize;
-    sums.filter(|sum| sum.abs() >= found).nth(limit).is_none()
+/// Returns the two-sided p-value of a shift by exchanging A and B within pairs.
+pub(super) fn flips_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
+    let (extreme, all) = extreme_sums(a, b, shift);
+    extreme.count() as f64 / all as f64
+}
+
+/// Returns the sums of all exchanges that are as far from 0 as the observed one, and the number of
+/// exchanges.
+fn extreme_sums(a: &[Sample], b: &[Sample], shift: f64) -> (Box<dyn Iterator<Item = f64>>, usize) {
+    let scores = scores(a, b, shift);
+    let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
+    let is_extreme = move |sum: &f64| sum.abs() >= found;
+    if scores.len() <= MAX_EXHAUSTIVE_PAIRS {
+        (Box::new(exhaustive_sums(scores).filter(is_extreme)), 1 << (a.len() - 1))
+    } else {
+        // The observed assignment is one of the possible ones.
+        let sums = std::iter::once(found + 2e-9).chain(sampled_sums(scores).take(SAMPLED_FLIPS));
+        (Box::new(sums.filter(is_extreme)), SAMPLED_FLIPS + 1)
+    }
 }
 
 /// Sums the scores with all signs. The last score keeps its sign, since opposite signs give
@@ -177,7 +223,7 @@ fn exhaustive_sums(mut scores: Vec<f64>) -> impl Iterator<Item = f64> {
 }
 
 /// Sums the scores with random signs, without end.
-fn sampled_sums(scores: &[f64]) -> impl Iterator<Item = f64> {
+fn sampled_sums(scores: Vec<f64>) -> impl Iterator<Item = f64> {
     let mut draws = SeededRng::new(SEED);
     std::iter::repeat_with(move || {
         let mut sum = 0.0;
@@ -234,7 +280,7 @@ mod tests {
         // B takes 50 more in both; A was far more often.
         let a = side(&[250.0, 251.0, 250.0], &[650.0, 651.0, 649.0, 650.0, 652.0]);
         let b = side(&[300.0, 301.0, 300.0, 300.0, 302.0], &[700.0, 699.0, 701.0]);
-        for found in [ranks(&a, &b).unwrap(), flips(&a, &b).unwrap()] {
+        for found in [ranks(&a, &b, FIVE_PERCENT).unwrap(), flips(&a, &b, FIVE_PERCENT).unwrap()] {
             assert!((49.0..=51.0).contains(&found.value), "{found:?}");
             assert!(found.low > 45.0 && found.high < 55.0, "{found:?}");
         }
@@ -245,7 +291,7 @@ mod tests {
         let a = side(&[250.0; 9], &[]);
         // One run of B in their placement gives no limit either.
         for b in [side(&[], &[650.0; 9]), side(&[300.0], &[650.0; 8])] {
-            assert_eq!((ranks(&a, &b), flips(&a, &b)), (None, None));
+            assert_eq!((ranks(&a, &b, FIVE_PERCENT), flips(&a, &b, FIVE_PERCENT)), (None, None));
         }
     }
 
@@ -253,7 +299,21 @@ mod tests {
     fn noiseless_interval_equals_the_difference() {
         let (a, b) = (side(&[250.0; 12], &[]), side(&[260.0; 12], &[]));
         let ten = Estimate { value: 10.0, low: 10.0, high: 10.0 };
-        assert_eq!((ranks(&a, &b), flips(&a, &b)), (Some(ten), Some(ten)));
+        assert_eq!((ranks(&a, &b, FIVE_PERCENT), flips(&a, &b, FIVE_PERCENT)), (Some(ten), Some(ten)));
+    }
+
+    #[test]
+    fn p_values_of_normal_quantiles_are_their_levels() {
+        for level in [FIVE_PERCENT, TEN_PERCENT] {
+            assert!((two_sided_tail(level.z) - level.share).abs() < 1e-6);
+        }
+        let (a, b) = (
+            side(&[250.0, 251.0, 249.0, 252.0, 248.0], &[]),
+            side(&[260.0, 262.0, 259.0, 261.0, 263.0], &[]),
+        );
+        // 5 against 5 without overlap: 2 of 252 orders by chance, 0.8 %.
+        assert!((0.005..0.02).contains(&ranks_p(&a, &b, 0.0)), "{}", ranks_p(&a, &b, 0.0));
+        assert!(ranks_p(&a, &b, 11.0) > 0.5);
     }
 
     proptest! {
@@ -265,10 +325,13 @@ mod tests {
                 pairs.iter().map(|pair| Sample { value: f64::from(of(pair)), placement: pair.2 }).collect()
             };
             let (a, b) = (side(|pair| pair.0), side(|pair| pair.1));
-            if let Some(found) = flips(&a, &b) {
+            for level in [FIVE_PERCENT, TEN_PERCENT] {
+                let Some(found) = flips(&a, &b, level) else { continue };
                 prop_assert!(found.low <= found.value && found.value <= found.high);
-                prop_assert!(is_refused(&a, &b, found.low - 0.25), "{:?}", found);
-                prop_assert!(is_refused(&a, &b, found.high + 0.25), "{:?}", found);
+                prop_assert!(is_refused(&a, &b, found.low - 0.25, level), "{:?}", found);
+                prop_assert!(is_refused(&a, &b, found.high + 0.25, level), "{:?}", found);
+                prop_assert!(flips_p(&a, &b, found.low - 0.25) <= level.share);
+                prop_assert!(flips_p(&a, &b, found.value) > level.share, "{:?}", found);
             }
         }
     }

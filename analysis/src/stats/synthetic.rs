@@ -5,12 +5,12 @@ use super::shift::Sample;
 
 /// A model of the noise of repeated measurements, fitted to recorded runs: the measured value of a
 /// run whose true value is 1, from a normal, an exponential and a uniform random number.
-pub(super) type Noise = fn(normal: f64, burst: f64, chance: f64) -> f64;
+pub(crate) type Noise = fn(normal: f64, burst: f64, chance: f64) -> f64;
 
 /// The noise of a median on a quiet machine: a few percent, slightly skewed.
-pub(super) const QUIET: Noise = |normal, burst, _| (0.02 * normal).exp() + 0.01 * burst;
+pub(crate) const QUIET: Noise = |normal, burst, _| (0.02 * normal).exp() + 0.01 * burst;
 /// The noise of a p99 next to other load: one run in seven is disturbed, upwards only.
-pub(super) const DISTURBED: Noise =
+pub(crate) const DISTURBED: Noise =
     |normal, burst, chance| (0.05 * normal).exp() + if chance < 1.0 / 7.0 { 0.5 * burst } else { 0.0 };
 /// The noise of a p99.9: a spread as large as the value, with a long upper tail.
 pub(super) const TAIL: Noise =
@@ -46,40 +46,53 @@ pub(super) fn pairs(
 
 /// A model of how often a virtual machine moves its cores: the chance in each run to move near
 /// cores far from each other, and that to move far ones near.
-pub(super) type CoreMoves = [f64; 2];
+pub(crate) type CoreMoves = [f64; 2];
 
-/// Draws pairs of runs on a simulated machine that moves its cores. 245 ns near, 645 ns far, B
-/// takes `difference` nanoseconds more in both, with a resolution of 10 ns. One run in sixteen is
-/// moved and back within the run, which its round trips do not show. `mood` is the spread between
-/// pairs (standard deviation of the logarithm).
+/// Draws pairs of runs on a simulated machine that moves its cores: see [`moving_runs`].
 pub(super) fn moving_pairs(
-    (noise, moves, mood): (Noise, CoreMoves, f64),
+    machine: Machine,
     repeats: usize,
     difference: f64,
     draws: &mut SeededRng,
 ) -> (Vec<Sample>, Vec<Sample>) {
+    let [a, b] = moving_runs(machine, repeats, [0.0, difference], draws);
+    (a, b)
+}
+
+/// A simulated machine: its noise, how often it moves its cores, and the spread between repeats
+/// (standard deviation of the logarithm).
+pub(crate) type Machine = (Noise, CoreMoves, f64);
+
+/// Draws runs of several settings on a simulated machine that moves its cores. 245 ns near, 645 ns
+/// far; each setting takes its own nanoseconds more in both, with a resolution of 10 ns. One run in
+/// sixteen is moved and back within the run, which its round trips do not show.
+pub(crate) fn moving_runs<const N: usize>(
+    (noise, moves, mood): Machine,
+    repeats: usize,
+    added_ns: [f64; N],
+    draws: &mut SeededRng,
+) -> [Vec<Sample>; N] {
     let mut is_far = false;
     let mut next = |_| {
         is_far ^= draws.next_unit() < moves[usize::from(is_far)];
         usize::from(is_far)
     };
-    let placements: Vec<usize> = (0..2 * repeats).map(&mut next).collect();
-    let pair = |repeat: usize| {
+    let placements: Vec<usize> = (0..N * repeats).map(&mut next).collect();
+    let mut sides = [const { Vec::new() }; N];
+    for repeat in 0..repeats {
         let shared = (mood * normal(draws)).exp();
-        let mut run = |index: usize, difference: f64| {
-            let placement = placements[index];
+        for (side, runs) in sides.iter_mut().enumerate() {
+            // Settings take turns as the first of a repeat, as in a sweep.
+            let placement = placements[N * repeat + (side + repeat) % N];
             let mut value =
-                (if placement == 0 { 245.0 } else { 645.0 } + difference) * draw(noise, draws) * shared;
+                (if placement == 0 { 245.0 } else { 645.0 } + added_ns[side]) * draw(noise, draws) * shared;
             if draws.next_unit() < 1.0 / 16.0 {
                 value += if placement == 0 { 400.0 } else { -400.0 } * draws.next_unit();
             }
-            Sample { value: 10.0 * (value / 10.0).round().max(1.0), placement }
-        };
-        // A and B alternate as the first of a pair, as in a sweep.
-        let first = repeat % 2;
-        (run(2 * repeat + first, 0.0), run(2 * repeat + 1 - first, difference))
-    };
-    (0..repeats).map(pair).unzip()
+            runs.push(Sample { value: 10.0 * (value / 10.0).round().max(1.0), placement });
+        }
+    }
+    sides
 }
 
 /// Measured medians (p50) of repeated runs of one setting in nanoseconds, in run order. An extreme

@@ -1,233 +1,44 @@
-//! The verdict of a comparison: faster, slower, no difference seen, or not comparable.
+//! The verdict of a comparison: equivalent within the margin, slower, faster, or cannot tell.
 //!
-//! Each line of a comparison is its own test at 95 %: of twenty lines without a difference, one is
-//! expected to show one. Read `rt_venue` first; the stages explain it.
+//! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
+//! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
-use super::interval::{Difference, MIN_PAIRS, difference, format_ratio};
-use super::outline::{MachineKey, Percentile, RunOutline, values};
-use super::placement::{core_rtt, has_moved, host_placements, hosts};
-use super::shift::Sample;
+use super::interval::{Difference, difference, format_ratio};
+use super::outline::{Percentile, RunOutline, values};
+use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing};
 use super::spread::median;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use system::named_enum;
 
 named_enum! {
-    /// The verdict on B against A: faster, slower, no difference seen, or not comparable.
+    /// The verdict on B against A: equivalent, slower, faster, or cannot tell.
+    #[derive(Hash)]
     Verdict {
-        /// B takes less time than A.
-        Faster = "faster",
+        /// The difference is within the margin, at 95 %.
+        Equivalent = "equivalent",
         /// B takes more time than A.
         Slower = "slower",
-        /// The interval contains the ratio of 1: the repeats show no difference.
-        NoDifferenceSeen = "no difference seen",
-        /// The two sides cannot be compared, for the given reasons.
-        NotComparable = "not comparable",
+        /// B takes less time than A.
+        Faster = "faster",
+        /// The repeats decide nothing, or the two sides cannot be compared, for the given reasons.
+        #[serde(alias = "no-difference-seen", alias = "not-comparable")]
+        CannotTell = "cannot tell",
     }
 }
 
-/// The pairs of runs of A and B, and the reasons against comparing them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RunPairing<'a> {
-    /// Runs of A, in pair order.
-    pub a: Vec<&'a RunOutline>,
-    /// Runs of B, in pair order.
-    pub b: Vec<&'a RunOutline>,
-    /// Reasons for which A and B are not comparable; empty if they are.
-    pub reasons: Vec<String>,
-    /// Caveats that weaken the comparison without preventing it.
-    pub caveats: Vec<String>,
-    /// Number of pairs that were made on one host, counted or left out.
-    pub made: usize,
-    /// Host and placement number of each run: those of A, then those of B.
-    placements: Vec<usize>,
-}
-
-/// The number of runs of A and of B in one core placement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlacementRuns {
-    /// Name of the host; empty if there was only one.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub host: String,
-    /// Median core-to-core round trip, in nanoseconds.
-    pub floor_ns: Option<f64>,
-    /// Number of runs of A.
-    pub a: usize,
-    /// Number of runs of B.
-    pub b: usize,
-    /// Median p50 of rt_venue of A, in nanoseconds.
-    pub a_ns: Option<f64>,
-    /// Median p50 of rt_venue of B, in nanoseconds.
-    pub b_ns: Option<f64>,
-}
-
-/// Pairs the sound runs of A and B by schedule and host, in the order in which they were made.
-pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
-    let mut found = RunPairing::default();
-    let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();
-    for run in b.iter().rev() {
-        by_hash.entry(&run.schedule_hash).or_default().push(run);
-    }
-    let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
-    // The first run of A whose counterparts are all on other hosts, and one of those.
-    let mut split_across_hosts: Vec<(&RunOutline, &RunOutline)> = Vec::new();
-    for left in a {
-        let Some(waiting) = by_hash.get_mut(left.schedule_hash.as_str()) else { continue };
-        let Some(right) = waiting.iter().rposition(|right| right.machine == left.machine) else {
-            split_across_hosts.extend(waiting.last().map(|right| (left, *right)));
-            continue;
-        };
-        let right = waiting.remove(right);
-        matched += 1;
-        // A run always equals itself.
-        if left.run != right.run && (has_moved(left) || has_moved(right)) {
-            in_between += 1;
-        } else if left.is_sound() && right.is_sound() {
-            found.a.push(left);
-            found.b.push(right);
-        } else {
-            unsound += 1;
+impl Difference {
+    /// Returns what the pairs show: first whether the difference is within the margin, then its
+    /// direction.
+    pub fn verdict(&self) -> Verdict {
+        match self.direction() {
+            _ if self.equivalence.is_some_and(|test| test.is_shown()) => Verdict::Equivalent,
+            1 if self.is_significant() => Verdict::Slower,
+            -1 if self.is_significant() => Verdict::Faster,
+            _ => Verdict::CannotTell,
         }
     }
-    let are_same = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
-    if matched > 0 && !split_across_hosts.is_empty() {
-        let (all, out) =
-            (matched + split_across_hosts.len(), "pairs left out: A and B were made on two hosts");
-        found.caveats.push(format!("{} of {all} {out}", split_across_hosts.len()));
-    }
-    let split_across_hosts = split_across_hosts
-        .first()
-        .filter(|_| matched == 0)
-        .map(|(left, right)| (&left.machine, &right.machine));
-    if let Some((left, right)) = split_across_hosts {
-        found.reasons.push(match (left.hostname == right.hostname, left.cpu_model == right.cpu_model) {
-            (false, _) => format!("other machine: {} and {}", left.hostname, right.hostname),
-            (_, false) => format!("other machine: {} and {}", left.cpu_model, right.cpu_model),
-            _ => "other machine: the cores that may be used are not the same".into(),
-        });
-    }
-    if matched == 0 && split_across_hosts.is_none() {
-        found.reasons.push("other schedule: no run of A played the orders of a run of B".into());
-    } else if found.a.is_empty() && in_between == 0 && matched > 0 {
-        found.reasons.push(format!("invalid: none of {matched} pairs is complete and valid"));
-    } else if unsound > 0 {
-        found.caveats.push(format!("{unsound} of {matched} pairs left out: not complete or not valid"));
-    }
-    if in_between > 0 {
-        let out = "pairs left out: the core-to-core floor changed during a run";
-        found.caveats.push(format!("{in_between} of {matched} {out}"));
-    }
-    found.made = matched;
-    found.placements = host_placements(&found.a.iter().chain(&found.b).copied().collect::<Vec<_>>());
-    if are_same {
-        found.reasons.push(SAME_RUNS.into());
-    } else {
-        found.judge_runs();
-    }
-    found
 }
-
-impl RunPairing<'_> {
-    fn judge_runs(&mut self) {
-        let pairs = self.a.len();
-        let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
-        let runs = || self.a.iter().chain(&self.b);
-        let of = |what: &str, is: fn(&RunOutline) -> bool| {
-            let count = runs().filter(|run| is(run)).count();
-            (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
-        };
-        let oversubscribed = of("oversubscribed: threads share a core", |run| run.oversubscribed);
-        // Occasional runs that fell behind are noise; in half of the runs it means that the machine
-        // cannot carry the setting.
-        let overloaded = runs().filter(|run| !run.has_kept_up()).count();
-        let overloaded = (overloaded > 0 && overloaded * 2 >= runs().count()).then(|| {
-            format!("not fit for latency claims: {overloaded} of {} runs fell behind", runs().count())
-        });
-        let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
-        let first = runs().find_map(|run| run.reasons.first());
-        let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
-        self.reasons.extend(oversubscribed);
-        self.reasons.extend(overloaded);
-        // Last: more repeats mend it, and nothing of the above.
-        self.reasons.extend(are_few.then(|| too_few_repeats(pairs)));
-        self.caveats.extend(unfit);
-    }
-
-    /// Returns the numbers of runs by host and core placement; empty if there was only one.
-    pub fn runs_by_placement(&self) -> Vec<PlacementRuns> {
-        let all: Vec<&RunOutline> = self.a.iter().chain(&self.b).copied().collect();
-        let highest = self.placements.iter().max().copied().unwrap_or(0);
-        let has_hosts = hosts(&self.a).len() > 1;
-        let of = |placement: usize| {
-            let in_group = |index: &usize| self.placements[*index] == placement;
-            let side = |range: std::ops::Range<usize>| -> Vec<&RunOutline> {
-                range.filter(in_group).map(|index| all[index]).collect()
-            };
-            let (a, b) = (side(0..self.a.len()), side(self.a.len()..all.len()));
-            let floors: Vec<f64> = a.iter().chain(&b).filter_map(|run| core_rtt(run)).collect();
-            let usual = |runs: &[&RunOutline]| median(&values(runs, Measure::RtVenue, Percentile::P50)?);
-            let host = a.iter().chain(&b).next().filter(|_| has_hosts);
-            PlacementRuns {
-                host: host.map_or_else(String::new, |run| run.machine.hostname.clone()),
-                floor_ns: median(&floors),
-                a: a.len(),
-                b: b.len(),
-                a_ns: usual(&a),
-                b_ns: usual(&b),
-            }
-        };
-        (0..=highest).filter(|_| highest > 0).map(of).collect()
-    }
-
-    fn samples(&self, a: &[f64], b: &[f64]) -> (Vec<Sample>, Vec<Sample>) {
-        let placed = |values: &[f64], placements: &[usize]| -> Vec<Sample> {
-            let samples = values.iter().zip(placements);
-            samples.map(|(value, placement)| Sample { value: *value, placement: *placement }).collect()
-        };
-        let (placements_a, placements_b) = self.placements.split_at(a.len());
-        (placed(a, placements_a), placed(b, placements_b))
-    }
-
-    /// Compares B with A on each host, if there are several, for hosts with enough pairs.
-    fn by_host(&self, a: &[Sample], b: &[Sample], step: f64) -> Vec<HostDifference> {
-        let all = hosts(&self.a);
-        let of = |host: &&MachineKey| {
-            let pairs_on_host: Vec<usize> =
-                (0..self.a.len()).filter(|pair| self.a[*pair].machine == **host).collect();
-            let side = |side: &[Sample]| pairs_on_host.iter().map(|pair| side[*pair]).collect::<Vec<_>>();
-            let difference = difference(&side(a), &side(b), step);
-            HostDifference { host: host.hostname.clone(), pairs: pairs_on_host.len(), difference }
-        };
-        if all.len() > 1 { all.iter().map(of).collect() } else { Vec::new() }
-    }
-}
-
-const TOO_FEW: &str = "too few repeats: ";
-
-/// Returns the reason against comparing fewer than [`MIN_PAIRS`] pairs.
-pub(super) fn too_few_repeats(pairs: usize) -> String {
-    format!("{TOO_FEW}{pairs} of at least {MIN_PAIRS} pairs")
-}
-
-/// Returns `true` if a reason against comparing is that too few pairs count.
-pub(super) fn is_too_few(why: &str) -> bool {
-    why.starts_with(TOO_FEW)
-}
-
-/// Returns `true` if more repeats of the settings can mend a reason against comparing them.
-pub(super) fn can_repeats_mend(why: &str) -> bool {
-    is_too_few(why) || [NO_SHARED_PLACEMENT, NO_SHARED_HOST].contains(&why)
-}
-
-/// Reason against comparing runs with themselves.
-const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
-/// Reason without a difference although every pair is sound.
-const NO_SHARED_PLACEMENT: &str =
-    "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
-/// Reason without a difference over several hosts.
-const NO_SHARED_HOST: &str =
-    "too few runs of A and B were made on one host with the same core-to-core floor; repeat more";
 
 /// One percentile of one measured duration, compared between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -249,15 +60,29 @@ pub struct ComparisonLine {
     /// For stall-free figures: the shares of A's and B's orders that were excluded.
     #[serde(rename = "taken_out", default, skip_serializing_if = "Option::is_none")]
     pub excluded_share: Option<[f64; 2]>,
-    /// Difference of B against A with intervals; null if there is none.
+    /// Whether the figure is not the declared endpoint, and its p-values are corrected for that.
+    #[serde(default)]
+    pub is_secondary: bool,
+    /// Difference of B against A over the kept pairs; null if there is none.
     pub difference: Option<Difference>,
+    /// The same over all pairs of complete and valid runs, wherever the cores were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_pairs: Option<Difference>,
     /// Differences on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
     /// Verdict on B against A.
     pub verdict: Verdict,
-    /// Reasons if not comparable; empty otherwise.
+    /// Reasons against comparing the two sides; empty if they are comparable.
     pub why: Vec<String>,
+}
+
+impl ComparisonLine {
+    /// Sets the verdict by the difference and the reasons.
+    pub(super) fn judge(&mut self) {
+        let known = self.difference.filter(|_| self.why.is_empty());
+        self.verdict = known.map_or(Verdict::CannotTell, |found| found.verdict());
+    }
 }
 
 /// Compares one percentile of a measured duration between A and B.
@@ -271,7 +96,7 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     let taken_out = || Some([out(&pairing.a)?, out(&pairing.b)?]);
     let step = pairing.a.iter().chain(&pairing.b).map(|run| run.clock_step_ns).fold(0.0, f64::max);
     let samples = a.as_deref().zip(b.as_deref()).map(|(a, b)| pairing.samples(a, b));
-    let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step));
+    let difference = samples.as_ref().and_then(|(a, b)| difference(a, b, step, pairing.margin));
     let by_host = samples.as_ref().map_or_else(Vec::new, |(a, b)| pairing.by_host(a, b, step));
     let mut why = pairing.reasons.clone();
     let enough = a.is_some() && b.is_some();
@@ -280,19 +105,12 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     }
     // A result that is slower on one host and faster on another is not an answer for both.
     why.extend(opposed(&by_host).filter(|_| why.is_empty()));
-    let verdict = match difference.map(|difference| difference.direction()) {
-        _ if !why.is_empty() => Verdict::NotComparable,
-        Some(1) => Verdict::Slower,
-        Some(-1) => Verdict::Faster,
-        Some(_) => Verdict::NoDifferenceSeen,
-        None => {
-            let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
-            let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
-            why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
-            Verdict::NotComparable
-        }
-    };
-    ComparisonLine {
+    if why.is_empty() && difference.is_none() {
+        let zero = a.iter().chain(&b).flatten().any(|value| *value <= 0.0);
+        let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
+        why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
+    }
+    let mut line = ComparisonLine {
         measure: measure.name().into(),
         percentile,
         a_ns: middle(&a),
@@ -300,11 +118,15 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
         pairs: pairing.a.len(),
         made: pairing.made,
         excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
+        is_secondary: false,
         difference,
+        all_pairs: pairing.difference_of_all(measure, percentile, step),
         hosts: by_host,
-        verdict,
+        verdict: Verdict::CannotTell,
         why,
-    }
+    };
+    line.judge();
+    line
 }
 
 /// The latency difference between settings A and B on one host.

@@ -184,15 +184,31 @@ pub struct Figures {
     isolation: IsolationLevels,
     ns_per_tick: f64,
     has_stall_free: bool,
+    /// `rt_venue_from_due` of all measured orders, also of the warm-up.
+    with_warm_up: MeasureSeries,
 }
 
 impl Figures {
-    /// Takes the samples of every complete order of a merged run, whose strategies had these levels.
+    /// Takes the samples of every complete order of a merged run that was due after the warm-up.
+    /// The run's strategies had these levels.
     pub fn measure(merged: &MergedRun, isolation: IsolationLevels, ns_per_tick: f64) -> Self {
-        let levels = LevelSeries::measure(merged, isolation, ns_per_tick);
-        let mut figures = Self { series: Vec::new(), levels, isolation, ns_per_tick, has_stall_free: false };
+        let mut figures = Self {
+            series: Vec::new(),
+            levels: LevelSeries::measure(merged, isolation, ns_per_tick),
+            isolation,
+            ns_per_tick,
+            has_stall_free: false,
+            with_warm_up: MeasureSeries::default(),
+        };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
+            if let Some(due) = row.at(Point::Due) {
+                let from_due = rt_venue(row).saturating_add(row.began().saturating_sub(due));
+                figures.with_warm_up.record(from_due, ns_per_tick);
+            }
+            if !merged.is_counted(row) {
+                continue;
+            }
             figures.record_order(row);
             if merged.has_exchange {
                 figures.record_exchange(row, &merged.at_exchange(id), merged.trigger(id));
@@ -206,6 +222,7 @@ impl Figures {
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
+        let free = free.filter(|(_, (_, row))| merged.is_counted(row));
         free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
         let (levels, isolation) = (&mut self.levels, self.isolation);
         LevelSeries::record_stall_free(levels, merged, untouched, isolation, self.ns_per_tick);
@@ -271,6 +288,11 @@ impl Figures {
             (0..strategies).filter(is_own).count() as u16
         };
         self.levels.iter().map(|series| series.summarize(count(series), self.ns_per_tick)).collect()
+    }
+
+    /// Returns the distribution of `rt_venue_from_due` with the orders of the warm-up.
+    pub fn with_warm_up(&self) -> Distribution {
+        self.with_warm_up.distribution(self.ns_per_tick)
     }
 
     /// Returns the samples of one measured duration.

@@ -40,7 +40,7 @@ impl LevelSeries {
         }
         let new = |level| Self { level, series: Default::default() };
         let mut levels: Vec<Self> = isolation.distinct().map(new).collect();
-        for (id, row) in merged.measured() {
+        for (id, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
             let level = isolation.of(id.strategy());
             let Some(own) = levels.iter_mut().find(|series| series.level == level) else { continue };
             let rt_venue = rt_venue(row);
@@ -63,7 +63,7 @@ impl LevelSeries {
         ns_per_tick: f64,
     ) {
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
-        for (_, (id, row)) in free {
+        for (_, (id, row)) in free.filter(|(_, (_, row))| merged.is_counted(row)) {
             let level = isolation.of(id.strategy());
             if let Some(own) = levels.iter_mut().find(|series| series.level == level) {
                 own.series[3].record(rt_venue(row), ns_per_tick);

@@ -34,6 +34,7 @@ use crate::document::Document;
 use crate::fitness;
 use crate::machine::Machine;
 use crate::merge::{MergedRun, OrderCounts, Violation};
+use crate::numbers::{counted, duration_or_dash};
 use crate::record::{Build, CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
@@ -101,6 +102,9 @@ pub struct Summary {
     pub stall_free: Option<StallFree>,
     /// t8 − due without venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
+    /// Orders of the warm-up, which are in no distribution; null without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUp>,
     /// Send lag t1 − due; empty under closed pacing.
     #[serde(rename = "slip")]
     pub send_lag: Distribution,
@@ -263,6 +267,30 @@ pub struct StallFree {
     pub rt_venue: Distribution,
 }
 
+/// The orders due within the first tenth of the window, which are in no distribution, and what they
+/// would change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// Number of measured orders that were left out.
+    pub orders: u64,
+    /// Median of `rt_venue_from_due` with them, in nanoseconds.
+    pub with_p50_ns: Option<u64>,
+}
+
+impl WarmUp {
+    fn from_figures(figures: &Figures) -> Option<Self> {
+        let (all, counted) = (figures.with_warm_up(), figures.distribution(Measure::RtVenueFromDue));
+        let orders = all.count - counted.count.min(all.count);
+        (orders > 0).then_some(Self { orders, with_p50_ns: all.p50_ns })
+    }
+
+    fn note(&self, without: &Distribution) -> String {
+        let [with, without] = [self.with_p50_ns, without.p50_ns].map(duration_or_dash);
+        let orders = counted(self.orders, "order");
+        format!("warm-up, left out: {orders}; rt_venue_from_due p50 is {without}, with them {with}")
+    }
+}
+
 /// The extra work that the orchestrator did for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
@@ -325,6 +353,8 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     let unstruck = unfired_faults::unfired_faults(record, merged, ns_per_tick);
     let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
     let dependence = leave_one_out::notes(&leave_one_out, figures);
+    let warm_up = WarmUp::from_figures(figures);
+    let warm_up_note = warm_up.map(|found| found.note(&distribution_of(Measure::RtVenueFromDue)));
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
@@ -339,6 +369,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
             .notes
             .iter()
             .chain(&dependence)
+            .chain(&warm_up_note)
             .cloned()
             .chain(fitness::shared_cores_note(plan))
             .collect(),
@@ -359,6 +390,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         rt_venue: distribution_of(Measure::RtVenue),
         stall_free: stall_free(figures),
         rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
+        warm_up,
         send_lag: distribution_of(Measure::SendLag),
         gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),

@@ -3,12 +3,14 @@
 //!
 //! Lost pairs are replaced by half as many repeats as were asked for, at most. A comparison that
 //! has no answer then goes on until five pairs count, or until its budget is spent: three times the
-//! repeats that were asked for. What repeats cannot mend ends it at once.
+//! repeats that were asked for. What repeats cannot mend ends it at once. An experiment with a time
+//! limit adds as many as fit into it. No result decides how many are added.
 
 use super::measure::MeasureEnd;
 use analysis::experiment::Experiment;
-use analysis::stats::{ComparisonLine, Finding, MIN_PAIRS};
+use analysis::stats::{ComparisonLine, MIN_PAIRS};
 use anyhow::Result;
+use std::time::{Duration, Instant};
 
 /// The budget of a comparison without an answer, as a multiple of the repeats asked for.
 const BUDGET: u32 = 3;
@@ -27,13 +29,15 @@ pub fn measure_pairs(
     mut measure: impl FnMut(&mut Experiment) -> Result<MeasureEnd>,
     say: impl Fn(&str),
 ) -> Result<MeasureEnd> {
-    let asked = record.asked_repeats;
+    let (asked, begun, before) = (record.asked_repeats, Instant::now(), record.made().count());
     loop {
         let ended = measure(record)?;
         let is_complete = ended == MeasureEnd::Complete;
         let lines = if is_complete { (record.kind.entry().headlines)(record) } else { Vec::new() };
         let tallies: Vec<PairTally> = lines.iter().map(PairTally::from_line).collect();
-        let more = repeats_to_add(asked, record.repeats, &tallies);
+        let made = record.made().count().saturating_sub(before);
+        let most = repeats_that_fit(record, begun.elapsed(), made);
+        let more = repeats_to_add(asked, record.repeats, &tallies).min(most);
         if more == 0 {
             record.notes.retain(|note| !note.ends_with(ADDED));
             let added = record.repeats.saturating_sub(asked);
@@ -49,6 +53,15 @@ pub fn measure_pairs(
     }
 }
 
+/// Returns how many repeats fit into the rest of an experiment's time, at the pace of the `made`
+/// runs.
+fn repeats_that_fit(record: &Experiment, elapsed: Duration, made: usize) -> u32 {
+    let Some(limit) = record.time_limit_s.map(Duration::from_secs) else { return u32::MAX };
+    let settings = record.settings().len();
+    let repeat = elapsed.mul_f64(settings as f64 / made.max(1) as f64).max(Duration::from_millis(1));
+    limit.saturating_sub(elapsed).div_duration_f64(repeat) as u32
+}
+
 /// How many pairs of a comparison count so far, and whether more repeats would help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PairTally {
@@ -61,7 +74,7 @@ impl PairTally {
     fn from_line(line: &ComparisonLine) -> Self {
         Self {
             counted: u32::try_from(line.pairs).unwrap_or(u32::MAX),
-            is_answered: line.evidence().finding != Finding::NotComparable,
+            is_answered: line.evidence().difference.is_some(),
             can_mend: line.can_repeats_mend(),
         }
     }
@@ -100,6 +113,7 @@ mod tests {
             settings: [("isolation", level), ("technique", "spsc-mux")]
                 .map(|(key, text)| (key.to_owned(), text.to_owned()))
                 .into(),
+            ..Setting::default()
         };
         let machine = crate::host::fake::plain(2).machine();
         let record = new_record(kind, &SweepRequest::default(), 1, machine, &Common::default());
@@ -158,7 +172,7 @@ mod tests {
             run.core_rtt_after_ns = if repeat % 3 == 0 { Some(490.0) } else { run.core_rtt_ns };
         });
         assert_eq!((record.repeats, pairs(&record)), (8, 5));
-        assert!(headline(&record).evidence().is_known());
+        assert!(headline(&record).evidence().difference.is_some());
         assert_eq!(
             said,
             [
@@ -172,12 +186,22 @@ mod tests {
     fn repeats_end_with_budget_or_with_binding_reason() {
         let (record, _) = measured(Kind::Compare, 6, |_, run| run.core_rtt_after_ns = Some(490.0));
         assert_eq!((record.repeats, pairs(&record)), (18, 0), "three times what was asked for");
-        // A regression: 60 runs, and then "oversubscribed".
+        // A regression: 60 runs, and then a reason that no repeat mends.
         let (record, said) = measured(Kind::Compare, 6, |repeat, run| {
-            (run.oversubscribed, run.valid) = (true, repeat > 4);
+            (run.achieved_per_s, run.valid) = (Some(100.0), repeat > 4);
         });
         assert_eq!((record.repeats, said.len()), (6, 0));
         let (record, _) = measured(Kind::Compare, 3, |repeat, run| run.valid = repeat > 1);
         assert_eq!(record.repeats, 5, "half as many, and no verdict was asked for");
+    }
+
+    #[test]
+    fn repeats_are_added_only_within_the_time_limit() {
+        let (record, _) = measured(Kind::Compare, 6, |_, _| {});
+        let limited = Experiment { time_limit_s: Some(300), ..record };
+        let fit = |elapsed, made| repeats_that_fit(&limited, Duration::from_secs(elapsed), made);
+        assert_eq!([fit(240, 12), fit(299, 12), fit(400, 12)], [1, 0, 0], "two runs in 40 s");
+        let unlimited = Experiment { time_limit_s: None, ..limited.clone() };
+        assert_eq!(repeats_that_fit(&unlimited, Duration::from_secs(9_000), 1), u32::MAX);
     }
 }

@@ -127,7 +127,7 @@ fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidat
 /// The combination of these settings.
 pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> Setting {
     let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
-    Setting { name, values, settings }
+    Setting { name, values, is_aa_test: false, settings }
 }
 
 /// Checks settings as the planner would, without a schedule. For a sandbox or a priority also as

@@ -23,6 +23,9 @@ const SEED_TECHNIQUES: [&str; 4] =
     ["std-mpsc", "crossbeam-channel", "crossbeam-array-queue", "array-queue-mux"];
 const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 
+/// Repeats of a preset unless told.
+pub const PRESET_REPEATS: u32 = 5;
+
 impl SweepPreset {
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let text = text.trim();
@@ -52,7 +55,7 @@ impl SweepPreset {
                 asked.axes.push(names.into_iter().map(value).collect());
             }
         }
-        asked.base.repeats = Some(asked.repeats(5));
+        asked.base.repeats = Some(asked.repeats(PRESET_REPEATS.into()));
         asked.axes.sort_by_key(|values| values[0].axis);
     }
 

@@ -32,7 +32,14 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
         // A row has room for a gateway's number of seven bits.
         let venue = row.pushed().map(|(gateway, _)| gateway as u16);
         let id = (id.strategy(), id.epoch(), id.sequence());
-        writer.serialize((id, time(Point::Due), PATH.map(time), row.reason(), row.is_measured(), venue))?;
+        writer.serialize((
+            id,
+            time(Point::Due),
+            PATH.map(time),
+            row.reason(),
+            merged.is_counted(row),
+            venue,
+        ))?;
     }
     Ok(writer.flush()?)
 }

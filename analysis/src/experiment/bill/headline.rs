@@ -1,23 +1,24 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
 use super::{Bill, BillRow, LevelCost};
-use crate::experiment::ratio::finding_mark;
+use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration, duration_or_dash, plain, short};
-use crate::stats::{Evidence, Finding};
+use crate::stats::ComparisonLine;
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
 
-const MARKS: &str = "difference of rt_venue p50 [95 % interval]; ▲ slower, ▼ faster, no mark: no difference seen; unclear: the interval \
-                     holds 0 and is wider than ±25 % of threads";
-
 /// The columns of a table with one row for each isolation level and technique.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
 
-/// The latencies of a row: p50, p99 and p99.9, then the two stall-free ones.
-pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 5] = [
+/// The latencies of a row: p50, p99 and p99.9 from due, then of rt_venue, then the two stall-free
+/// ones.
+pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 8] = [
+    |row| row.from_due_ns[0],
+    |row| row.from_due_ns[1],
+    |row| row.from_due_ns[2],
     |row| row.p50_ns,
     |row| row.p99_ns,
     |row| row.p999_ns,
@@ -72,36 +73,63 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         };
         return format!("no level was measured against threads{range}");
     };
-    let rows = bill.rows.iter().filter(|row| row.technique == technique);
-    let levels = rows.filter_map(|row| Some((row, row.adds.first()?)));
-    let levels: Vec<(&BillRow, &LevelCost, Evidence)> =
-        levels.map(|(row, cost)| (row, cost, cost.line.evidence())).collect();
-    let threads = levels.iter().find_map(|(_, cost, _)| cost.line.a_ns);
-    let unit = unit_of(levels.iter().map(|(_, cost, _)| *cost));
-    let cost_of = |row: &BillRow, evidence: &Evidence| {
-        let by = evidence.difference.filter(|_| evidence.is_known())?.difference;
-        let [value, interval] = unit.difference(by);
-        let figure = if evidence.has_factor() { format!("{value} ") } else { String::new() };
-        Some(format!("{} adds {figure}{} {interval}", row.level(), unit.symbol()))
+    let costs: Vec<(&BillRow, &LevelCost)> = headline_costs(bill, technique).collect();
+    let threads = costs.iter().find_map(|(_, cost)| cost.line.a_ns);
+    let threads = threads.map_or_else(|| "threads".into(), |ns| format!("thread's {}", duration(ns as u64)));
+    // A sentence for each level.
+    let sentence = |(row, cost): &(&BillRow, &LevelCost)| {
+        let lines = cost.lines().map(|line| (describe_verdict(line), line.percentile.name()));
+        let words = grouped(lines).into_iter();
+        let words = words.map(|(words, percentiles)| format!("{} {words}", percentiles.join(" and ")));
+        format!("{}: {}", row.level(), words.collect::<Vec<_>>().join(", "))
     };
-    let mut parts: Vec<String> =
-        levels.iter().filter_map(|(row, _, evidence)| cost_of(row, evidence)).collect();
-    let threads = threads.map_or_else(|| "thread".into(), |ns| format!("thread's {}", duration(ns as u64)));
-    let to = format!("to {threads} for {technique}");
-    let open = levels.iter().filter(|(_, _, evidence)| !evidence.is_known());
-    let open = grouped(open.map(|(row, _, evidence)| (evidence.describe(), row.level())));
-    match parts.first_mut() {
-        Some(first) => first.push_str(&format!(" {to}")),
-        None => parts.push(format!("what a level adds {to} is not known")),
-    }
-    parts.extend(open.into_iter().map(|(what, levels)| format!("{}: {what}", levels.join(", "))));
-    parts.join("; ")
+    let sentences: Vec<String> = costs.iter().map(sentence).collect();
+    format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, sentences.join(". "))
+}
+
+/// Iterates over the levels of a technique that were compared with threads over all placements.
+fn headline_costs(bill: &Bill, technique: Technique) -> impl Iterator<Item = (&BillRow, &LevelCost)> {
+    let rows = bill.rows.iter().filter(move |row| row.technique == technique);
+    rows.filter_map(|row| Some((row, row.adds.first()?)))
+}
+
+/// Returns the table of the endpoint with the technique of the answer: a row for each level and
+/// percentile, with the estimates over the kept pairs and over all.
+pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
+    let technique = headline_technique(bill)?;
+    let lines =
+        || headline_costs(bill, technique).flat_map(|(row, cost)| cost.lines().map(move |line| (row, line)));
+    let unit = TimeUnit::for_durations(lines().flat_map(|(_, line)| [line.a_ns, line.b_ns]).flatten());
+    type Line<'a> = (&'a BillRow, &'a ComparisonLine);
+    let kept = |(_, line): &Line<'_>| {
+        line.difference.map_or_else(
+            || "–".into(),
+            |found| format!("{} of {}", unit.difference(found.difference).join(" "), line.pairs),
+        )
+    };
+    let rows: Vec<Line<'_>> = lines().collect();
+    let title = format!("{technique}: {} against threads, {}", bill.endpoint.measure, unit.name());
+    let grid = Grid::from_rows(
+        "bill_endpoint",
+        title,
+        2,
+        &[
+            ("level", &|(row, _): &Line<'_>| row.level()),
+            ("at", &|(_, line)| line.percentile.name().into()),
+            ("thread", &|(_, line)| unit.format_or_dash(line.a_ns)),
+            ("level's", &|(_, line)| unit.format_or_dash(line.b_ns)),
+            ("kept pairs", &kept),
+            ("all pairs", &|(_, line)| format_all_pairs(line, unit)),
+            ("verdict", &|(_, line)| line.verdict.to_string()),
+        ],
+        &rows,
+    );
+    Some(grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs"))
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
     let figures = |cost: &LevelCost| {
-        let evidence = cost.line.evidence();
-        let by = evidence.difference.filter(|_| evidence.is_known()).map(|found| found.difference);
+        let by = cost.line.evidence().difference.map(|found| found.difference);
         by.map_or_else(Vec::new, |by| vec![by.value, by.low, by.high])
     };
     TimeUnit::for_durations(costs.flat_map(figures))
@@ -120,9 +148,10 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
     ];
     columns.extend(cost_columns(bill));
     let rows = bill.rows.iter().filter(|row| row.technique == technique);
-    let title = format!("{technique}: rt_venue in {}, and what else a level costs", unit.name());
+    let title =
+        format!("{technique}: {} in {}, and what else a level costs", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
-    Some(grid.note("all techniques: bill.md and report.html"))
+    Some(grid.note("from due; all techniques: bill.md and report.html"))
 }
 
 /// Returns the table of what each isolation level adds to a technique in threads: a row for each
@@ -166,15 +195,16 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let keys = 1 + usize::from(several);
     let rows = sorted.iter().map(cells).filter(|row| row.cells[keys..].iter().any(|cell| cell != "–"));
     let title = format!("What a level adds to the same technique under threads, {}", unit.name());
-    let mut grid = Grid::new("bill_adds", title, keys, head, rows).note(MARKS);
+    let mut grid = Grid::new("bill_adds", title, keys, head, rows)
+        .note(format!("difference at p50 [95 % interval]; {}", ratio::MARKS));
     if several {
         let why = "the machine moved its cores between runs, so each placement has a row of its own";
         grid = grid.note(format!("floor: core to core; {why}"));
     }
     let open = costs().map(|cost| cost.line.evidence()).find(|evidence| !evidence.is_known());
-    grid.notes.extend(open.map(|evidence| match evidence.finding {
-        Finding::NotComparable => format!("–: {}", evidence.describe()),
-        _ => evidence.describe(),
+    grid.notes.extend(open.map(|evidence| match evidence.difference {
+        None => format!("–: {}", evidence.describe()),
+        Some(_) => format!("?: {}", evidence.describe()),
     }));
     Some(grid)
 }
@@ -186,14 +216,13 @@ fn placement_key(cost: &LevelCost) -> Option<u64> {
 /// `▲ +12 [+3, +20]`; a dash where the two cannot be compared.
 fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
     let evidence = cost.line.evidence();
-    match evidence.difference.filter(|_| evidence.is_known()) {
-        Some(found) => {
+    evidence.difference.map_or_else(
+        || "–".into(),
+        |found| {
             let [value, interval] = unit.difference(found.difference);
-            format!("{}{value} {interval}", finding_mark(evidence.finding))
-        }
-        None if evidence.finding == Finding::NotComparable => "–".into(),
-        None => evidence.finding.name().into(),
-    }
+            format!("{}{value} {interval}", verdict_mark(evidence.verdict))
+        },
+    )
 }
 
 #[cfg(test)]
@@ -206,12 +235,15 @@ mod tests {
     fn row(isolation: Isolation, runs: usize, adds: &[Option<f64>]) -> BillRow {
         let side = |ns: f64| (0..runs).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
         let line =
-            || compare_figure(&pair_runs(&side(300.0), &side(312.0)), Measure::RtVenue, Percentile::P50);
+            || compare_figure(&pair_runs(&side(300.0), &side(330.0)), Measure::RtVenue, Percentile::P50);
         BillRow {
             isolation,
             variant: String::new(),
             p50_ns: Some(300.0),
-            adds: adds.iter().map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line() }).collect(),
+            adds: adds
+                .iter()
+                .map(|floor_ns| LevelCost { floor_ns: *floor_ns, line: line(), further: Vec::new() })
+                .collect(),
             ..fixture::<Bill>("before/bill.json").rows[0].clone()
         }
     }
@@ -232,12 +264,12 @@ mod tests {
         let grid = headline(&bill).unwrap();
         assert_eq!(grid.head, ["technique", "floor", "thread", "process adds", "sandbox adds"]);
         assert_eq!(grid.rows.len(), 3);
-        assert_eq!(grid.rows[0].cells[1..], ["all", "300", "▲ +12 [+12, +12]", "▲ +12 [+12, +12]"]);
+        assert_eq!(grid.rows[0].cells[1..], ["all", "300", "▲ +30 [+30, +30]", "▲ +30 [+30, +30]"]);
         assert_eq!((grid.rows[1].cells[1].as_str(), grid.rows[2].cells[1].as_str()), ("45 ns", "310 ns"));
         assert_eq!(grid.rows[1].cells[4], "–");
         assert_eq!(
             answer(&bill),
-            "process adds +12 ns [+12, +12] to thread's 300 ns for spsc-mux; sandbox adds +12 ns [+12, +12]"
+            "spsc-mux against thread's 300 ns, rt_venue: process: p50 slower: costs +30 ns [+30, +30]. sandbox: p50 slower: costs +30 ns [+30, +30]"
         );
         assert_eq!(levels_of_headline(&bill).unwrap().rows.len(), 3);
     }
@@ -248,8 +280,8 @@ mod tests {
         let grid = headline(&few).unwrap();
         assert_eq!(grid.rows[0].cells[2], "–");
         assert!(grid.notes.iter().any(|note| note.contains("too few repeats")), "{:?}", grid.notes);
-        let wanted = "what a level adds to thread's 300 ns for spsc-mux is not known; process: not comparable: too few repeats: 4 of at \
-                      least 5 pairs; about 1 more repeat would do";
+        let wanted = "spsc-mux against thread's 300 ns, rt_venue: process: p50 cannot tell: too few repeats: 4 of at least 5 pairs; \
+                      about 1 more pair";
         assert_eq!(answer(&few), wanted);
         let threads = bill(vec![row(Isolation::Thread, 5, &[])]);
         assert_eq!((headline(&threads), levels_of_headline(&threads)), (None, None));

@@ -3,15 +3,17 @@
 mod headline;
 mod report;
 mod rows;
+#[cfg(test)]
+mod simulated;
 
 pub(super) use headline::{answer, headline_technique};
 pub use report::report;
 
 use super::runs::{self, ExperimentRuns, too_few_repeats};
 use super::sweep::{self, condition_line};
-use super::{Answer, Experiment, KindEntry, ProtectionCost};
+use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
 use crate::document::answer_json;
-use crate::stats::{ComparisonLine, MIN_PAIRS};
+use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
@@ -30,10 +32,12 @@ pub const KIND: KindEntry = KindEntry {
         if runs.is_complete() { answer_so_far(experiment) } else { sweep::answer(experiment, folder) }
     },
     headlines: |experiment| {
-        let rows = rows::rows(&ExperimentRuns::new(experiment)).unwrap_or_default().into_iter();
+        let runs = ExperimentRuns::new(experiment);
+        let endpoint = rows::endpoint(&runs);
+        let rows = rows::rows(&runs).unwrap_or_default().into_iter();
         // Of each row with its reference, and with threads.
         let lines = rows.flat_map(|row| {
-            let against = row.differences.into_iter().find(|line| experiment.endpoint.is_of(line));
+            let against = row.differences.into_iter().find(|line| endpoint.is_of(line));
             against.into_iter().chain(row.adds.into_iter().next().map(|cost| cost.line))
         });
         lines.collect()
@@ -48,6 +52,10 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &bill), json })
 }
 
+/// Repeats of a bill unless told: of 100 simulated bills, an A/A test of so many pairs declares
+/// equivalence in at least 80 and a difference in at most 5.
+pub const REPEATS: u32 = 15;
+
 /// The name of what each level contains, among the figures of a bill.
 const CONTAINS: &str = "contains";
 
@@ -57,6 +65,9 @@ pub type LevelContains = (Isolation, Technique, String);
 /// The answer of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
+    /// The declared figures and their margin.
+    #[serde(default = "Endpoint::of_older")]
+    pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,
     /// The measuring conditions in one line; empty if they are not known.
@@ -81,6 +92,9 @@ pub struct BillRow {
     pub condition: String,
     /// Number of complete and valid runs.
     pub runs: usize,
+    /// rt_venue_from_due at p50, p99 and p99.9; null if unknown, or saved by an older launcher.
+    #[serde(default)]
+    pub from_due_ns: [Option<f64>; 3],
     /// rt_venue, median.
     pub p50_ns: Option<f64>,
     /// rt_venue, p99.
@@ -98,10 +112,10 @@ pub struct BillRow {
     pub taken_out: Option<f64>,
     /// The row with which this one is compared; null if this is a reference itself.
     pub reference: Option<Reference>,
-    /// rt_venue against the reference at p50, p99 and p99.9, then the same without the machine's
-    /// stalls; empty for a reference.
+    /// rt_venue_from_due against the reference at p50, p99 and p99.9, then rt_venue, then the same
+    /// without the machine's stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// The rt_venue p50 that the level adds to the technique in threads: over all runs, and by core
+    /// What the level adds to the technique in threads at the endpoint: over all runs, and by core
     /// placement if the machine moved its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
@@ -127,8 +141,18 @@ pub struct BillRow {
 pub struct LevelCost {
     /// The core-to-core floor of the runs; null: of all runs.
     pub floor_ns: Option<f64>,
-    /// Against the same technique under threads.
+    /// The endpoint's first percentile against the same technique under threads.
     pub line: ComparisonLine,
+    /// The endpoint's other percentiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<ComparisonLine>,
+}
+
+impl LevelCost {
+    /// Iterates over the percentiles of the endpoint.
+    pub fn lines(&self) -> impl Iterator<Item = &ComparisonLine> {
+        std::iter::once(&self.line).chain(&self.further)
+    }
 }
 
 /// The isolation level and technique with which a row of a bill is compared.
@@ -146,7 +170,8 @@ impl Bill {
     /// # Errors
     /// The experiment varies what a bill does not have.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
-        let mut rows = rows::rows(record)?;
+        let (mut rows, endpoint) = (rows::rows(record)?, rows::endpoint(record));
+        correct_secondary(rows.iter_mut().flat_map(|row| row.secondary_lines(&endpoint)));
         let mut notes = sweep::notes(record);
         let contains: Option<Vec<LevelContains>> =
             record.figures.part(CONTAINS).map_err(|error| error.to_string())?;
@@ -163,7 +188,12 @@ impl Bill {
         }
         let method = rows.iter().flat_map(|row| &row.differences).find_map(|line| line.difference);
         notes.extend(method.map(|found| format!("95 % intervals: {}", found.method.describe())));
-        Ok(Self { rows, conditions: condition_line(record), notes })
+        notes.push(format!(
+            "endpoint, declared before: {}, margin the larger of {}; all else is secondary, with Holm's correction",
+            endpoint.describe(),
+            endpoint.margin.to_string().replace(',', " and ")
+        ));
+        Ok(Self { endpoint, rows, conditions: condition_line(record), notes })
     }
 }
 
@@ -176,6 +206,17 @@ impl Experiment {
 }
 
 impl BillRow {
+    /// The variant of a row that repeats its reference.
+    pub const AA_TEST: &'static str = "A/A";
+
+    /// Iterates over the figures that are not the endpoint, or that are one placement's alone.
+    fn secondary_lines(&mut self, endpoint: &Endpoint) -> impl Iterator<Item = &mut ComparisonLine> {
+        let of_placement = self.adds.iter_mut().filter(|cost| cost.floor_ns.is_some());
+        let of_placement =
+            of_placement.flat_map(|cost| std::iter::once(&mut cost.line).chain(&mut cost.further));
+        self.differences.iter_mut().filter(|line| !endpoint.is_of(line)).chain(of_placement)
+    }
+
     /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         match [&self.condition, &self.variant].map(String::as_str) {

@@ -2,13 +2,13 @@
 //! reference.
 
 use super::headline::{
-    BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash,
+    BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
 use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{MARKS, finding_mark, format_ratio, interval_row, line_of};
+use crate::experiment::ratio::{MARKS, format_ratio, interval_row, line_of};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
@@ -23,8 +23,7 @@ use protocol::plan::Isolation;
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
-                      threads. Dots are ratios, bars their 95% intervals. Where a bar holds 1, no difference is seen; where it is also wider than \
-                      ±25 %, the answer is unclear.";
+                      threads. Dots are ratios, bars their 95% intervals. The verdict next to each is by the declared margin.";
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
 pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
@@ -37,7 +36,8 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
     let section = ReportSection::new("bill", "What isolation costs")
         .text(text)
         .charts(charts.next())
-        .tables(ALL, headline(bill))
+        .tables(ALL, verdicts(bill))
+        .tables(FILES | PAGE, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
         .tables(FILES | PAGE, [table(bill)])
         .charts(charts)
@@ -55,26 +55,33 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
 fn table(bill: &Bill) -> Grid {
     let times = LATENCIES.map(|of| move |row: &BillRow| time_or_dash(of(row)));
     let of = |measure, percentile| move |row: &BillRow| format_difference(row, measure, percentile);
+    let due = Percentile::ALL.map(|percentile| of(Measure::RtVenueFromDue, percentile));
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
     let mut columns: BillColumns<'_> = vec![
         ("isolation", &BillRow::level),
         ("technique", &|row| row.technique.to_string()),
-        ("p50", &times[0]),
-        ("p99", &times[1]),
-        ("p99.9", &times[2]),
+        ("from due p50", &times[0]),
+        ("from due p99", &times[1]),
+        ("from due p99.9", &times[2]),
         ("reference", &reference_name),
+        ("from due p50 ratio", &due[0]),
+        ("from due p99 ratio", &due[1]),
+        ("from due p99.9 ratio", &due[2]),
+        ("p50", &times[3]),
+        ("p99", &times[4]),
+        ("p99.9", &times[5]),
         ("p50 ratio", &ratios[0]),
         ("p99 ratio", &ratios[1]),
         ("p99.9 ratio", &ratios[2]),
-        ("p99 stall-free", &times[3]),
-        ("p99.9 stall-free", &times[4]),
+        ("p99 stall-free", &times[6]),
+        ("p99.9 stall-free", &times[7]),
         ("on", &unaffected_share),
         ("p99 stall-free ratio", &free[0]),
         ("p99.9 stall-free ratio", &free[1]),
     ];
     columns.extend(cost_columns(bill));
-    let title = "The bill: rt_venue, its ratio to the reference [95 % interval], and what else a level costs";
+    let title = "The bill: rt_venue from due and from sending, ratios to the reference [95 % interval], and what else a level costs";
     Grid::from_rows("bill", title, 2, &columns, &bill.rows)
         .note(format!("{MARKS}; on: the share of the orders that no stall of the machine touched"))
 }
@@ -88,10 +95,7 @@ fn reference_name(row: &BillRow) -> String {
 }
 
 fn format_difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String {
-    line_of(&row.differences, measure, percentile).map_or_else(
-        || "–".into(),
-        |line| format!("{}{}", finding_mark(line.evidence().finding), format_ratio(line)),
-    )
+    line_of(&row.differences, measure, percentile).map_or_else(|| "–".into(), format_ratio)
 }
 
 /// The differences of each row to its reference, colored by level.
@@ -102,7 +106,8 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
         CLASSES[levels.iter().position(|other| *other == level).unwrap_or(0) % CLASSES.len()]
     };
     let row = |row: &BillRow| {
-        let (line, reference) = (line_of(&row.differences, Measure::RtVenue, percentile)?, row.reference?);
+        let (line, reference) =
+            (line_of(&row.differences, bill.endpoint.measure(), percentile)?, row.reference?);
         let against = match reference.technique == row.technique {
             true => reference.isolation.to_string(),
             false => reference.technique.to_string(),
@@ -113,7 +118,7 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
     let rows: Vec<(Isolation, IntervalRow)> = bill.rows.iter().filter_map(row).collect();
     let (drawn, rows): (Vec<Isolation>, Vec<IntervalRow>) = rows.into_iter().unzip();
     let id = format!("ratio-{}", percentile.name().replace('.', ""));
-    let title = format!("rt_venue {} against the reference", percentile.name());
+    let title = format!("{} {} against the reference", bill.endpoint.measure, percentile.name());
     let axis_title = "ratio to the reference (1: equal)";
     let chart = interval_plot::draw(&id, &title, axis_title, axis::NUMBER, Some(1.0), &rows)?;
     let levels = levels.iter().filter(|level| drawn.contains(level));

@@ -3,7 +3,7 @@
 use super::{BillRow, LevelCost, Reference};
 use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
-use crate::experiment::{Axis, AxisRecord, Kind};
+use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use crate::summary::Measure;
 use protocol::plan::{Isolation, Technique};
@@ -26,7 +26,13 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
     };
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
-    Ok(measured.iter().map(|of| row(of, &measured, &floors)).collect())
+    let endpoint = endpoint(record);
+    Ok(measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect())
+}
+
+/// Returns the endpoint of an experiment as its runs have it.
+pub(super) fn endpoint(record: &ExperimentRuns) -> Endpoint {
+    record.endpoint.for_runs(record.runs().map(|run| &run.outline))
 }
 
 struct RowRuns {
@@ -64,7 +70,11 @@ impl RowRuns {
         Some(Self {
             isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
-            variant: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
+            variant: if point.is_aa_test {
+                BillRow::AA_TEST.into()
+            } else {
+                Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", ")
+            },
             condition: conditions().filter_map(text).collect::<Vec<_>>().join(", "),
             condition_places: conditions().map(place).collect(),
             runs: point.outlines(),
@@ -73,7 +83,7 @@ impl RowRuns {
     }
 }
 
-fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
+fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
     let RowRuns { isolation, technique, variant, condition, runs, .. } = of;
     let (isolation, technique) = (*isolation, *technique);
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
@@ -97,13 +107,17 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
         // What sets it apart is what it is to show: against the same without it.
         Some(Reference { isolation, technique }).filter(is_measured)
     };
-    let pairing = reference.as_ref().and_then(plain).map(|other| pair_runs(&other.runs, runs));
+    let pairing = reference
+        .as_ref()
+        .and_then(plain)
+        .map(|other| pair_runs(&other.runs, runs).with_margin(endpoint.margin));
     BillRow {
         isolation,
         technique,
         variant: variant.clone(),
         condition: condition.clone(),
         runs: sound.len(),
+        from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
         p50_ns: at(Percentile::P50),
         p99_ns: at(Percentile::P99),
         p999_ns: at(Percentile::P999),
@@ -115,12 +129,12 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
             let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
             let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.excluded_share().is_some());
             let free = if knows { of(Measure::StallFree).to_vec() } else { Vec::new() };
-            [of(Measure::RtVenue).to_vec(), free].concat()
+            [of(Measure::RtVenueFromDue).to_vec(), of(Measure::RtVenue).to_vec(), free].concat()
         }),
         adds: match isolation {
-            Isolation::Thread => Vec::new(),
+            Isolation::Thread if variant != BillRow::AA_TEST => Vec::new(),
             _ => plain(&Reference { isolation: Isolation::Thread, technique })
-                .map_or_else(Vec::new, |threads| level_costs(threads, of, floors)),
+                .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
         },
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
@@ -135,10 +149,12 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64]) -> BillRow {
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
 /// several.
-fn level_costs(threads: &RowRuns, level: &RowRuns, floors: &[f64]) -> Vec<LevelCost> {
-    let of = |floor_ns: Option<f64>, threads: &[RunOutline], level: &[RunOutline]| LevelCost {
-        floor_ns,
-        line: compare_figure(&pair_runs(threads, level), Measure::RtVenue, Percentile::P50),
+fn level_costs(threads: &RowRuns, level: &RowRuns, floors: &[f64], endpoint: &Endpoint) -> Vec<LevelCost> {
+    let of = |floor_ns: Option<f64>, threads: &[RunOutline], level: &[RunOutline]| {
+        let pairing = pair_runs(threads, level).with_margin(endpoint.margin);
+        let line = |percentile| compare_figure(&pairing, endpoint.measure(), percentile);
+        let further = endpoint.further.iter().map(|percentile| line(*percentile)).collect();
+        LevelCost { floor_ns, line: line(endpoint.percentile), further }
     };
     let mut all = vec![of(None, &threads.runs, &level.runs)];
     for (wanted, floor) in floors.iter().enumerate().filter(|_| floors.len() > 1) {
@@ -203,7 +219,8 @@ mod tests {
         let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
         let all = [("", 300.0), ("stamps ends", 250.0)]
             .map(|(variant, ns)| measured(Isolation::Process, variant, runs(ns)));
-        let (plain, ends) = (row(&all[0], &all, &[]), row(&all[1], &all, &[]));
+        let (plain, ends) =
+            (row(&all[0], &all, &[], &Endpoint::default()), row(&all[1], &all, &[], &Endpoint::default()));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
         assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
@@ -223,10 +240,10 @@ mod tests {
             of(Isolation::Thread, "strategies 4", 900.0),
             of(Isolation::Process, "strategies 4", 990.0),
         ];
-        let found = row(&all[2], &all, &[]);
+        let found = row(&all[2], &all, &[], &Endpoint::default());
         let added = found.adds[0].line.difference.unwrap();
         assert_eq!((added.difference.value, found.level().as_str()), (90.0, "process (strategies 4)"));
-        assert_eq!(row(&all[0], &all, &[]).reference, None);
+        assert_eq!(row(&all[0], &all, &[], &Endpoint::default()).reference, None);
     }
 
     #[test]
@@ -243,7 +260,7 @@ mod tests {
         let mut all = [row(Isolation::Thread, 300.0, 600.0), row(Isolation::Process, 310.0, 650.0)];
         let floors = assign_placements(&mut all);
         assert_eq!(floors, [100.0, 310.0]);
-        let found = level_costs(&all[0], &all[1], &floors);
+        let found = level_costs(&all[0], &all[1], &floors, &Endpoint::default());
         let by =
             |added: &LevelCost| (added.floor_ns, added.line.difference.map(|found| found.difference.value));
         assert_eq!(
@@ -254,7 +271,7 @@ mod tests {
         // Too few runs are reported, not judged.
         all.iter_mut().for_each(|row| row.runs.truncate(4));
         let floors = assign_placements(&mut all);
-        assert_eq!(by(&level_costs(&all[0], &all[1], &floors)[0]), (None, None));
+        assert_eq!(by(&level_costs(&all[0], &all[1], &floors, &Endpoint::default())[0]), (None, None));
     }
 
     #[test]

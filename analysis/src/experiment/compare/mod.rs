@@ -5,9 +5,11 @@ mod report;
 pub use report::{measured_report, report};
 
 use super::runs::{self, ExperimentRuns};
-use super::{Answer, Experiment, KindEntry, sweep};
+use super::{Answer, Endpoint, Experiment, KindEntry, sweep};
 use crate::document::answer_json;
-use crate::stats::{ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, pair_runs};
+use crate::stats::{
+    ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, correct_secondary, pair_runs,
+};
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +35,10 @@ pub const KIND: KindEntry = KindEntry {
     },
     headlines: |experiment| {
         let found = Comparisons::from_runs(&ExperimentRuns::new(experiment)).unwrap_or_default();
-        let lines = found.comparisons.into_iter().flat_map(|one| one.lines);
-        lines.filter(|line| experiment.endpoint.is_of(line)).collect()
+        let of_endpoint = |one: Comparison| {
+            one.lines.into_iter().filter(move |line| one.endpoint.is_of(line)).collect::<Vec<_>>()
+        };
+        found.comparisons.into_iter().flat_map(of_endpoint).collect()
     },
 };
 
@@ -55,7 +59,7 @@ impl Comparisons {
             let name = point.name.split_once(": ").map_or(point.name.as_str(), |(_, words)| words);
             (name, point.outlines())
         });
-        let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1));
+        let comparison = Comparison::new((a.0, &a.1), (b.0, &b.1), &record.endpoint);
         Ok(Self { comparisons: vec![comparison], notes: sweep::notes(record) })
     }
 
@@ -65,7 +69,8 @@ impl Comparisons {
         let record = ExperimentRuns::new(experiment);
         let point = |name: &String| record.points.iter().find(|point| point.name == *name);
         let comparison = |[a, b]: &[String; 2]| {
-            Some(Comparison::new((a, &point(a)?.outlines()), (b, &point(b)?.outlines())))
+            let (left, right) = (point(a)?.outlines(), point(b)?.outlines());
+            Some(Comparison::new((a, &left), (b, &right), &record.endpoint))
         };
         let comparisons = compared.pairs.iter().filter_map(comparison).collect();
         Some(Self { comparisons, notes: compared.notes.clone() })
@@ -84,32 +89,46 @@ pub struct Comparison {
     pub a: String,
     /// Description of B.
     pub b: String,
-    /// Pairs of runs that were compared.
+    /// The declared figures and their margin.
+    #[serde(default = "Endpoint::of_older")]
+    pub endpoint: Endpoint,
+    /// Pairs of runs that were kept and compared.
     pub pairs: usize,
     /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
     /// The core placements, if the machine moved its cores between the runs.
     #[serde(default)]
     pub placed: Vec<PlacementRuns>,
-    /// Every figure; `rt_venue` first.
+    /// Every figure; those of the endpoint first.
     pub lines: Vec<ComparisonLine>,
 }
 
 impl Comparison {
-    /// Compares the runs of two settings: `rt_venue`, the time from due, and each stage. rt_venue
-    /// is compared with and without the machine's stalls.
-    pub fn new((a, a_runs): (&str, &[RunOutline]), (b, b_runs): (&str, &[RunOutline])) -> Self {
-        let pairing = pair_runs(a_runs, b_runs);
-        let measures = [Measure::RtVenue, Measure::StallFree, Measure::RtVenueFromDue];
-        let measures = measures.into_iter().chain(Measure::stages());
-        let each = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+    /// Compares the runs of two settings: the endpoint, the other total times, and each stage.
+    /// rt_venue is compared with and without the machine's stalls.
+    pub fn new(
+        (a, a_runs): (&str, &[RunOutline]),
+        (b, b_runs): (&str, &[RunOutline]),
+        endpoint: &Endpoint,
+    ) -> Self {
+        let endpoint = endpoint.for_runs(a_runs.iter().chain(b_runs));
+        let pairing = pair_runs(a_runs, b_runs).with_margin(endpoint.margin);
+        let mut measures = vec![endpoint.measure()];
+        let others = [Measure::RtVenueFromDue, Measure::RtVenue, Measure::StallFree].into_iter();
+        measures.extend(others.chain(Measure::stages()).filter(|measure| *measure != endpoint.measure()));
+        let each =
+            measures.into_iter().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+        let mut lines: Vec<ComparisonLine> =
+            each.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect();
+        correct_secondary(lines.iter_mut().filter(|line| !endpoint.is_of(line)));
         Self {
             a: a.to_owned(),
             b: b.to_owned(),
             pairs: pairing.a.len(),
             placed: pairing.runs_by_placement(),
-            lines: each.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
+            lines,
             caveats: pairing.caveats,
+            endpoint,
         }
     }
 }

@@ -4,20 +4,21 @@ use super::{Comparison, Comparisons};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
-use crate::experiment::ratio::{format_ratio, interval_row, line_of};
+use crate::experiment::ratio::{
+    MARKS, describe_verdict, format_all_pairs, format_ratio, interval_row, line_of,
+};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection};
 use crate::fitness::{self, Fitness};
 use crate::grouping::grouped;
-use crate::numbers::signed;
-use crate::stats::{ComparisonLine, Difference, Evidence, Finding, MIN_PAIRS, Percentile};
+use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::Grid;
 use maud::{Markup, html};
 
-/// Returns the report of compared runs: of several pairs of settings with `rt_venue` alone.
+/// Returns the report of compared runs: of several pairs of settings with the total times alone.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
@@ -44,8 +45,10 @@ pub fn measured_report(record: &ExperimentRuns, all: &Comparisons) -> Experiment
     ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record) }
 }
 
-fn median(comparison: &Comparison) -> Option<&ComparisonLine> {
-    line_of(&comparison.lines, Measure::RtVenue, Percentile::P50)
+/// The line of the endpoint's first percentile.
+fn first(comparison: &Comparison) -> Option<&ComparisonLine> {
+    let endpoint = &comparison.endpoint;
+    line_of(&comparison.lines, endpoint.measure(), endpoint.percentile)
 }
 
 /// A and B with the settings that distinguish them: `A (thread)`, `B (process)`.
@@ -64,15 +67,15 @@ fn side_names(comparison: &Comparison) -> [String; 2] {
     })
 }
 
-/// The result of all comparisons in one sentence, at the median of `rt_venue`.
+/// The result of all comparisons in one sentence, at the endpoint.
 fn answer(all: &Comparisons) -> String {
     match &all.comparisons[..] {
         [] => "nothing was compared".into(),
         [only] => sentence(only),
         several => {
-            let finding_of = |one| median(one).map_or(Finding::NotComparable, |line| line.evidence().finding);
-            let count = |finding| several.iter().filter(|one| finding_of(one) == finding).count();
-            let counts = Finding::ALL.iter().map(|finding| (count(*finding), finding.name()));
+            let verdict_of = |one| first(one).map_or(Verdict::CannotTell, |line| line.verdict);
+            let count = |verdict| several.iter().filter(|one| verdict_of(one) == verdict).count();
+            let counts = Verdict::ALL.iter().map(|verdict| (count(*verdict), verdict.name()));
             let counts = counts.filter(|(count, _)| *count > 0);
             let counts: Vec<String> = counts.map(|(count, words)| format!("{words} in {count}")).collect();
             format!("B against A at p50 in {} settings: {}", several.len(), counts.join(", "))
@@ -80,43 +83,31 @@ fn answer(all: &Comparisons) -> String {
     }
 }
 
-/// The result of one comparison: `B (process) is 1.43 × slower than A (thread) at p50 (95 %
-/// 1.42–1.45, 12 pairs, same placement)`.
+/// The result of one comparison: `B (process) against A (thread), rt_venue_from_due: p50 slower:
+/// costs +129 ns [+120, +140]; p99 … (12 of 12 pairs kept, same placement)`.
 fn sentence(comparison: &Comparison) -> String {
     let [a, b] = side_names(comparison);
-    let Some(line) = median(comparison) else {
+    let endpoint = comparison.lines.iter().filter(|line| comparison.endpoint.is_of(line));
+    let verdicts: Vec<(&str, String)> =
+        endpoint.clone().map(|line| (line.percentile.name(), describe_verdict(line))).collect();
+    let verdicts: Vec<String> = grouped(verdicts.into_iter().map(|(percentile, words)| (words, percentile)))
+        .into_iter()
+        .map(|(words, percentiles)| format!("{} {words}", percentiles.join(" and ")))
+        .collect();
+    if verdicts.is_empty() {
         return format!("{b} and {a} have no figure in common");
-    };
+    }
+    let made = endpoint.map(|line| line.made).max().unwrap_or(0).max(comparison.pairs);
     let placement = match comparison.placed.len() {
         0 | 1 => "same placement".to_owned(),
         several => format!("within each of {several} placements"),
     };
-    let basis = |found: &Difference, flip: bool| {
-        let ratio = found.ratio;
-        let (low, high) = if flip { (1.0 / ratio.high, 1.0 / ratio.low) } else { (ratio.low, ratio.high) };
-        format!("95 % {}–{}, {} pairs, {placement}", factor(low), factor(high), comparison.pairs)
-    };
-    let evidence = line.evidence();
-    let Evidence { finding, difference, .. } = &evidence;
-    match (finding, difference) {
-        (Finding::Slower | Finding::Faster, Some(found)) => {
-            let (flip, word) = (*finding == Finding::Faster, finding.name());
-            let ratio = if flip { 1.0 / found.ratio.value } else { found.ratio.value };
-            // Repeats that disagree have a direction and an interval, and no factor.
-            let factor = if evidence.has_factor() { format!("{} × ", factor(ratio)) } else { String::new() };
-            format!("{b} is {factor}{word} than {a} at p50 ({})", basis(found, flip))
-        }
-        (Finding::NoDifferenceSeen | Finding::Unclear, Some(found)) => {
-            let basis = basis(found, false);
-            format!("{b} against {a} at p50 (B/A {basis}): {}", evidence.describe())
-        }
-        _ => format!("{b} against {a} at p50: {}", evidence.describe()),
-    }
-}
-
-/// A factor with two digits after the point where it is small.
-fn factor(ratio: f64) -> String {
-    if ratio < 10.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
+    format!(
+        "{b} against {a}, {}: {} ({} of {made} pairs kept, {placement})",
+        comparison.endpoint.measure,
+        verdicts.join("; "),
+        comparison.pairs
+    )
 }
 
 /// Whether the compared latencies may be quoted: by the caveats of all comparisons.
@@ -128,41 +119,38 @@ fn fitness_of(all: &Comparisons) -> Fitness {
     Fitness::new(reasons)
 }
 
-const fn finding_class(finding: Finding) -> &'static str {
-    match finding {
-        Finding::Slower => "c2",
-        Finding::Faster => "c3",
-        Finding::NoDifferenceSeen => "c1",
-        Finding::Unclear => "c4",
-        Finding::NotComparable => "c7",
+const fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Slower => "c2",
+        Verdict::Faster => "c3",
+        Verdict::Equivalent => "c1",
+        Verdict::CannotTell => "c4",
     }
 }
 
-/// The ratios with their intervals: of one comparison each percentile of `rt_venue`, of several
-/// each one's median.
+/// The ratios with their intervals: of one comparison each total time, of several each one's first
+/// figure of the endpoint.
 fn chart(all: &Comparisons) -> Option<Markup> {
-    let row = |name: String, line: &ComparisonLine| {
-        interval_row(name, finding_class(line.evidence().finding), line)
-    };
+    let row = |name: String, line: &ComparisonLine| interval_row(name, verdict_class(line.verdict), line);
     let rows: Vec<IntervalRow> = match &all.comparisons[..] {
         [only] => headline_lines(only).map(|line| row(line_name(line), line)).collect(),
         several => several
             .iter()
             .filter_map(|one| {
                 let [a, b] = side_names(one);
-                Some(row(format!("{b} against {a}"), median(one)?))
+                Some(row(format!("{b} against {a}"), first(one)?))
             })
             .collect(),
     };
     let title = match &all.comparisons[..] {
         [only] => side_names(only).map(|name| name.replace('(', "= ").replace(')', "")).join(", "),
-        _ => "rt_venue p50 of B against A".into(),
+        _ => "B against A at the endpoint".into(),
     };
     let axis_title = "B/A: right of the line B is slower, left of it faster";
     let chart = interval_plot::draw("compare-ratio", &title, axis_title, axis::NUMBER, Some(1.0), &rows)?;
-    let drawn = Finding::ALL
+    let drawn = Verdict::ALL
         .iter()
-        .map(|finding| (finding_class(*finding), finding.name().to_owned()))
+        .map(|verdict| (verdict_class(*verdict), verdict.name().to_owned()))
         .filter(|(class, _)| rows.iter().any(|row| row.class == *class && row.interval.is_some()));
     let legend = legend(drawn);
     Some(html! { (chart) (legend) })
@@ -183,21 +171,27 @@ fn agreement(comparison: &Comparison) -> String {
     }
 }
 
-/// The lines of `rt_venue`; from p99 on each is followed by the one without the machine's stalls.
+/// The lines of the total times; from p99 on, `rt_venue` is followed by the one without the
+/// machine's stalls.
 fn headline_lines(comparison: &Comparison) -> impl Iterator<Item = &ComparisonLine> {
     let of = |measure: Measure| comparison.lines.iter().filter(move |line| line.measure == measure.name());
-    of(Measure::RtVenue).flat_map(move |line| {
+    let is_endpoint = |line: &&ComparisonLine| comparison.endpoint.measure == line.measure;
+    let due = of(Measure::RtVenueFromDue);
+    let rt_venue = of(Measure::RtVenue).flat_map(move |line| {
         let is_tail = line.percentile != Percentile::P50;
         let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
         // Without a count of stalls there is nothing to show.
         std::iter::once(line).chain(free.filter(|free| free.excluded_share.is_some()))
-    })
+    });
+    let (first, rest): (Vec<_>, Vec<_>) = due.chain(rt_venue).partition(is_endpoint);
+    first.into_iter().chain(rest)
 }
 
 /// The lines of the table that have a figure; `all` with those of every stage.
 fn table_lines(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
     let is_head = |line: &&ComparisonLine| {
-        [Measure::RtVenue, Measure::StallFree].iter().any(|head| line.measure == head.name())
+        let heads = [Measure::RtVenueFromDue, Measure::RtVenue, Measure::StallFree];
+        heads.iter().any(|head| line.measure == head.name())
     };
     headline_lines(comparison)
         .chain(comparison.lines.iter().filter(move |line| all && !is_head(line)))
@@ -231,13 +225,18 @@ fn reasons(comparison: &Comparison) -> Vec<String> {
     grouped(reasons).into_iter().map(words).collect()
 }
 
-/// The table; `all` with every stage, else of `rt_venue` alone.
+/// The table; `all` with every stage, else of the total times alone.
 fn table(comparison: &Comparison, all: bool) -> Grid {
     let lines: Vec<&ComparisonLine> = table_lines(comparison, all).collect();
     let unit = TimeUnit::for_durations(lines.iter().flat_map(|line| [line.a_ns, line.b_ns]).flatten());
-    let verdict = |line: &ComparisonLine| match line.evidence().finding {
-        Finding::NotComparable => "–".into(),
-        finding => finding.name().to_owned(),
+    let verdict = |line: &ComparisonLine| match line.evidence().difference {
+        None => "–".into(),
+        Some(_) => line.verdict.name().to_owned(),
+    };
+    let role = |line: &ComparisonLine| if line.is_secondary { "secondary" } else { "endpoint" }.to_owned();
+    let all_pairs = |line: &ComparisonLine| format_all_pairs(line, unit);
+    let kept = |line: &ComparisonLine| {
+        line.difference.map_or_else(|| "–".into(), |found| unit.difference(found.difference).join(" "))
     };
     let mut grid = Grid::from_rows(
         "compare",
@@ -245,9 +244,12 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
         1,
         &[
             ("figure", &line_name),
+            ("test", &role),
             ("A", &|line: &ComparisonLine| unit.format_or_dash(line.a_ns)),
             ("B", &|line| unit.format_or_dash(line.b_ns)),
             ("B/A [95%]", &format_ratio),
+            ("B−A, kept pairs", &kept),
+            ("B−A, all pairs", &all_pairs),
             ("verdict", &verdict),
         ],
         lines.iter().copied(),
@@ -259,11 +261,16 @@ fn table(comparison: &Comparison, all: bool) -> Grid {
     }
     notes.extend(reasons(comparison));
     if let Some(found) = comparison.lines.first().and_then(|line| line.difference) {
-        let (by, pairs, method) = (found.difference, comparison.pairs, found.method.describe());
-        let [value, low, high] = [by.value, by.low, by.high].map(signed);
-        notes.push(format!("rt_venue p50 differs by {value} [{low}, {high}]"));
+        let made = comparison.lines[0].made;
+        let (pairs, method) = (comparison.pairs, found.method.describe());
+        notes.push(format!("{pairs} of {made} pairs kept; 95 % intervals: {method}"));
         notes.push(format!(
-            "{pairs} pairs; B/A with its 95 % interval: {method}; each line is a test of its own"
+            "{MARKS}; margin: the larger of {}",
+            comparison.endpoint.margin.to_string().replace(',', " and ")
+        ));
+        notes.push(format!(
+            "endpoint, declared before: {}; all else is secondary, with Holm's correction",
+            comparison.endpoint.describe()
         ));
     }
     notes.extend(comparison.placed.iter().map(|placed| {
@@ -296,17 +303,21 @@ mod tests {
     fn comparison(repeats: usize, b_ns: f64) -> Comparison {
         let side = |ns: f64| (0..repeats).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
         let (a, b) = ("isolation=thread work=0ns", "isolation=process work=0ns");
-        Comparison::new((a, &side(300.0)), (b, &side(b_ns)))
+        Comparison::new((a, &side(300.0)), (b, &side(b_ns)), &crate::experiment::Endpoint::default())
     }
 
     #[test]
     fn each_verdict_has_its_sentence() {
-        let slower = "is 1.43 × slower than A (thread) at p50 (95 % 1.43–1.43, 12 pairs, same placement)";
-        let faster = "is 1.50 × faster than A (thread) at p50 (95 % 1.50–1.50, 8 pairs, same placement)";
-        let few = "against A (thread) at p50: not comparable: too few repeats: 3 of at least 5 pairs; \
-                   about 2 more repeats would do";
-        for (repeats, ns, wanted) in [(12, 429.0, slower), (8, 200.0, faster), (3, 310.0, few)] {
-            assert_eq!(sentence(&comparison(repeats, ns)), format!("B (process) {wanted}"));
+        let slower = "p50 slower: costs +129 ns [+129, +129]; p99 slower: costs +258 ns [+258, +258] (12 of 12 pairs kept, same placement)";
+        let faster = "p50 faster: −100 ns [−100, −100]; p99 faster: −200 ns [−200, −200] (8 of 8 pairs kept, same placement)";
+        let same = "p50 equivalent within ±15 ns: +3 [+3, +3]; p99 equivalent within ±30 ns: +6 [+6, +6] (8 of 8 pairs kept, same placement)";
+        let few = "p50 and p99 cannot tell: too few repeats: 3 of at least 5 pairs; \
+                   about 2 more pairs (3 of 3 pairs kept, same placement)";
+        for (repeats, ns, wanted) in
+            [(12, 429.0, slower), (8, 200.0, faster), (8, 303.0, same), (3, 310.0, few)]
+        {
+            let wanted = format!("B (process) against A (thread), rt_venue_from_due: {wanted}");
+            assert_eq!(sentence(&comparison(repeats, ns)), wanted);
         }
     }
 
@@ -315,27 +326,11 @@ mod tests {
         let all = Comparisons { comparisons: vec![comparison(3, 400.0)], notes: Vec::new() };
         let report = report(&all);
         let text = report.terminal(false);
+        let text = text.lines().map(str::trim).collect::<Vec<_>>().join("\n").replace("too\nfew", "too few");
         assert_eq!(text.matches("too few repeats").count(), 2, "table and answer:\n{text}");
         assert!(text.contains("not comparable, all figures: too few repeats"), "{text}");
         assert!(!text.contains("verdict") && !text.contains('–'), "{text}");
         assert!(text.trim_end().lines().count() < 30, "{text}");
-    }
-
-    #[test]
-    fn wide_interval_asks_for_more_repeats() {
-        let mut one = comparison(8, 303.0);
-        one.lines[0].verdict = crate::stats::Verdict::NoDifferenceSeen;
-        let found = one.lines[0].difference.as_mut().unwrap();
-        (found.ratio.low, found.ratio.high) = (0.9, 1.1);
-        assert_eq!(
-            sentence(&one),
-            "B (process) against A (thread) at p50 (B/A 95 % 0.90–1.10, 8 pairs, same placement): no difference seen; \
-             about 24 more repeats would show a difference of 5 %"
-        );
-        let found = one.lines[0].difference.as_mut().unwrap();
-        (found.ratio.low, found.ratio.high) = (0.7, 1.5);
-        let wide = sentence(&one);
-        assert!(wide.contains("unclear: the repeats lie too far apart; about 504 more"), "{wide}");
     }
 
     #[test]

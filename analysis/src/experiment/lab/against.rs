@@ -5,7 +5,7 @@
 use super::figures::Measured;
 use super::{LabCell, LabRun, Wait};
 use crate::numbers::plain;
-use crate::stats::{Evidence, Finding, Ranking, median, rank};
+use crate::stats::{Evidence, Ranking, median, rank};
 use std::collections::BTreeMap;
 
 /// A figure of one run that cells are compared by.
@@ -71,8 +71,8 @@ pub fn multiple(evidence: &Evidence) -> String {
     match evidence.difference.filter(|_| evidence.is_known()) {
         Some(found) if evidence.has_factor() => format!("{}×", plain(found.ratio.value)),
         Some(found) => format!("{}–{}×", plain(found.ratio.low), plain(found.ratio.high)),
-        None if evidence.finding == Finding::NotComparable => "–".into(),
-        None => evidence.finding.name().into(),
+        None if evidence.difference.is_none() => "–".into(),
+        None => evidence.verdict.name().into(),
     }
 }
 

@@ -37,7 +37,7 @@ pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let head = ["speeds".to_owned()].into_iter().chain(heads);
     Some(Grid::new("waiting", title, 1, head, PAIRS.into_iter().filter_map(row)).note(
         "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included; bounds where the \
-         repeats disagree by more than 25 %, unclear where the bounds hold 1×, –: fewer than 5 runs",
+         repeats disagree by more than 25 %, cannot tell where they decide nothing, –: fewer than 5 runs",
     ))
 }
 

@@ -3,12 +3,10 @@
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
-use crate::experiment::ratio::{line_of, ratio_cell};
-use crate::experiment::time_unit::TimeUnit;
+use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
 use crate::experiment::{Comparison, bill, contain};
 use crate::numbers::{count, counted, duration, plain};
-use crate::stats::{ComparisonLine, Finding, Percentile, Spread};
-use crate::summary::Measure;
+use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::table::grid::wrap;
 use crate::units::human_bytes;
 use maud::{Markup, html};
@@ -134,14 +132,17 @@ pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
         SurveyPart::Recovery => recovery(&survey.recovery),
         SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
         SurveyPart::Journal => survey.journal.as_ref().and_then(|found| {
-            let line = line_of(&found.comparisons.first()?.lines, Measure::RtVenue, Percentile::P50)?;
+            let one = found.comparisons.first()?;
+            let line = line_of(&one.lines, one.endpoint.measure(), Percentile::P50)?;
             Some(difference(line, "a journal that survives the process"))
         }),
         SurveyPart::Bill => survey.bill.as_ref().map(bill::answer),
         SurveyPart::Queue => survey.queue.as_ref().and_then(|found| {
             let loads: Vec<String> = found.comparisons.iter().map(queue_ratio).collect();
             (!loads.is_empty()).then(|| {
-                format!("spsc-mux against crossbeam's ArrayQueue, ratio of rt_venue: {}", loads.join("; "))
+                let measure =
+                    found.comparisons.first().map_or("rt_venue", |one| one.endpoint.measure.as_str());
+                format!("spsc-mux against crossbeam's ArrayQueue, ratio of {measure}: {}", loads.join("; "))
             })
         }),
     };
@@ -178,32 +179,22 @@ fn recovery(runs: &[Recovery]) -> Option<String> {
     Some(format!("{returned} of {sent} orders came back; {deaths}{median}{problems}"))
 }
 
-/// `a journal adds +80 ns [+70, +90] to 721 ns at p50`, or why that is not known.
+/// `a journal that survives against 721 ns without, at p50: slower: costs +80 ns [+70, +90]`.
 fn difference(line: &ComparisonLine, what: &str) -> String {
     let base = line.a_ns.map_or_else(|| "an unknown time".into(), |ns| duration(ns as u64));
-    let evidence = line.evidence();
-    match evidence.difference.filter(|_| evidence.is_known()) {
-        Some(found) => {
-            let by = found.difference;
-            let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
-            let [value, interval] = unit.difference(by);
-            let figure = if evidence.has_factor() { format!("{value} ") } else { String::new() };
-            format!("{what} adds {figure}{} {interval} to {base} at p50", unit.symbol())
-        }
-        None => format!("what {what} adds to {base} at p50: {}", evidence.describe()),
-    }
+    format!("{what}, to {base} at p50: {}", describe_verdict(line))
 }
 
 /// `400k/s p50 0.861 [0.840–0.880], p99 0.930 [0.900–0.960]`.
 fn queue_ratio(comparison: &Comparison) -> String {
     let rate = picture::rate_of(comparison);
     let at = |percentile: Percentile| {
-        let line = line_of(&comparison.lines, Measure::RtVenue, percentile)?;
+        let line = line_of(&comparison.lines, comparison.endpoint.measure(), percentile)?;
         let evidence = line.evidence();
         let why = evidence.why.split(':').next().unwrap_or_default();
-        Some(match evidence.finding {
-            Finding::NotComparable => format!("{} not comparable ({why})", percentile.name()),
-            _ => format!("{} {}", percentile.name(), ratio_cell(&evidence)),
+        Some(match evidence.difference {
+            None => format!("{} not comparable ({why})", percentile.name()),
+            Some(_) => format!("{} {}", percentile.name(), ratio_cell(&evidence)),
         })
     };
     let mut figures: Vec<String> = [Percentile::P50, Percentile::P99].into_iter().filter_map(at).collect();

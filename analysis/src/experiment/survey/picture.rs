@@ -6,8 +6,7 @@ use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
 use crate::experiment::{Comparison, LevelCost, bill, ratio};
-use crate::stats::{ComparisonLine, Evidence, Finding, Percentile};
-use crate::summary::Measure;
+use crate::stats::{ComparisonLine, Percentile, Verdict};
 use maud::{Markup, html};
 
 /// Width and height of a survey's small pictures, in SVG units.
@@ -30,7 +29,7 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         SurveyPart::Containment => containment(survey),
         SurveyPart::Journal => {
             let found = survey.journal.iter().flat_map(|found| &found.comparisons);
-            ratios(&found.map(|one| ("journal".into(), median(&one.lines))).collect::<Vec<_>>())
+            ratios(&found.map(|one| ("journal".into(), median(one))).collect::<Vec<_>>())
         }
         SurveyPart::Bill => {
             let rows = survey.bill.iter().flat_map(|bill| &bill.rows);
@@ -42,13 +41,13 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         }
         SurveyPart::Queue => {
             let found = survey.queue.iter().flat_map(|found| &found.comparisons);
-            ratios(&found.map(|one| (format!("{}/s", rate_of(one)), median(&one.lines))).collect::<Vec<_>>())
+            ratios(&found.map(|one| (format!("{}/s", rate_of(one)), median(one))).collect::<Vec<_>>())
         }
     }
 }
 
-fn median(lines: &[ComparisonLine]) -> Option<ComparisonLine> {
-    ratio::line_of(lines, Measure::RtVenue, Percentile::P50).cloned()
+fn median(one: &Comparison) -> Option<ComparisonLine> {
+    ratio::line_of(&one.lines, one.endpoint.measure(), Percentile::P50).cloned()
 }
 
 /// Draws ratios with their intervals on one logarithmic axis, with a line at 1. One that is not
@@ -64,15 +63,13 @@ fn ratios(rows: &[(String, Option<ComparisonLine>)]) -> Markup {
         }
         @for (number, (name, line_of_row)) in rows.iter().enumerate() {
             @let y = (number as f64 + 0.5) * step;
-            @let evidence = line_of_row.as_ref().map(ComparisonLine::evidence);
             @let spread = line_of_row.as_ref().and_then(ratio::interval);
             (text(LEFT - 6.0, y + 4.0, "end", "small", name))
-            @if let Some(spread) = spread.filter(|_| evidence.as_ref().is_some_and(Evidence::is_known)) {
+            @if let Some(spread) = spread {
                 (line((at(spread.low), y), (at(spread.high), y), "bar"))
                 circle class="dot" cx=(coordinate(at(spread.median))) cy=(coordinate(y)) r="2.5" {}
             } @else {
-                @let finding = evidence.map_or(Finding::NotComparable, |evidence| evidence.finding);
-                (text(at(1.0) + 8.0, y + 4.0, "start", "small", finding.name()))
+                (text(at(1.0) + 8.0, y + 4.0, "start", "small", Verdict::CannotTell.name()))
             }
         }
     }

@@ -109,6 +109,7 @@ mod tests {
         Point {
             name: format!("{values:?}"),
             values: values.iter().map(|(axis, value)| (*axis, (*value).to_owned())).collect(),
+            is_aa_test: false,
             settings: Default::default(),
             runs: ns.iter().enumerate().map(run).collect(),
         }
@@ -145,15 +146,12 @@ mod tests {
         // A regression: "lowest with thread; highest with process, 3.11 ×", from noise.
         let found = levels(&STEADY, &NOISE);
         assert!(
-            found.starts_with("no setting has the lowest rt_venue p50: process against thread: unclear"),
+            found.starts_with("no setting has the lowest rt_venue p50: process against thread: cannot tell"),
             "{found}"
         );
         assert!(!found.contains('×'), "{found}");
         let few = levels(&STEADY[..3], &STEADY[..3]);
-        assert!(
-            few.contains("not comparable: too few repeats: 3 of at least 5 pairs; about 2 more"),
-            "{few}"
-        );
+        assert!(few.contains("cannot tell: too few repeats: 3 of at least 5 pairs; about 2 more"), "{few}");
     }
 
     #[test]

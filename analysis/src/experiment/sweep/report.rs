@@ -73,6 +73,7 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     if sweep.runs().next().is_some() {
         notes.extend(unknown.map(|percentile| format!("too few orders for a {}", percentile.name())));
     }
+    notes.extend(sweep.warm_up_note());
     let (all, wanted) = (sweep.runs().count(), sweep.rows.len());
     if sweep.kind != Kind::MaxRate && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));

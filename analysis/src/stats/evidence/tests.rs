@@ -17,35 +17,51 @@ fn evidence(a: &[RunOutline], b: &[RunOutline]) -> Evidence {
 }
 
 #[test]
-fn wide_interval_is_unclear_and_has_no_factor() {
+fn wide_interval_decides_nothing_and_has_no_factor() {
     let steady = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0];
     let wild = [40.0, 300.0, 90.0, 700.0, 35.0, 120.0, 60.0, 410.0];
     let found = Evidence::from_repeats(&steady, &wild, 0.0);
-    assert_eq!((found.finding, found.has_factor()), (Finding::Unclear, false), "{found:?}");
-    assert!(found.describe().starts_with("unclear: the repeats lie too far apart"), "{found:?}");
+    assert_eq!((found.verdict, found.has_factor()), (Verdict::CannotTell, false), "{found:?}");
     // All repeats are slower, by factors that differ widely: a direction and no figure.
     let slower = Evidence::from_repeats(&steady, &wild.map(|ns| ns * 20.0), 0.0);
-    assert_eq!((slower.finding, slower.has_factor()), (Finding::Slower, false), "{slower:?}");
+    assert_eq!((slower.verdict, slower.has_factor()), (Verdict::Slower, false), "{slower:?}");
     let doubled = Evidence::from_repeats(&steady, &steady.map(|ns| ns * 2.0), 0.0);
-    assert_eq!((doubled.finding, doubled.has_factor()), (Finding::Slower, true));
+    assert_eq!((doubled.verdict, doubled.has_factor()), (Verdict::Slower, true));
+    let same = Evidence::from_repeats(&steady, &steady.map(|ns| ns + 0.5), 0.0);
+    assert_eq!((same.verdict, same.describe().as_str()), (Verdict::Equivalent, "equivalent"));
 }
 
 #[test]
-fn repeats_are_promised_only_where_they_mend() {
+fn pairs_are_promised_only_where_they_mend() {
     let too_few = evidence(&side(3, 300.0, |_| {}), &side(3, 310.0, |_| {}));
     assert_eq!(too_few.more_repeats, Some(2));
-    assert_eq!(
-        too_few.describe(),
-        "not comparable: too few repeats: 3 of at least 5 pairs; about 2 more repeats would do"
-    );
-    // A regression: "about 4 more repeats would do", and 60 runs later "oversubscribed".
-    let shared = side(3, 310.0, |run| run.oversubscribed = true);
-    let shared = evidence(&shared, &shared.iter().cloned().map(renamed).collect::<Vec<_>>());
-    assert_eq!(shared.more_repeats, None, "{shared:?}");
-    assert!(shared.why.starts_with("oversubscribed: threads share a core"), "the binding one: {shared:?}");
+    assert_eq!(too_few.describe(), "cannot tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs");
     let overloaded = side(3, 310.0, |run| run.achieved_per_s = Some(100.0));
     let overloaded = evidence(&side(3, 300.0, |_| {}), &overloaded);
     assert!(overloaded.more_repeats.is_none() && overloaded.why.contains("fell behind"), "{overloaded:?}");
+    // The spread decides how many: half the spread needs a quarter of the pairs.
+    let noisy = |by: f64| -> Vec<f64> {
+        [3.0, -2.0, 1.0, -3.0, 2.0, -1.0, 4.0, -4.0].iter().map(|step| 100.0 + by * step).collect()
+    };
+    let more = |by| Evidence::from_repeats(&[100.0; 8], &noisy(by), 0.0).more_repeats;
+    let (near, far) = (more(2.5).unwrap(), more(5.0).unwrap());
+    assert!(near >= 1 && far > 3 * near, "{near} {far}");
+    assert_eq!(more(1e3), None, "thousands of pairs are no promise");
+    // The clock's steps are wider than the margin: no number of pairs narrows them.
+    let coarse = Evidence::from_repeats(&[100.0; 8], &[100.0; 8], 20.0);
+    assert_eq!(coarse.describe(), "cannot tell: the clock's steps are too coarse for the margin");
+}
+
+#[test]
+fn shared_cores_are_measured_and_marked() {
+    // A regression: "about 4 more repeats would do", and 60 runs later "oversubscribed".
+    let shared = |ns| side(8, ns, |run| run.oversubscribed = true);
+    let b: Vec<RunOutline> = shared(400.0).into_iter().map(renamed).collect();
+    let a = shared(310.0);
+    assert_eq!(evidence(&a, &b).verdict, Verdict::Slower);
+    assert!(
+        pair_runs(&a, &b).caveats[0].starts_with("shared cores: threads wait for each other in 16 of 16")
+    );
 }
 
 fn renamed(run: RunOutline) -> RunOutline {
@@ -64,7 +80,7 @@ fn lost_pairs_raise_the_number_of_repeats() {
 
 #[test]
 fn lowest_is_named_only_if_every_other_is_slower() {
-    let values = [[100.0; 8], [130.0; 8], [101.0; 8]];
+    let values = [[100.0; 8], [130.0; 8], [110.0; 8]];
     let noisy = [100.0, 104.0, 98.0, 107.0, 99.0, 103.0, 96.0, 105.0];
     let ranked = |sides: &[[f64; 8]]| {
         let medians: Vec<f64> = sides.iter().map(|side| super::super::median(side).unwrap()).collect();

@@ -1,4 +1,5 @@
 use super::super::fixtures::run;
+use super::super::pairing::pair_runs;
 use super::*;
 
 fn runs(repeats: usize, ns: f64) -> Vec<RunOutline> {
@@ -14,15 +15,15 @@ fn reason_against_comparison(change: impl Fn(&mut RunOutline)) -> String {
     let mut b = runs(6, 1000.0);
     b.iter_mut().for_each(change);
     let mut line = verdict(&runs(6, 1001.0), &b);
-    assert_eq!(line.verdict, Verdict::NotComparable);
+    assert_eq!((line.verdict, line.evidence().difference), (Verdict::CannotTell, None));
     line.why.remove(0)
 }
 
 #[test]
-fn verdicts_are_faster_slower_or_none() {
+fn verdicts_are_slower_faster_or_equivalent() {
     assert_eq!(verdict(&runs(5, 1000.0), &runs(5, 1200.0)).verdict, Verdict::Slower);
     assert_eq!(verdict(&runs(10, 1200.0), &runs(10, 1000.0)).verdict, Verdict::Faster);
-    assert_eq!(verdict(&runs(8, 1000.0), &runs(8, 1000.3)).verdict, Verdict::NoDifferenceSeen);
+    assert_eq!(verdict(&runs(8, 1000.0), &runs(8, 1000.3)).verdict, Verdict::Equivalent);
 }
 
 #[test]
@@ -34,7 +35,6 @@ fn different_settings_are_not_comparable_with_reason() {
     assert!(reason_against_comparison(|run| run.schedule_hash.insert(0, 'x')).contains("other schedule"));
     assert!(reason_against_comparison(|run| run.valid = false).contains("invalid"));
     assert!(reason_against_comparison(|run| run.complete = false).contains("invalid"));
-    assert!(reason_against_comparison(|run| run.oversubscribed = true).contains("oversubscribed"));
     let slow = reason_against_comparison(|run| run.achieved_per_s = Some(100.0));
     assert!(slow.contains("6 of 12 runs fell behind"), "{slow}");
     let moved = reason_against_comparison(|run| run.core_rtt_after_ns = Some(490.0));
@@ -46,7 +46,7 @@ fn different_settings_are_not_comparable_with_reason() {
     let too_few = verdict(&runs(4, 1000.0), &runs(4, 1200.0));
     assert!(too_few.why[0].contains("too few repeats: 4 of at least 5"), "{too_few:?}");
     let tail = compare_figure(&pair_runs(&runs(5, 1.0), &runs(5, 2.0)), Measure::RtVenue, Percentile::P999);
-    assert_eq!((tail.verdict, &*tail.why[0]), (Verdict::NotComparable, "too few orders for a p99.9"));
+    assert_eq!((tail.verdict, &*tail.why[0]), (Verdict::CannotTell, "too few orders for a p99.9"));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn difference_within_placements_is_detected_despite_moves() {
     assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
     let by = line.difference.unwrap().difference;
     assert!(by.low > 120.0 && by.high < 156.0, "{by:?}");
-    assert_eq!(verdict(&a, &side(0.0, |repeat| repeat % 3 == 0)).verdict, Verdict::NoDifferenceSeen);
+    assert_eq!(verdict(&a, &side(0.0, |repeat| repeat % 3 == 0)).verdict, Verdict::Equivalent);
     let placed = pair_runs(&a, &b).runs_by_placement();
     assert_eq!(placed.iter().map(|placed| (placed.a, placed.b)).collect::<Vec<_>>(), [(5, 6), (5, 4)]);
 }
@@ -101,7 +101,7 @@ fn difference_within_placements_is_detected_despite_moves() {
 fn run_is_not_compared_with_itself() {
     let one = runs(1, 1000.0);
     let line = verdict(&one, &one);
-    assert_eq!(line.verdict, Verdict::NotComparable);
+    assert_eq!(line.verdict, Verdict::CannotTell);
     assert!(line.why[0].contains("the same runs"), "{line:?}");
 }
 
@@ -150,10 +150,7 @@ fn hosts_are_compared_separately_and_combined() {
     let mut mixed = b.clone();
     mixed.rotate_left(1);
     assert_ne!(verdict(&blind(a.clone()), &blind(mixed)).verdict, Verdict::Slower);
-    assert_eq!(
-        verdict(&a, &runs_on(&[("fast", 500.5), ("slow", 1_500.5)], 16)).verdict,
-        Verdict::NoDifferenceSeen
-    );
+    assert_eq!(verdict(&a, &runs_on(&[("fast", 500.5), ("slow", 1_500.5)], 16)).verdict, Verdict::Equivalent);
 }
 
 #[test]
@@ -180,7 +177,7 @@ fn disagreeing_hosts_are_named_and_opposites_are_incomparable() {
     let disagreement = more.disagreement().unwrap();
     assert!(disagreement.contains("on x (8 pairs)") && disagreement.contains("on y"), "{disagreement}");
     let opposed = verdict(&a, &runs_on(&[("x", 1_300.0), ("y", 700.0)], 16));
-    assert_eq!(opposed.verdict, Verdict::NotComparable, "{opposed:?}");
+    assert_eq!(opposed.verdict, Verdict::CannotTell, "{opposed:?}");
     assert!(opposed.why[0].starts_with("the hosts disagree: B/A 0.70"), "{opposed:?}");
 }
 

@@ -3,6 +3,7 @@
 mod conversion;
 mod documents;
 mod histograms;
+mod method;
 mod surveys;
 
 use analysis::document::Document;

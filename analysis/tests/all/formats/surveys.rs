@@ -58,24 +58,22 @@ fn row_with_dots_has_its_figures_in_words() {
     assert!(text.contains("a time not known"), "{text}");
 }
 
-/// A regression: the card called a level unclear, and its picture had a dot for it.
+/// A figure that decides nothing has its interval and its mark in both.
 #[test]
-fn unclear_row_has_no_dot_and_the_same_word() {
+fn open_row_has_its_interval_in_words_and_picture() {
     let mut survey: Survey = before("survey.json");
     let line = &mut survey.queue.as_mut().unwrap().comparisons[0].lines[0];
     let found = line.difference.as_mut().unwrap();
     (found.ratio.low, found.ratio.value, found.ratio.high) = (0.4, 0.986, 1.8);
-    (line.verdict, line.why) = (Verdict::NoDifferenceSeen, Vec::new());
+    (line.verdict, line.why) = (Verdict::CannotTell, Vec::new());
     let text = text_card(&survey).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("100k/s p50 unclear, p99"), "{text}");
+    assert!(text.contains("100k/s p50 ? 0.986 [0.400–1.800], p99"), "{text}");
     let dots = |survey: &Survey| svg_card(survey).matches("class=\"dot\"").count();
-    let drawn = svg_card(&survey);
-    assert!(drawn.contains(">unclear<"), "{drawn}");
     let all = dots(&survey);
     let line = &mut survey.queue.as_mut().unwrap().comparisons[0].lines[0];
-    line.difference.as_mut().unwrap().ratio.high = 1.01;
-    line.difference.as_mut().unwrap().ratio.low = 0.98;
-    assert_eq!(dots(&survey), all + 1);
+    line.why = vec!["too few repeats: 3 of at least 5 pairs".into()];
+    assert_eq!(dots(&survey), all - 1);
+    assert!(svg_card(&survey).contains(">cannot tell<"));
 }
 
 fn results() -> PathBuf {

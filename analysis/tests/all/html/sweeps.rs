@@ -65,7 +65,7 @@ fn sweep(kind: Kind, axes: &[(Axis, &[&str])], repeats: u32) -> Experiment {
     let setting = |values: &Vec<(Axis, &str)>| Setting {
         name: name(values),
         values: values.iter().map(|(axis, value)| (*axis, (*value).to_owned())).collect(),
-        settings: [].into(),
+        ..Setting::default()
     };
     let settings: Vec<Setting> = points.iter().map(setting).collect();
     let mut rows = ordered_rows(&settings, 0..repeats, 0);
@@ -139,7 +139,7 @@ fn line(percentile: Percentile, ratio: Option<[f64; 3]>, verdict: Verdict) -> Co
         let ratio = Estimate { value, low, high };
         Difference { ratio, difference: ratio, ..known.difference.unwrap() }
     });
-    let why = if verdict == Verdict::NotComparable { vec!["too few repeats".into()] } else { Vec::new() };
+    let why = if ratio.is_none() { vec!["too few repeats".into()] } else { Vec::new() };
     ComparisonLine { percentile, difference, verdict, why, ..known }
 }
 
@@ -160,14 +160,14 @@ fn bill_page_shows_differences_and_verdicts() {
     };
     let lines = |low: f64, verdict| {
         let ratio = Some([low, low + 0.02, low + 0.05]);
-        vec![line(Percentile::P50, ratio, verdict), line(Percentile::P99, ratio, Verdict::NoDifferenceSeen)]
+        vec![line(Percentile::P50, ratio, verdict), line(Percentile::P99, ratio, Verdict::Equivalent)]
     };
-    let incomparable = vec![line(Percentile::P50, None, Verdict::NotComparable)];
+    let incomparable = vec![line(Percentile::P50, None, Verdict::CannotTell)];
     let bill = Bill {
         rows: vec![
             row(Isolation::Thread, "spsc-mux", None, vec![]),
             row(Isolation::Thread, "array-queue", Some("crossbeam-array-queue"), lines(0.9, Verdict::Faster)),
-            row(Isolation::Process, "spsc-mux", Some("spsc-mux"), lines(0.99, Verdict::NoDifferenceSeen)),
+            row(Isolation::Process, "spsc-mux", Some("spsc-mux"), lines(0.99, Verdict::Equivalent)),
             row(Isolation::Process, "pipe", Some("pipe"), incomparable),
             row(Isolation::Sandbox, "spsc-mux", Some("spsc-mux"), lines(1.04, Verdict::Slower)),
         ],
@@ -195,7 +195,7 @@ fn bill_page_shows_differences_and_verdicts() {
     for words in [
         "+6.0%, slower",
         "-8.0%, faster",
-        "+1.0%, no difference seen",
+        "+1.0%, equivalent",
         "a note",
         "too few repeats",
         "array-queue thread, spsc-mux process, pipe process, spsc-mux sandbox: unfit in 2",

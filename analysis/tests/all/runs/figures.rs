@@ -100,6 +100,31 @@ fn rates_and_in_flight_orders_agree() {
 }
 
 #[test]
+fn orders_of_the_warm_up_are_in_no_percentile() {
+    let mut fixture = Fixture::new(Shape { orders: 500, ..Shape::PLAIN });
+    let all = summary(&fixture);
+    assert_eq!(all.warm_up, None, "no window");
+    let start = fixture.record.clock.start_ticks;
+    let last_due = fixture.logs.iter().flatten().filter(|record| record.point == Point::Due);
+    let last_due = last_due.map(|record| record.value).max().unwrap();
+    fixture.record.input.window_ns = ((last_due - start) as f64 * NS_PER_TICK) as u64;
+    let found = summary(&fixture);
+    let warm_up = found.warm_up.unwrap();
+    assert_eq!((found.valid, found.orders), (all.valid, all.orders), "they are checked and counted");
+    assert_eq!(warm_up.with_p50_ns, all.rt_venue_from_due.p50_ns);
+    for (counted, all) in [
+        (found.rt_venue, all.rt_venue),
+        (found.rt_venue_from_due, all.rt_venue_from_due),
+        (found.stages[Stage::Submit], all.stages[Stage::Submit]),
+    ] {
+        assert_eq!(counted.count + warm_up.orders, all.count);
+    }
+    let share = warm_up.orders as f64 / all.rt_venue.count as f64;
+    assert!((0.08..0.12).contains(&share), "a tenth of the window: {share}");
+    assert!(found.notes.iter().any(|note| note.starts_with("warm-up, left out: ")), "{:?}", found.notes);
+}
+
+#[test]
 fn closed_pacing_has_no_send_lag() {
     let summary = summary(&Fixture::new(Shape { pacing: Pacing::Closed, ..Shape::PLAIN }));
     assert_eq!((summary.send_lag.count, summary.rt_venue_from_due.count), (0, 0));

@@ -5,22 +5,32 @@
 //! goes wrong is added once it is measured (`contains` of a row).
 
 use super::dry_run::dry_run;
-use super::flags::SweptSettings;
+use super::flags::{SweepRequest, SweptSettings};
+use super::launch::expected_time;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
-use super::presets::SweepPreset;
+use super::presets::{PRESET_REPEATS, SweepPreset};
 use super::publish::publish;
 use super::record::{self, new_record};
 use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use analysis::document::Document;
-use analysis::experiment::bill::answer_so_far;
-use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind};
+use analysis::experiment::bill::{REPEATS, answer_so_far};
+use analysis::experiment::{Answer, Axis, Containments, Experiment, ExperimentRuns, Kind, Point, Setting};
+use analysis::stats::{MIN_PAIRS, Margin};
+use analysis::units::{Count, Nanos};
 use anyhow::{Error, Result};
 use clap::Args;
+use protocol::plan::{Isolation, Technique};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// The longest that a bill takes whose repeats were not asked for, in seconds.
+const TIME_LIMIT_S: u64 = 300;
+/// The orders and the window of a run whose load was not asked for: 20,000 orders a second.
+const LOAD: (Count, Nanos) = (Count(20_000), Nanos(1_000_000_000));
 
 /// The command-line flags of `launcher bill`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -32,6 +42,10 @@ pub struct BillFlags {
     swept: SweptSettings,
     #[command(flatten)]
     common: Common,
+    /// Largest difference that counts as none: a time, a percentage, or the larger of both
+    /// [default: 10ns,5%]
+    #[arg(long, value_name = "MARGIN", conflicts_with = "folder")]
+    margin: Option<Margin>,
     /// What each level contains, measured before by launcher contain
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     contain: Option<PathBuf>,
@@ -82,16 +96,70 @@ impl ExperimentFlags for BillFlags {
         }
         asked.check_axes(Axis::is_of_bill)?;
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
+        let is_limited = preset.is_none() && asked.base.repeats.is_none();
+        if preset.is_none() {
+            fill_default(&mut asked);
+        }
+        let repeats = asked.repeats(if is_limited { REPEATS } else { PRESET_REPEATS }.into());
+        asked.base.repeats = Some(repeats);
         SweepPreset::Bill.fill_request(&mut asked);
-        let mut record = new_record(Kind::Bill, &asked, 5, machine, &self.common);
+        let mut record = new_record(Kind::Bill, &asked, repeats.0, machine, &self.common);
         record.keep_logs = self.keep_logs;
+        record.endpoint.margin = self.margin.unwrap_or_default();
         lay_out(&mut record, &asked)?;
+        let settings = settings_with_aa_test(&record);
+        record.plan_rows(&settings);
+        if is_limited {
+            limit_time(&mut record, &settings);
+        }
         Ok(record)
     }
 
     fn out(&self) -> Result<Option<PathBuf>> {
         Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
     }
+}
+
+/// Completes a request with the technique and the load of a bill that names neither.
+fn fill_default(asked: &mut SweepRequest) {
+    if !asked.has_axis(Axis::Technique) {
+        asked.base.technique = Some(Technique::default());
+    }
+    let base = &mut asked.base;
+    if base.orders.is_none() && base.window.is_none() && base.schedule.is_none() {
+        (base.orders, base.window) = (Some(LOAD.0), Some(LOAD.1));
+    }
+}
+
+/// Returns the settings of a bill with an A/A test: a reference of its headline once more.
+fn settings_with_aa_test(record: &Experiment) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    let points = ExperimentRuns::new(record).points;
+    let is_of = |point: &&Point, axis: Axis, text: &str| point.value(axis) == Some(text);
+    let threads = || points.iter().filter(|point| is_of(point, Axis::Isolation, Isolation::Thread.name()));
+    let default = threads().find(|point| is_of(point, Axis::Technique, Technique::default().name()));
+    let reference = default.or_else(|| threads().next()).map(|point| point.name.clone());
+    for Point { name, values, settings: texts, .. } in points {
+        let is_reference = reference.as_ref() == Some(&name);
+        let setting = Setting { name, values, is_aa_test: false, settings: texts };
+        let again = Setting { name: format!("{} A/A", setting.name), is_aa_test: true, ..setting.clone() };
+        settings.push(setting);
+        settings.extend(is_reference.then_some(again));
+    }
+    settings
+}
+
+/// Limits the time of a bill: to as many repeats as fit, but those that a verdict needs.
+fn limit_time(record: &mut Experiment, settings: &[Setting]) {
+    record.time_limit_s = Some(TIME_LIMIT_S);
+    let machine = record.machine.clone();
+    let Some((_, time)) = expected_time(record, &machine) else { return };
+    let each = time / record.repeats.max(1);
+    let fitting =
+        Duration::from_secs(TIME_LIMIT_S).div_duration_f64(each.max(Duration::from_millis(1))) as u32;
+    record.repeats = record.repeats.min(fitting.max(MIN_PAIRS as u32));
+    record.asked_repeats = record.repeats;
+    record.plan_rows(settings);
 }
 
 /// Reads the table of `launcher contain` in a folder.
@@ -111,4 +179,56 @@ fn bill_of(record: &mut Experiment, contained: Option<&Containments>) -> Result<
     let answer = answer_so_far(record).map_err(UsageError)?;
     record.kind = Kind::Bill;
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        flags: BillFlags,
+    }
+
+    fn planned(line: &str) -> Experiment {
+        let words = ["bill"].into_iter().chain(line.split_whitespace());
+        let flags = TestCommandLine::try_parse_from(words).unwrap().flags;
+        // Root may have every level here, others not all.
+        flags.plan(fake::plain(2).machine()).unwrap()
+    }
+
+    #[test]
+    fn bill_without_flags_fits_into_five_minutes() {
+        let record = planned("");
+        let machine = record.machine.clone();
+        let (runs, time) = expected_time(&record, &machine).unwrap();
+        assert!(time <= Duration::from_secs(TIME_LIMIT_S), "{runs} runs take {time:?}");
+        assert!(record.repeats >= MIN_PAIRS as u32 && record.time_limit_s == Some(TIME_LIMIT_S));
+        let techniques =
+            record.settings().iter().filter(|one| one.values.contains_key(&Axis::Technique)).count();
+        assert_eq!(techniques, 0, "one technique");
+        let narrow = planned("--isolation thread,process");
+        assert_eq!(narrow.repeats, REPEATS, "few levels have the repeats that a verdict wants");
+        let asked = planned("--isolation thread,process --repeats 6");
+        assert_eq!((asked.repeats, asked.time_limit_s), (6, None));
+    }
+
+    #[test]
+    fn bill_repeats_its_reference_as_aa_test() {
+        let record =
+            planned("--technique channel,spsc-mux --isolation thread,process --repeats 5 --margin 20ns");
+        let settings = record.settings();
+        let aa: Vec<&Setting> = settings.iter().filter(|setting| setting.is_aa_test).collect();
+        assert_eq!((settings.len(), aa.len()), (5, 1));
+        assert!(aa[0].name.ends_with(" A/A") && aa[0].name.contains("spsc-mux"), "{}", aa[0].name);
+        let reference =
+            settings.iter().find(|setting| aa[0].name == format!("{} A/A", setting.name)).unwrap();
+        assert_eq!((&reference.values, &reference.settings), (&aa[0].values, &aa[0].settings));
+        assert_eq!(record.endpoint.margin, "20ns".parse().unwrap());
+        assert_eq!(record.endpoint.measure, "rt_venue_from_due");
+        assert!(!planned("--isolation process --repeats 5").settings().iter().any(|one| one.is_aa_test));
+    }
 }

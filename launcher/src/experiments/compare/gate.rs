@@ -2,26 +2,29 @@
 
 use crate::config::Slower;
 use analysis::experiment::Comparisons;
-use analysis::stats::Verdict;
-use analysis::summary::Measure;
 use anyhow::{Result, ensure};
 
-/// Checks that no comparison exceeds the allowed slowdown. What counts is rt_venue: a percentile
-/// whose verdict is *slower*, by more than the share; and a median that cannot be compared at all,
-/// which must not pass either.
+/// Checks that no comparison exceeds the allowed slowdown. What counts is the endpoint: a
+/// percentile that is slower by its 95 % interval, and by more than the share; and a first one that
+/// cannot be compared at all, which must not pass either.
 pub fn pass(gate: Slower, found: &Comparisons) -> Result<()> {
     let mut failures = Vec::new();
     for comparison in &found.comparisons {
-        let lines = comparison.lines.iter().filter(|line| line.measure == Measure::RtVenue.name());
+        let lines = comparison.lines.iter().filter(|line| comparison.endpoint.is_of(line));
         for (place, line) in lines.enumerate() {
-            let what =
-                format!("{} against {}: rt_venue {}", comparison.b, comparison.a, line.percentile.name());
-            match (line.verdict, &line.difference) {
-                (Verdict::Slower, Some(found)) if found.ratio.value > 1.0 + gate.share() => {
+            let what = format!(
+                "{} against {}: {} {}",
+                comparison.b,
+                comparison.a,
+                line.measure,
+                line.percentile.name()
+            );
+            match line.difference.filter(|_| line.why.is_empty()) {
+                Some(found) if found.direction() > 0 && found.ratio.value > 1.0 + gate.share() => {
                     let by = (found.ratio.value - 1.0) * 100.0;
                     failures.push(format!("{what} is {by:.1} % slower, more than {gate}"));
                 }
-                (Verdict::NotComparable, _) if place == 0 => {
+                None if place == 0 => {
                     failures.push(format!("{what} cannot be compared: {}", line.why.join("; ")));
                 }
                 _ => {}
@@ -39,43 +42,31 @@ pub fn pass(gate: Slower, found: &Comparisons) -> Result<()> {
 mod tests {
     use super::*;
     use analysis::experiment::Comparison;
-    use analysis::stats::{ComparisonLine, Difference, Estimate, Method, Percentile};
+    use analysis::stats::{RunOutline, fixtures};
 
-    fn line(percentile: Percentile, verdict: Verdict, value: f64) -> ComparisonLine {
-        let estimate = Estimate { value, low: value, high: value };
-        let difference =
-            Difference { pairs: 5, method: Method::Ranks, ratio: estimate, difference: estimate };
-        ComparisonLine {
-            measure: Measure::RtVenue.name().into(),
-            percentile,
-            a_ns: None,
-            b_ns: None,
-            pairs: 5,
-            made: 5,
-            excluded_share: None,
-            difference: Some(difference),
-            hosts: Vec::new(),
-            verdict,
-            why: vec!["two pairs".into()],
-        }
+    fn comparisons(pairs: usize, ratio: f64) -> Comparisons {
+        let side =
+            |ns: f64| -> Vec<RunOutline> { (0..pairs).map(|repeat| fixtures::run(repeat, ns)).collect() };
+        let comparison =
+            Comparison::new(("A", &side(1_000.0)), ("B", &side(1_000.0 * ratio)), &Default::default());
+        Comparisons { comparisons: vec![comparison], notes: Vec::new() }
     }
 
     #[test]
     fn only_what_is_slower_by_more_fails() {
-        let check = |lines: Vec<ComparisonLine>| {
-            let (a, b) = ("A".into(), "B".into());
-            let comparison = Comparison { a, b, pairs: 5, caveats: Vec::new(), placed: Vec::new(), lines };
-            let found = Comparisons { comparisons: vec![comparison], notes: Vec::new() };
-            pass("5%".parse().unwrap(), &found).map_err(|error| error.to_string())
+        let check = |gate: &str, pairs, ratio| {
+            pass(gate.parse().unwrap(), &comparisons(pairs, ratio)).map_err(|error| error.to_string())
         };
-        let of = |verdict, value| check(vec![line(Percentile::P50, verdict, value)]);
-        assert!(of(Verdict::Faster, 0.5).is_ok() && of(Verdict::NoDifferenceSeen, 1.3).is_ok());
-        assert!(of(Verdict::Slower, 1.04).is_ok());
-        assert!(of(Verdict::Slower, 1.06).unwrap_err().contains("6.0 % slower, more than 5%"));
-        assert!(of(Verdict::NotComparable, 1.0).unwrap_err().contains("two pairs"));
+        assert!(check("5%", 8, 0.5).is_ok() && check("5%", 8, 1.001).is_ok() && check("5%", 8, 1.04).is_ok());
+        let slower = check("5%", 8, 1.06).unwrap_err();
+        assert!(slower.contains("rt_venue_from_due p50 is 6.0 % slower, more than 5%"), "{slower}");
+        assert!(check("2%", 8, 1.04).is_err(), "within the margin of 5 %, and slower than the gate allows");
+        assert!(check("5%", 2, 1.01).unwrap_err().contains("too few repeats: 2 of at least 5 pairs"));
         assert!(pass("5%".parse().unwrap(), &Comparisons::default()).is_err());
-        let few = line(Percentile::P99, Verdict::NotComparable, 1.0);
-        let median = line(Percentile::P50, Verdict::NoDifferenceSeen, 1.0);
-        assert!(check(vec![median, few]).is_ok(), "few samples for a tail fail nothing");
+        let mut tail = comparisons(8, 1.001);
+        for line in tail.comparisons[0].lines.iter_mut().filter(|line| line.percentile.name() == "p99") {
+            (line.difference, line.why) = (None, vec!["too few orders for a p99".into()]);
+        }
+        assert!(pass("5%".parse().unwrap(), &tail).is_ok(), "few samples for a tail fail nothing");
     }
 }

@@ -20,8 +20,9 @@ use crate::host::Machine;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{
-    Answer, ComparedSettings, Comparison, Comparisons, Experiment, ExperimentRuns, Kind, compare,
+    Answer, ComparedSettings, Comparison, Comparisons, Endpoint, Experiment, ExperimentRuns, Kind, compare,
 };
+use analysis::stats::Margin;
 use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
@@ -48,7 +49,11 @@ pub struct CompareFlags {
     /// B in words
     #[arg(long, value_name = "WORDS")]
     b: Option<String>,
-    /// Exit with code 1 if B's rt_venue is slower by more than that
+    /// Largest difference that counts as none: a time, a percentage, or the larger of both
+    /// [default: 10ns,5%]
+    #[arg(long, value_name = "MARGIN", conflicts_with = "folders")]
+    margin: Option<Margin>,
+    /// Exit with code 1 if B's rt_venue_from_due is slower by more than that
     #[arg(long, value_name = "SHARE")]
     fail_if_slower: Option<Slower>,
     /// Keep every run's stamp logs (large)
@@ -100,7 +105,8 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
                 Ok(side.as_ref().map_or(Ok(cells.clone()), |side| side.choose(&cells))?)
             };
             let named: Vec<&SideSelector> = a.iter().chain(b).collect();
-            let found = compare_settings(&chosen(left, a)?, &chosen(right, b)?, &named)?;
+            let found =
+                compare_settings(&chosen(left, a)?, &chosen(right, b)?, &named, &Endpoint::default())?;
             show(&found, json)?;
             found
         }
@@ -125,9 +131,11 @@ fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelec
 /// Compares two sides in a folder. The comparison is saved in that of a sweep.
 pub(super) fn within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Result<Comparisons> {
     let cells = load(folder)?;
-    let found = compare_settings(&a.choose(&cells)?, &b.choose(&cells)?, &[a, b])?;
+    let record = read(folder).ok();
+    let endpoint = record.as_ref().map_or_else(Endpoint::default, |record| record.endpoint.clone());
+    let found = compare_settings(&a.choose(&cells)?, &b.choose(&cells)?, &[a, b], &endpoint)?;
     // A folder of runs may hold anything; a sweep's is its own.
-    if let Ok(mut record) = read(folder) {
+    if let Some(mut record) = record {
         if record.kind != Kind::Compare {
             let pairs = found.comparisons.iter().map(|one| [one.a.clone(), one.b.clone()]).collect();
             record.compared = Some(ComparedSettings { pairs, notes: found.notes.clone() });
@@ -150,6 +158,7 @@ impl ExperimentFlags for CompareFlags {
         });
         let mut record = new_record(Kind::Compare, &asked, REPEATS, machine, &self.run.common);
         record.keep_logs = self.keep_logs;
+        record.endpoint.margin = self.margin.unwrap_or_default();
         lay_out_sides(&mut record, &asked, sides)?;
         Ok(record)
     }
@@ -176,13 +185,18 @@ pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
         several => several.iter().find(|cell| cell.key == ours.key),
     };
     match found {
-        Some(found) => compare_settings(std::slice::from_ref(found), &[ours], &[]),
+        Some(found) => compare_settings(std::slice::from_ref(found), &[ours], &[], &Endpoint::default()),
         None => usage(format!("--baseline {}: no run of this setting in it", baseline.display())),
     }
 }
 
 /// Compares what belongs together: settings that are equal in all that the sides do not name.
-fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], sides: &[&SideSelector]) -> Result<Comparisons> {
+fn compare_settings(
+    a: &[SettingRuns],
+    b: &[SettingRuns],
+    sides: &[&SideSelector],
+    endpoint: &Endpoint,
+) -> Result<Comparisons> {
     let is_single = a.len() == 1 && b.len() == 1;
     let mut report = Comparisons::default();
     let rest = |cell: &SettingRuns| -> Vec<(String, String)> {
@@ -194,7 +208,7 @@ fn compare_settings(a: &[SettingRuns], b: &[SettingRuns], sides: &[&SideSelector
             report.notes.push(format!("{} has no counterpart in B", format_setting(&left.key)));
             continue;
         };
-        let comparison = Comparison::new((&left.name, &left.runs), (&right.name, &right.runs));
+        let comparison = Comparison::new((&left.name, &left.runs), (&right.name, &right.runs), endpoint);
         match why_incomparable(&comparison) {
             Some(why) if is_single => return usage(format!("A and B cannot be compared: {why}")),
             Some(why) => {

@@ -1,0 +1,70 @@
+use super::super::fixtures::run;
+use super::super::{Percentile, RunOutline, Verdict, compare_figure, pair_runs};
+use super::*;
+use crate::summary::Measure;
+
+#[test]
+fn holm_corrects_in_order_of_p_values() {
+    let found = holm(&[0.01, 0.04, 0.03, 0.005]);
+    assert_eq!(found.map_to_thousandths(), [30, 60, 60, 20]);
+    assert_eq!(holm(&[]), [0.0; 0]);
+    assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0], "never above 1");
+    // The broken variant: factors by position instead of rank.
+    let unordered = |p: &[f64]| -> Vec<f64> {
+        p.iter().enumerate().map(|(index, value)| (value * (p.len() - index) as f64).min(1.0)).collect()
+    };
+    assert!(
+        is_ordered(&[0.01, 0.04, 0.03, 0.005], holm) && !is_ordered(&[0.01, 0.04, 0.03, 0.005], unordered)
+    );
+}
+
+/// Returns `true` if a correction keeps the order of p-values and the least is multiplied by the
+/// number of all.
+fn is_ordered(p: &[f64], correct: impl Fn(&[f64]) -> Vec<f64>) -> bool {
+    let mut both: Vec<(f64, f64)> = p.iter().copied().zip(correct(p)).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    both.is_sorted_by(|a, b| a.1 <= b.1) && (both[0].1 - both[0].0 * p.len() as f64).abs() < 1e-12
+}
+
+trait Thousandths {
+    fn map_to_thousandths(&self) -> Vec<i64>;
+}
+
+impl Thousandths for Vec<f64> {
+    fn map_to_thousandths(&self) -> Vec<i64> {
+        self.iter().map(|value| (value * 1_000.0).round() as i64).collect()
+    }
+}
+
+#[test]
+fn secondary_figures_need_corrected_p_values() {
+    // A difference that 12 pairs show at about 1 %.
+    let side = |ns: f64, steps: [f64; 12]| -> Vec<RunOutline> {
+        steps.iter().enumerate().map(|(repeat, step)| run(repeat, ns + step)).collect()
+    };
+    let noise = [0.0, 90.0, 180.0, 30.0, 120.0, 60.0, 150.0, 210.0, 15.0, 75.0, 135.0, 195.0];
+    let (a, b) = (
+        side(1_000.0, noise),
+        side(
+            1_080.0,
+            [
+                noise[3], noise[1], noise[0], noise[2], noise[6], noise[8], noise[4], noise[7], noise[5],
+                noise[10], noise[9], noise[11],
+            ],
+        ),
+    );
+    let pairing = pair_runs(&a, &b);
+    let line = compare_figure(&pairing, Measure::RtVenue, Percentile::P50);
+    assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
+    let mut lines = vec![line; 40];
+    correct_secondary(&mut lines);
+    assert!(
+        lines.iter().all(|line| line.is_secondary && line.verdict == Verdict::CannotTell),
+        "{:?}",
+        lines[0]
+    );
+    assert!(lines[0].evidence().describe().contains("Holm"), "{}", lines[0].evidence().describe());
+    let corrected = lines.clone();
+    correct_secondary(&mut lines);
+    assert_eq!(lines, corrected, "corrected once");
+}
