@@ -69,7 +69,19 @@ impl IsolationLevels {
 
     /// Returns the level of a strategy.
     pub fn of(&self, strategy: u16) -> Isolation {
-        self.levels[usize::from(strategy) % usize::from(self.len)]
+        self.levels[self.place_of(strategy)]
+    }
+
+    /// Returns the place of a strategy's level among the levels.
+    pub fn place_of(&self, strategy: u16) -> usize {
+        usize::from(strategy) % usize::from(self.len)
+    }
+
+    /// Iterates over the levels in the order of their assignment, each with the number of places
+    /// before it that have the same level.
+    pub fn places(&self) -> impl Iterator<Item = (Isolation, usize)> + '_ {
+        let before = |place: usize, level| self.levels[..place].iter().filter(|own| **own == level).count();
+        self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
     }
 
     /// Returns `true` if some strategies have this level, in a run with enough strategies.
@@ -163,6 +175,9 @@ mod tests {
         );
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());
         assert_eq!(levels.rotated(2), levels);
+        let doubled: IsolationLevels = "thread+process+thread".parse().unwrap();
+        let places: Vec<_> = doubled.places().map(|(level, before)| (level.name(), before)).collect();
+        assert_eq!(places, [("thread", 0), ("process", 0), ("thread", 1)]);
         assert_eq!((levels.only(), levels.has(Isolation::Sandbox)), (None, false));
         let same: IsolationLevels = "container+container".parse().unwrap();
         assert_eq!(same.only(), Some(Isolation::Container));

@@ -58,16 +58,16 @@ impl ExperimentRuns {
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for row in &experiment.rows {
             let run = row.outline();
-            for (setting, level) in by_level(&row.setting) {
+            for (setting, place) in by_level(&row.setting) {
                 let at = *places.entry(setting.name.clone()).or_insert_with(|| {
                     let settings = experiment.settings_of(row);
                     let Setting { name, values, is_aa_test, .. } = setting;
                     points.push(Point { name, values, is_aa_test, settings, runs: Vec::new() });
                     points.len() - 1
                 });
-                let outline = run.as_ref().and_then(|run| match level {
-                    Some(level) => {
-                        run.levels.iter().find(|own| own.level == level).map(|own| run.of_level(own))
+                let outline = run.as_ref().and_then(|run| match place {
+                    Some(place) => {
+                        run.levels.iter().find(|own| (own.level, own.again) == place).map(|own| run.of_level(own))
                     }
                     None => Some(run.clone()),
                 });
@@ -112,18 +112,22 @@ impl ExperimentRuns {
 }
 
 /// Returns a setting for each level of a setting whose runs have strategies at several, with the
-/// level; else the setting itself.
-fn by_level(setting: &Setting) -> Vec<(Setting, Option<Isolation>)> {
+/// level and the number of earlier ones that are the same; else the setting itself. A level that is
+/// named twice is an A/A test.
+fn by_level(setting: &Setting) -> Vec<(Setting, Option<(Isolation, usize)>)> {
     let mixed = setting.values.get(&Axis::Isolation).filter(|text| text.contains('+'));
     let levels = mixed.and_then(|text| text.parse::<IsolationLevels>().ok());
     let (Some(text), Some(levels)) = (mixed, levels) else { return vec![(setting.clone(), None)] };
-    let own = |level: Isolation| {
+    let own = |(level, again): (Isolation, usize)| {
         let mut own = setting.clone();
         own.name = own.name.replace(text.as_str(), level.name());
+        if again > 0 {
+            (own.is_aa_test, own.name) = (true, format!("{} A/A", own.name));
+        }
         own.values.insert(Axis::Isolation, level.to_string());
-        (own, Some(level))
+        (own, Some((level, again)))
     };
-    levels.distinct().map(own).collect()
+    levels.places().filter(|(_, again)| *again < 2).map(own).collect()
 }
 
 /// Returns what is in the folder of an experiment of runs: `sweep of 2 settings, 5 repeats`.

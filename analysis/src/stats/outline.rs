@@ -190,7 +190,7 @@ impl RunOutline {
     pub fn of_level(&self, level: &LevelSummary) -> Self {
         let mut own = self.clone();
         (own.isolation, own.strategies, own.levels) = (level.level.into(), level.strategies, Vec::new());
-        own.run = format!("{}/{}", self.run, level.level);
+        own.run = format!("{}/{}-{}", self.run, level.level, level.again);
         own.measures.extend(level.measures.clone());
         own.returned = level.measure(Measure::RtVenue).count;
         own

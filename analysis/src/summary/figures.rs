@@ -283,11 +283,13 @@ impl Figures {
     /// Returns the latencies of each isolation level, in a run of that many strategies with several
     /// levels.
     pub fn levels(&self, strategies: u16) -> Vec<LevelSummary> {
-        let count = |series: &LevelSeries| {
-            let is_own = |strategy: &u16| self.isolation.of(*strategy) == series.level();
-            (0..strategies).filter(is_own).count() as u16
+        let count = |place: usize| {
+            (0..strategies).filter(|strategy| self.isolation.place_of(*strategy) == place).count() as u16
         };
-        self.levels.iter().map(|series| series.summarize(count(series), self.ns_per_tick)).collect()
+        let summarize = |(place, series): (usize, &LevelSeries)| {
+            series.summarize(count(place), self.ns_per_tick)
+        };
+        self.levels.iter().enumerate().map(summarize).collect()
     }
 
     /// Returns the distribution of `rt_venue_from_due` with the orders of the warm-up.

@@ -8,13 +8,16 @@ use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The latencies of the orders of all strategies at one isolation level. The levels of a run share
-/// its engine, its clock and its time.
+/// The latencies of the orders of the strategies that have one of a run's isolation levels. The
+/// levels of a run share its engine, its clock and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {
     /// The isolation level.
     pub level: Isolation,
-    /// Number of strategies at the level.
+    /// Number of earlier groups of strategies in the run at the same level: 0 except in an A/A test.
+    #[serde(default)]
+    pub again: usize,
+    /// Number of strategies in the group.
     pub strategies: u16,
     /// Distributions by the name of their measure: those of [`LevelSeries::MEASURES`].
     pub measures: BTreeMap<String, Distribution>,
@@ -24,6 +27,7 @@ pub struct LevelSummary {
 #[derive(Clone, Debug)]
 pub(super) struct LevelSeries {
     level: Isolation,
+    again: usize,
     series: [MeasureSeries; Self::MEASURES.len()],
 }
 
@@ -38,11 +42,10 @@ impl LevelSeries {
         if isolation.only().is_some() {
             return Vec::new();
         }
-        let new = |level| Self { level, series: Default::default() };
-        let mut levels: Vec<Self> = isolation.distinct().map(new).collect();
+        let new = |(level, again)| Self { level, again, series: Default::default() };
+        let mut levels: Vec<Self> = isolation.places().map(new).collect();
         for (id, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
-            let level = isolation.of(id.strategy());
-            let Some(own) = levels.iter_mut().find(|series| series.level == level) else { continue };
+            let own = &mut levels[isolation.place_of(id.strategy())];
             let rt_venue = rt_venue(row);
             own.series[0].record(rt_venue, ns_per_tick);
             if let Some(due) = row.at(Point::Due) {
@@ -62,17 +65,13 @@ impl LevelSeries {
         isolation: IsolationLevels,
         ns_per_tick: f64,
     ) {
+        if levels.is_empty() {
+            return;
+        }
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
         for (_, (id, row)) in free.filter(|(_, (_, row))| merged.is_counted(row)) {
-            let level = isolation.of(id.strategy());
-            if let Some(own) = levels.iter_mut().find(|series| series.level == level) {
-                own.series[3].record(rt_venue(row), ns_per_tick);
-            }
+            levels[isolation.place_of(id.strategy())].series[3].record(rt_venue(row), ns_per_tick);
         }
-    }
-
-    pub const fn level(&self) -> Isolation {
-        self.level
     }
 
     /// Summarizes the samples of a level with this number of strategies.
@@ -81,7 +80,8 @@ impl LevelSeries {
         let distribution = |(measure, series): (&Measure, &MeasureSeries)| {
             (measure.name().to_owned(), series.distribution(ns_per_tick))
         };
-        LevelSummary { level: self.level, strategies, measures: measured.map(distribution).collect() }
+        let Self { level, again, .. } = *self;
+        LevelSummary { level, again, strategies, measures: measured.map(distribution).collect() }
     }
 }
 

@@ -4,8 +4,9 @@
 //! reference row with its interval, and what else it costs. What a level contains when a strategy
 //! goes wrong is added once it is measured (`contains` of a row).
 
+use super::benchmark;
 use super::dry_run::dry_run;
-use super::flags::{SweepRequest, SweptSettings};
+use super::flags::{AxisValue, SweepRequest, SweptSettings};
 use super::launch::expected_time;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
@@ -17,12 +18,12 @@ use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use analysis::document::Document;
 use analysis::experiment::bill::{REPEATS, answer_so_far};
-use analysis::experiment::{Answer, Axis, Containments, Experiment, ExperimentRuns, Kind, Point, Setting};
+use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting};
 use analysis::stats::{MIN_PAIRS, Margin};
 use analysis::units::{Count, Nanos};
 use anyhow::{Error, Result};
 use clap::Args;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, IsolationLevels, Technique};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -98,7 +99,7 @@ impl ExperimentFlags for BillFlags {
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
         let is_limited = preset.is_none() && asked.base.repeats.is_none();
         if preset.is_none() {
-            fill_default(&mut asked);
+            fill_default(&mut asked, &machine, self.common.allow_weaker_sandbox);
         }
         let repeats = asked.repeats(if is_limited { REPEATS } else { PRESET_REPEATS }.into());
         asked.base.repeats = Some(repeats);
@@ -120,8 +121,17 @@ impl ExperimentFlags for BillFlags {
     }
 }
 
-/// Completes a request with the technique and the load of a bill that names neither.
-fn fill_default(asked: &mut SweepRequest) {
+/// Completes a request with what a bill does not name: technique, load, and the levels. Where each
+/// strategy has a core, the levels are measured side by side in the same runs.
+fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: bool) {
+    let mixed = levels_side_by_side(weaker_sandbox);
+    let count = mixed.as_slice().len();
+    // The engine and the launcher have cores as well.
+    let has_cores = machine.cores_allowed.len() >= count + 2;
+    if has_cores && !asked.has_axis(Axis::Isolation) && !asked.has_axis(Axis::Strategies) {
+        asked.axes.push(vec![AxisValue { axis: Axis::Isolation, text: mixed.to_string() }]);
+        asked.base.strategies = Some(Count(count as u64));
+    }
     if !asked.has_axis(Axis::Technique) {
         asked.base.technique = Some(Technique::default());
     }
@@ -131,17 +141,32 @@ fn fill_default(asked: &mut SweepRequest) {
     }
 }
 
+/// Returns the levels that this machine has, with threads twice: an A/A test in every run.
+fn levels_side_by_side(weaker_sandbox: bool) -> IsolationLevels {
+    let is_here = |level: &Isolation| benchmark::check_isolation([*level].into_iter(), weaker_sandbox).is_ok();
+    let levels = Isolation::ALL.iter().copied().filter(is_here);
+    let levels: Vec<Isolation> = [Isolation::Thread].into_iter().chain(levels).collect();
+    IsolationLevels::new(&levels).unwrap_or(IsolationLevels::all(Isolation::Process))
+}
+
 /// Returns the settings of a bill with an A/A test: a reference of its headline once more.
 fn settings_with_aa_test(record: &Experiment) -> Vec<Setting> {
     let mut settings = Vec::new();
-    let points = ExperimentRuns::new(record).points;
-    let is_of = |point: &&Point, axis: Axis, text: &str| point.value(axis) == Some(text);
-    let threads = || points.iter().filter(|point| is_of(point, Axis::Isolation, Isolation::Thread.name()));
-    let default = threads().find(|point| is_of(point, Axis::Technique, Technique::default().name()));
-    let reference = default.or_else(|| threads().next()).map(|point| point.name.clone());
-    for Point { name, values, settings: texts, .. } in points {
-        let is_reference = reference.as_ref() == Some(&name);
-        let setting = Setting { name, values, is_aa_test: false, settings: texts };
+    let mut all = record.settings();
+    // Planned once more, they carry all that they share.
+    all.iter_mut().for_each(|setting| {
+        let shared = record.base.iter().map(|(key, text)| (key.clone(), text.clone()));
+        setting.settings = shared.chain(std::mem::take(&mut setting.settings)).collect();
+    });
+    let has = |setting: &Setting, axis: Axis, text: &str| {
+        let value = setting.values.get(&axis).or_else(|| setting.settings.get(&axis.key()));
+        value.is_some_and(|value| value == text)
+    };
+    let threads = || all.iter().filter(|setting| has(setting, Axis::Isolation, Isolation::Thread.name()));
+    let default = threads().find(|setting| has(setting, Axis::Technique, Technique::default().name()));
+    let reference = default.or_else(|| threads().next()).map(|setting| setting.name.clone());
+    for setting in all {
+        let is_reference = reference.as_ref() == Some(&setting.name);
         let again = Setting { name: format!("{} A/A", setting.name), is_aa_test: true, ..setting.clone() };
         settings.push(setting);
         settings.extend(is_reference.then_some(again));
