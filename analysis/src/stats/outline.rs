@@ -196,6 +196,11 @@ impl RunOutline {
         own
     }
 
+    /// Returns the run's id, also for a part of the run ([`RunOutline::of_level`]).
+    pub fn run_id(&self) -> &str {
+        self.run.split('/').next().unwrap_or_default()
+    }
+
     /// Returns the distribution of a measured duration; empty if the outline lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()

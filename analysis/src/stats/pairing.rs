@@ -2,7 +2,7 @@
 //!
 //! **The rule.** A pair is *kept* if both runs are complete and valid, and the core-to-core time of
 //! neither changed by more than [`CORE_RTT_TOLERANCE`](super::placement::CORE_RTT_TOLERANCE) from
-//! its start to its end. No latency decides which pairs are kept. *All pairs* are those of complete
+//! its start to its end. Two levels of one run are always kept. No latency decides which pairs are kept. *All pairs* are those of complete
 //! and valid runs, wherever the cores were.
 
 use super::interval::{Difference, MIN_PAIRS, difference};
@@ -75,8 +75,8 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         matched += 1;
         let is_sound = left.is_sound() && right.is_sound();
         found.all.extend(is_sound.then_some([left, right]));
-        // A run always equals itself.
-        if left.run != right.run && (has_moved(left) || has_moved(right)) {
+        // The levels of one run had the same cores at the same time.
+        if left.run_id() != right.run_id() && (has_moved(left) || has_moved(right)) {
             in_between += 1;
         } else if is_sound {
             found.a.push(left);
