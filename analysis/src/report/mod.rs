@@ -4,6 +4,7 @@ pub mod export;
 pub mod incidents;
 mod role_restarts;
 pub mod strategies;
+pub(crate) mod strategy_costs;
 pub mod tables;
 mod text;
 mod trading;
@@ -28,6 +29,7 @@ pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<
         ("Came back from their journals", restarts),
         ("Venues with faults", venues::grids(summary)),
         ("By strategy", strategies::grids(summary)),
+        ("Costs", strategy_costs::grids(summary)),
         ("Trading", trading::grids(summary, max)),
         ("Threads", vec![tables::threads(summary, max)]),
     ];

@@ -54,5 +54,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
         memory: MemorySettings::default(),
         is_pinned: true,
+        walk_ns: None,
+        costs: Vec::new(),
     }
 }

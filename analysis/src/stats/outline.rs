@@ -1,7 +1,7 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
 use crate::record::RunOutcome;
-use crate::summary::{Distribution, Measure, Summary};
+use crate::summary::{Distribution, Measure, StrategyCosts, Summary};
 use protocol::plan::{Idle, Isolation, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -87,6 +87,12 @@ pub struct RunOutline {
     /// Whether threads were pinned to cores.
     #[serde(default = "pinned", skip_serializing_if = "is_true")]
     pub is_pinned: bool,
+    /// Mean time of the walk of a working set for one order, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk_ns: Option<f64>,
+    /// Costs of strategies besides latency, by isolation level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<StrategyCosts>,
 }
 
 const fn pinned() -> bool {
@@ -174,6 +180,8 @@ impl RunOutline {
                 .collect(),
             memory: plan.trading().memory,
             is_pinned: plan.threads.iter().any(|thread| thread.core.is_some()),
+            walk_ns: summary.working_set.and_then(|set| set.walk_ns),
+            costs: summary.costs.clone(),
         }
     }
 

@@ -8,6 +8,7 @@ mod leave_one_out;
 mod percentile_breakdown;
 mod role_restarts;
 mod strategies;
+mod strategy_costs;
 mod threads;
 mod trading;
 mod unfired_faults;
@@ -23,6 +24,7 @@ pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
 pub use strategies::{StrategySummary, StrategyTail};
+pub use strategy_costs::StrategyCosts;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
@@ -163,6 +165,12 @@ pub struct Summary {
     /// Walks of strategies over their working sets; null without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<WorkingSetSummary>,
+    /// Costs of strategies besides latency, by isolation level; empty in older summaries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<StrategyCosts>,
+    /// Why misses of caches were not counted; null if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses_absent: Option<String>,
 }
 
 impl Document for Summary {
@@ -320,6 +328,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     let unstruck = unfired_faults::unfired_faults(record, merged, ns_per_tick);
     let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
     let dependence = leave_one_out::notes(&leave_one_out, figures);
+    let costs = strategy_costs::summarize(record, &processes, &incidents);
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
@@ -387,6 +396,8 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         percentile_breakdowns: percentile_breakdown::summarize(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         working_set: working_set::summarize(plan, &processes, ns_per_tick),
+        costs,
+        misses_absent: record.misses.absent.clone(),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);

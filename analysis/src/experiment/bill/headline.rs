@@ -76,7 +76,9 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
     let levels = rows.filter_map(|row| Some((row, row.adds.first()?)));
     let levels: Vec<(&BillRow, &LevelCost, Evidence)> =
         levels.map(|(row, cost)| (row, cost, cost.line.evidence())).collect();
-    let threads = levels.iter().find_map(|(_, cost, _)| cost.line.a_ns);
+    // Each condition has its own threads.
+    let has_conditions = levels.iter().any(|(row, ..)| !row.condition.is_empty());
+    let threads = levels.iter().find_map(|(_, cost, _)| cost.line.a_ns).filter(|_| !has_conditions);
     let unit = unit_of(levels.iter().map(|(_, cost, _)| *cost));
     let cost_of = |row: &BillRow, evidence: &Evidence| {
         let by = evidence.difference.filter(|_| evidence.is_known())?.difference;

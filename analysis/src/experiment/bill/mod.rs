@@ -12,6 +12,7 @@ use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, KindEntry, ProtectionCost};
 use crate::document::answer_json;
 use crate::stats::{ComparisonLine, MIN_PAIRS};
+use crate::summary::StrategyCosts;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,9 @@ pub struct BillRow {
     /// What the level contains if a strategy fails; null until containment is measured.
     #[serde(default)]
     pub contains: Option<String>,
+    /// What a strategy costs besides latency, medians; null for runs of older launchers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<StrategyCosts>,
 }
 
 /// The cost that an isolation level adds to a technique in threads.
