@@ -87,7 +87,7 @@ pub struct RunOutline {
     /// Whether threads were pinned to cores.
     #[serde(default = "pinned", skip_serializing_if = "is_true")]
     pub is_pinned: bool,
-    /// Mean time of the walk of a working set for one order, in nanoseconds.
+    /// Median time of the walk of a working set for one order, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk_ns: Option<f64>,
     /// Costs of strategies besides latency, by isolation level.
@@ -180,7 +180,7 @@ impl RunOutline {
                 .collect(),
             memory: plan.trading().memory,
             is_pinned: plan.threads.iter().any(|thread| thread.core.is_some()),
-            walk_ns: summary.working_set.and_then(|set| set.walk_ns),
+            walk_ns: summary.working_set.and_then(|set| set.walk_p50_ns),
             costs: summary.costs.clone(),
         }
     }
