@@ -49,6 +49,26 @@ pub struct CoreAccount {
     pub top_interrupts: Vec<(String, u64)>,
 }
 
+/// Misses of caches by strategies' threads during a run, or why they were not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheMisses {
+    /// Why nothing was counted; null if misses were.
+    pub absent: Option<String>,
+    /// The misses of each strategy that was counted.
+    pub strategies: Vec<StrategyMisses>,
+}
+
+/// Read misses of one strategy's first incarnation during a run; null if one was never counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrategyMisses {
+    /// Index of the strategy.
+    pub strategy: u16,
+    /// Misses of the data TLB.
+    pub dtlb: Option<u64>,
+    /// Misses of the last-level cache.
+    pub last_level: Option<u64>,
+}
+
 /// The number and the total length of stops by a cgroup's CPU limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuThrottling {

@@ -3,7 +3,7 @@
 
 use crate::cpu_shortage::CpuShortage;
 use crate::document::Document;
-use crate::kernel::KernelAccount;
+use crate::kernel::{CacheMisses, KernelAccount};
 use crate::machine::Machine;
 use crate::numbers::count;
 use protocol::plan::{Plan, Role};
@@ -66,6 +66,9 @@ pub struct RunRecord {
     /// fault that a process injects itself. Empty if they were not counted.
     #[serde(default)]
     pub strikes: Vec<Option<u64>>,
+    /// Misses of caches by strategies' threads.
+    #[serde(default)]
+    pub misses: CacheMisses,
 }
 
 /// The build of bulkhead that made a run.
@@ -129,6 +132,7 @@ impl RunRecord {
             outages: Vec::new(),
             commands: Vec::new(),
             strikes: Vec::new(),
+            misses: CacheMisses::default(),
         }
     }
 }
@@ -404,4 +408,17 @@ pub struct ProcessUsage {
     pub peak_bytes: Option<u64>,
     /// Memory shared with the run at that time, in bytes: rings, schedule and log.
     pub shared_bytes: Option<u64>,
+    /// Private resident memory in bytes, the largest sampled: when half of the orders were sent and
+    /// when all were. Like the others below it is the strategy's, not its container's.
+    #[serde(default)]
+    pub private_bytes: Option<u64>,
+    /// Resident memory in bytes that other processes have mapped too: text, rings, logs.
+    #[serde(default)]
+    pub resident_shared_bytes: Option<u64>,
+    /// Memory of its page tables in bytes.
+    #[serde(default)]
+    pub page_table_bytes: Option<u64>,
+    /// Memory in bytes that is mapped by huge pages.
+    #[serde(default)]
+    pub huge_bytes: Option<u64>,
 }

@@ -76,6 +76,10 @@ counters! {
         Walked = "walked", "lines";
         /// Time of these walks, with a clock read for each step.
         WalkTime = "walk-time", "ticks";
+        /// Median time of the walk for one order; 0 until the strategy ends.
+        WalkP50 = "walk-p50", "ticks";
+        /// 99th percentile of that time; 0 until the strategy ends.
+        WalkP99 = "walk-p99", "ticks";
     }
 }
 

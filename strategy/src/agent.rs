@@ -178,6 +178,7 @@ impl<S: Strategy, P: Producer, C: Clock> Agent<C> for StrategyAgent<S, P> {
 
     fn seal(&self, log: &mut StampLog) {
         self.session.seal(log);
+        self.working_set.iter().for_each(|set| set.end());
     }
 
     fn prefetch_hot(&self, _: usize) {

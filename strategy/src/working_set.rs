@@ -11,6 +11,7 @@
 //! orders, and a report waits for one step at most. A strategy without such cycles (overload,
 //! closed loop) walks what it owes beyond [`MAX_OWED`] at once: no order is without its walk.
 
+use core::cell::Cell;
 use core::hint::black_box;
 use protocol::counters::AgentSlot;
 use protocol::labels::StrategyCounter;
@@ -44,6 +45,47 @@ pub struct WorkingSet {
     ticks: u64,
     /// [`GUARD_NS`] in ticks; 0 before the first step.
     guard: u64,
+    /// Ticks of the walk for the current order so far.
+    order_ticks: u64,
+    times: WalkTimes,
+    /// Whether the strategy has ended, so that its percentiles are published.
+    has_ended: Cell<bool>,
+}
+
+/// A histogram of times with eight buckets for each power of two.
+struct WalkTimes([u32; Self::BUCKETS]);
+
+impl WalkTimes {
+    const BUCKETS: usize = 512;
+
+    fn bucket(ticks: u64) -> usize {
+        let log = ticks.max(1).ilog2();
+        if log < 4 { ticks as usize } else { (log as usize - 2) * 8 + (ticks >> (log - 3)) as usize % 8 }
+    }
+
+    /// Returns the least time of a bucket.
+    const fn least(bucket: usize) -> u64 {
+        if bucket < 16 { bucket as u64 } else { (8 + bucket as u64 % 8) << (bucket / 8 - 1) }
+    }
+
+    fn record(&mut self, ticks: u64) {
+        if let Some(count) = self.0.get_mut(Self::bucket(ticks)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Returns the time below which this share of the recorded ones is; 0 without any.
+    fn quantile(&self, share: f64) -> u64 {
+        let total: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
+        let mut left = (total as f64 * share) as u64;
+        for (bucket, count) in self.0.iter().enumerate() {
+            match left.checked_sub((*count).into()) {
+                Some(rest) => left = rest,
+                None => return Self::least(bucket),
+            }
+        }
+        0
+    }
 }
 
 /// A generator of well-mixed numbers (SplitMix64).
@@ -75,7 +117,16 @@ impl WorkingSet {
                 core::mem::swap(&mut low.next, &mut high.next);
             }
         }
-        Some(Self { lines, at: 0, walked: 0, ticks: 0, guard: 0 })
+        Some(Self {
+            lines,
+            at: 0,
+            walked: 0,
+            ticks: 0,
+            guard: 0,
+            order_ticks: 0,
+            times: WalkTimes([0; WalkTimes::BUCKETS]),
+            has_ended: Cell::new(false),
+        })
     }
 
     /// Walks the next step of what the strategy owes for `sent` orders, if it may now. `due`: when
@@ -111,7 +162,15 @@ impl WorkingSet {
         }
         self.walk(count);
         // Ordered after the loads.
-        self.ticks += clock.now().saturating_sub(began);
+        let ticks = clock.now().saturating_sub(began);
+        self.ticks += ticks;
+        self.order_ticks += ticks;
+        if beyond == 0 && self.walked.is_multiple_of(MemorySettings::LINES_PER_ORDER) {
+            self.times.record(core::mem::take(&mut self.order_ticks));
+        } else if beyond > 0 {
+            // Of several orders together, which is no order's time.
+            self.order_ticks = 0;
+        }
         1
     }
 
@@ -123,9 +182,18 @@ impl WorkingSet {
         self.walked += count;
     }
 
+    /// Marks the end of the strategy: the next publication has the percentiles.
+    pub(crate) fn end(&self) {
+        self.has_ended.set(true);
+    }
+
     pub(crate) fn publish(&self, slot: &AgentSlot<'_>) {
         slot.set(StrategyCounter::Walked, self.walked);
         slot.set(StrategyCounter::WalkTime, self.ticks);
+        if self.has_ended.get() {
+            slot.set(StrategyCounter::WalkP50, self.times.quantile(0.5));
+            slot.set(StrategyCounter::WalkP99, self.times.quantile(0.99));
+        }
     }
 }
 
@@ -170,6 +238,21 @@ mod tests {
         let ahead = walk(1, 0).windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
         assert!(ahead < 25, "not in the order of addresses: {ahead} of 500");
         assert!(WorkingSet::allocate(&settings(0, 1), 0).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn quantile_is_within_an_eighth(times in proptest::collection::vec(1u64..1 << 40, 1..300)) {
+            let mut found = WalkTimes([0; WalkTimes::BUCKETS]);
+            times.iter().for_each(|ticks| found.record(*ticks));
+            let mut sorted = times;
+            sorted.sort_unstable();
+            for share in [0.0, 0.5, 0.99] {
+                let exact = sorted[(sorted.len() as f64 * share) as usize];
+                let quantile = found.quantile(share);
+                prop_assert!(quantile <= exact && exact - quantile <= exact / 8, "{} {}", quantile, exact);
+            }
+        }
     }
 
     #[test]

@@ -66,9 +66,11 @@ impl ExperimentRuns {
                     points.len() - 1
                 });
                 let outline = run.as_ref().and_then(|run| match place {
-                    Some(place) => {
-                        run.levels.iter().find(|own| (own.level, own.again) == place).map(|own| run.of_level(own))
-                    }
+                    Some(place) => run
+                        .levels
+                        .iter()
+                        .find(|own| (own.level, own.again) == place)
+                        .map(|own| run.of_level(own)),
                     None => Some(run.clone()),
                 });
                 let (repeat, folder) = (row.repeat, row.folder.clone());

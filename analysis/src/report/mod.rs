@@ -5,6 +5,7 @@ pub mod incidents;
 mod levels;
 mod role_restarts;
 pub mod strategies;
+pub(crate) mod strategy_costs;
 pub mod tables;
 mod text;
 mod trading;
@@ -30,6 +31,7 @@ pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<
         ("Venues with faults", venues::grids(summary)),
         ("By isolation level", levels::grid(summary).into_iter().collect()),
         ("By strategy", strategies::grids(summary)),
+        ("Costs", strategy_costs::grids(summary)),
         ("Trading", trading::grids(summary, max)),
         ("Threads", vec![tables::threads(summary, max)]),
     ];

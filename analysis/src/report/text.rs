@@ -177,7 +177,9 @@ pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
             format!("{} a strategy", Bytes(set.bytes)),
             format!("{} an order", counted(set.lines_per_order, "line")),
         ];
-        walks.extend(set.walk_ns.map(|ns| format!("walk {} an order", duration(ns.round() as u64))));
+        let times = [("walk mean", set.walk_ns), ("p50", set.walk_p50_ns), ("p99", set.walk_p99_ns)];
+        let time = |(name, ns): (&str, Option<f64>)| Some(format!("{name} {}", duration(ns?.round() as u64)));
+        walks.push(times.into_iter().filter_map(time).collect::<Vec<_>>().join(", "));
         walks.push(format!("walked {} times", plain(set.passes)));
         fields.push(("memory", walks));
     }

@@ -56,5 +56,7 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         levels: Vec::new(),
         memory: MemorySettings::default(),
         is_pinned: true,
+        walk_ns: None,
+        costs: Vec::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
 use crate::record::RunOutcome;
-use crate::summary::{Distribution, LevelSummary, Measure, Summary};
+use crate::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summary};
 use protocol::plan::{Idle, IsolationLevels, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -93,6 +93,12 @@ pub struct RunOutline {
     /// Whether threads were pinned to cores.
     #[serde(default = "pinned", skip_serializing_if = "is_true")]
     pub is_pinned: bool,
+    /// Median time of the walk of a working set for one order, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub walk_ns: Option<f64>,
+    /// Costs of strategies besides latency, by isolation level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<StrategyCosts>,
 }
 
 const fn pinned() -> bool {
@@ -182,6 +188,8 @@ impl RunOutline {
             levels: summary.levels.clone(),
             memory: plan.trading().memory,
             is_pinned: plan.threads.iter().any(|thread| thread.core.is_some()),
+            walk_ns: summary.working_set.and_then(|set| set.walk_p50_ns),
+            costs: summary.costs.clone(),
         }
     }
 
@@ -192,6 +200,7 @@ impl RunOutline {
         (own.isolation, own.strategies, own.levels) = (level.level.into(), level.strategies, Vec::new());
         own.run = format!("{}/{}-{}", self.run, level.level, level.again);
         own.measures.extend(level.measures.clone());
+        own.costs.retain(|costs| costs.isolation == level.level);
         own.returned = level.measure(Measure::RtVenue).count;
         own
     }

@@ -286,9 +286,8 @@ impl Figures {
         let count = |place: usize| {
             (0..strategies).filter(|strategy| self.isolation.place_of(*strategy) == place).count() as u16
         };
-        let summarize = |(place, series): (usize, &LevelSeries)| {
-            series.summarize(count(place), self.ns_per_tick)
-        };
+        let summarize =
+            |(place, series): (usize, &LevelSeries)| series.summarize(count(place), self.ns_per_tick);
         self.levels.iter().enumerate().map(summarize).collect()
     }
 

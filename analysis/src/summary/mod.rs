@@ -9,6 +9,7 @@ mod levels;
 mod percentile_breakdown;
 mod role_restarts;
 mod strategies;
+mod strategy_costs;
 mod threads;
 mod trading;
 mod unfired_faults;
@@ -25,6 +26,7 @@ pub use levels::LevelSummary;
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
 pub use strategies::{StrategySummary, StrategyTail};
+pub use strategy_costs::StrategyCosts;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
@@ -172,6 +174,12 @@ pub struct Summary {
     /// Walks of strategies over their working sets; null without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<WorkingSetSummary>,
+    /// Costs of strategies besides latency, by isolation level; empty in older summaries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<StrategyCosts>,
+    /// Why misses of caches were not counted; null if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses_absent: Option<String>,
 }
 
 impl Document for Summary {
@@ -355,6 +363,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     let dependence = leave_one_out::notes(&leave_one_out, figures);
     let warm_up = WarmUp::from_figures(figures);
     let warm_up_note = warm_up.map(|found| found.note(&distribution_of(Measure::RtVenueFromDue)));
+    let costs = strategy_costs::summarize(record, &processes, &incidents);
     let mut summary = Summary {
         run: plan.run.clone(),
         version: record.version.clone(),
@@ -425,6 +434,8 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         percentile_breakdowns: percentile_breakdown::summarize(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         working_set: working_set::summarize(plan, &processes, ns_per_tick),
+        costs,
+        misses_absent: record.misses.absent.clone(),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);

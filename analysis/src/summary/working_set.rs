@@ -17,6 +17,12 @@ pub struct WorkingSetSummary {
     /// Mean time of the walk for one order, in nanoseconds, with its clock reads; null without a
     /// walk.
     pub walk_ns: Option<f64>,
+    /// Median of that time, of the median strategy, to an eighth; null if no strategy ended.
+    #[serde(default)]
+    pub walk_p50_ns: Option<f64>,
+    /// 99th percentile of that time, of the strategy with the longest, to an eighth.
+    #[serde(default)]
+    pub walk_p99_ns: Option<f64>,
     /// Number of times that the strategy with the shortest walk walked its whole set.
     pub passes: f64,
 }
@@ -41,6 +47,14 @@ pub(super) fn summarize(
     let agents = || threads.iter().flat_map(|thread| &thread.agents).filter(is_strategy);
     let total = |wanted| agents().fold(0, |sum: u64, agent| sum.saturating_add(counter(agent, wanted)));
     let (lines, ticks) = (total(StrategyCounter::Walked), total(StrategyCounter::WalkTime));
+    let known = |wanted| {
+        let mut found: Vec<u64> =
+            agents().map(|agent| counter(agent, wanted)).filter(|ticks| *ticks > 0).collect();
+        found.sort_unstable();
+        found
+    };
+    let (medians, tails) = (known(StrategyCounter::WalkP50), known(StrategyCounter::WalkP99));
+    let ns = |ticks: Option<&u64>| ticks.map(|ticks| *ticks as f64 * ns_per_tick);
     let fewest = agents().map(|agent| counter(agent, StrategyCounter::Walked)).min().unwrap_or(0);
     let per_order = MemorySettings::LINES_PER_ORDER;
     Some(WorkingSetSummary {
@@ -48,6 +62,8 @@ pub(super) fn summarize(
         lines_per_order: per_order,
         lines,
         walk_ns: (lines > 0).then(|| ticks as f64 * ns_per_tick / lines as f64 * per_order as f64),
+        walk_p50_ns: ns(medians.get(medians.len() / 2)),
+        walk_p99_ns: ns(tails.last()),
         passes: fewest as f64 / count as f64,
     })
 }
@@ -64,7 +80,14 @@ mod tests {
         let thread = |role: &str, walked: u64, ticks: u64| ThreadSummary {
             agents: vec![AgentSummary {
                 role: role.into(),
-                counters: [("walked".to_owned(), walked), ("walk-time".to_owned(), ticks)].into(),
+                counters: [
+                    ("walked", walked),
+                    ("walk-time", ticks),
+                    ("walk-p50", walked),
+                    ("walk-p99", ticks),
+                ]
+                .map(|(name, count)| (name.to_owned(), count))
+                .into(),
             }],
             ..ThreadSummary::default()
         };
@@ -72,6 +95,7 @@ mod tests {
         let found = summarize(&plan, &threads, 0.5).unwrap();
         assert_eq!((found.bytes, found.lines, found.passes), (6_400, 1_216, 5.76));
         assert_eq!(found.walk_ns, Some(950.0 / 19.0));
+        assert_eq!((found.walk_p50_ns, found.walk_p99_ns), (Some(320.0), Some(500.0)));
         assert_eq!(summarize(&plan, &[], 0.5).unwrap().walk_ns, None);
         assert_eq!(summarize(&Plan::for_trading(Trading::new(1, 1)), &threads, 0.5), None);
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod active;
 pub(crate) mod affinity_guard;
+mod cache_misses;
 pub(crate) mod clean;
 pub(crate) mod container;
 pub(crate) mod folder;

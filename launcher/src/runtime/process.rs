@@ -287,6 +287,13 @@ impl Process {
         }
     }
 
+    /// Samples how the memory of the process is mapped; of a container, that of the process inside.
+    /// Returns its proportional set size in bytes.
+    pub fn sample_mappings(&mut self) -> Option<u64> {
+        let pid = self.pid();
+        self.account.sample_mappings(pid)
+    }
+
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);

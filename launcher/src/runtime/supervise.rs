@@ -6,6 +6,7 @@ mod command_lock;
 mod wake_ups;
 
 use crate::host::KernelCounts;
+use crate::runtime::cache_misses::MissCounters;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
 use crate::runtime::lost_memory;
@@ -26,7 +27,6 @@ use crate::runtime::supervisor::{
     BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
     has_journal,
 };
-use crate::runtime::usage::proportional_memory;
 use analysis::document::Document;
 use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
@@ -61,6 +61,7 @@ struct SupervisedRun<'a> {
     record: &'a mut RunRecord,
     progress: &'a Progress,
     measured: Measurements,
+    misses: MissCounters,
     outcome: Option<RunOutcome>,
 }
 
@@ -71,6 +72,8 @@ struct Measurements {
     sleeps: Option<(u64, u64)>,
     wake_ups: Option<WakeUps>,
     is_memory_sampled: bool,
+    /// Whether all orders were sent, and what is sampled then was.
+    is_window_over: bool,
     was_trading: bool,
     was_draining: bool,
 }
@@ -110,6 +113,7 @@ pub fn supervise(
         record,
         progress,
         measured: Measurements::new(0),
+        misses: MissCounters::default(),
         outcome: None,
     };
     progress.phase("starting", 0);
@@ -128,6 +132,9 @@ pub fn supervise(
         run.measure(&supervisor);
         run.wait(&supervisor);
     };
+    if !run.measured.is_window_over {
+        run.record.misses = run.misses.read();
+    }
     let SupervisedRun { processes, record, measured, .. } = run;
     let SupervisionRecord { incidents, role_restarts, outages, strikes, warnings } = supervisor.into_record();
     record.warnings.extend(warnings);
@@ -150,6 +157,7 @@ impl Measurements {
             sleeps: None,
             wake_ups: None,
             is_memory_sampled: false,
+            is_window_over: false,
             was_trading: false,
             was_draining: false,
         }
@@ -278,6 +286,7 @@ impl SupervisedRun<'_> {
             let is_there = |thread: &u32| self.seen.state(*thread as usize) >= ThreadState::Ready;
             if !process.account.is_ready() && planned.threads.iter().all(is_there) {
                 process.mark_ready();
+                self.misses.attach(self.plan, planned, process.pid());
             }
         }
     }
@@ -322,6 +331,7 @@ impl SupervisedRun<'_> {
         self.folder.keep();
         self.measured = Measurements::new(start_ticks);
         self.measured.counts_before = KernelCounts::now();
+        self.misses.begin();
         if !self.plan.is_trading() {
             return;
         }
@@ -348,9 +358,17 @@ impl SupervisedRun<'_> {
         if !measured.is_memory_sampled && sent >= total / 2 {
             // Once: the kernel walks the page tables for it.
             measured.is_memory_sampled = true;
-            self.record.pss_bytes = self.processes.all.iter().map(|it| proportional_memory(it.pid())).sum();
+            self.record.pss_bytes = self.processes.all.iter_mut().map(Process::sample_mappings).sum();
             self.processes.all.iter_mut().for_each(Process::sample_memory);
         }
+        if sent >= total && !std::mem::replace(&mut measured.is_window_over, true) {
+            // The last reports are on their way: what is sampled now disturbs no order that is due.
+            self.processes.all.iter_mut().for_each(|process| {
+                let _ = process.sample_mappings();
+            });
+            self.record.misses = self.misses.read();
+        }
+        let measured = &mut self.measured;
         if sent >= total {
             measured.wake_ups = measured.wake_ups.or_else(|| wake_ups_since(measured.sleeps, now_ns));
         }

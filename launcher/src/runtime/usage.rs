@@ -52,6 +52,32 @@ impl ProcessAccount {
         }
     }
 
+    /// Records how the memory of a process is mapped, which the kernel adds up page by page.
+    /// Returns its proportional set size in bytes; `None` if it has exited, or the kernel does not
+    /// show it.
+    pub fn sample_mappings(&mut self, pid: u32) -> Option<u64> {
+        let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        self.record_mappings(&read("smaps_rollup"), &read("status"))
+    }
+
+    fn record_mappings(&mut self, rollup: &str, status: &str) -> Option<u64> {
+        let sum = |names: &[&str]| {
+            let found = names.iter().filter_map(|name| kilobytes(rollup, name));
+            found.fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0).saturating_add(bytes)))
+        };
+        let usage = &mut self.usage;
+        for (kept, now) in [
+            (&mut usage.private_bytes, sum(&["Private_Clean:", "Private_Dirty:", "Private_Hugetlb:"])),
+            (&mut usage.resident_shared_bytes, sum(&["Shared_Clean:", "Shared_Dirty:", "Shared_Hugetlb:"])),
+            (&mut usage.huge_bytes, sum(&["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"])),
+            (&mut usage.page_table_bytes, kilobytes(status, "VmPTE:")),
+        ] {
+            // One that is about to exit has less.
+            *kept = (*kept).max(now);
+        }
+        kilobytes(rollup, "Pss:")
+    }
+
     /// Records the CPU time of a process that has exited and is not reaped.
     pub fn record_exit(&mut self, pid: u32) {
         let used = cpu_time(pid).map(|used| used.saturating_add(self.before_ns));
@@ -61,12 +87,6 @@ impl ProcessAccount {
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }
-}
-
-/// Returns the proportional set size of a process, in bytes. `None` if it has exited, or the kernel
-/// does not show it.
-pub fn proportional_memory(pid: u32) -> Option<u64> {
-    kilobytes(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?, "Pss:")
 }
 
 /// Returns the value of a line that starts with that name and ends with `kB`, in bytes.
@@ -94,6 +114,19 @@ mod tests {
         account.record_status("State:\tZ (zombie)\n");
         let seen = account.usage();
         assert_eq!((seen.peak_bytes, seen.shared_bytes), (Some(4 << 20), Some(1 << 20)));
+    }
+
+    #[test]
+    fn mappings_are_those_of_the_largest_sample() {
+        let mut account = ProcessAccount::begin();
+        let rollup = "Pss:  7 kB\nShared_Clean:  4 kB\nShared_Dirty: 2 kB\nPrivate_Clean:  1 kB\nPrivate_Dirty:  8 kB\nAnonHugePages: 2048 kB\n";
+        assert_eq!(account.record_mappings(rollup, "VmPTE:\t  64 kB\n"), Some(7 << 10));
+        assert_eq!(account.record_mappings("Private_Clean: 1 kB\n", ""), None);
+        let seen = account.usage();
+        assert_eq!((seen.private_bytes, seen.resident_shared_bytes), (Some(9 << 10), Some(6 << 10)));
+        assert_eq!((seen.page_table_bytes, seen.huge_bytes), (Some(64 << 10), Some(2 << 20)));
+        account.sample_mappings(std::process::id());
+        assert!(account.usage().private_bytes > Some(9 << 10));
     }
 
     #[test]

@@ -74,7 +74,9 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         return format!("no level was measured against threads{range}");
     };
     let costs: Vec<(&BillRow, &LevelCost)> = headline_costs(bill, technique).collect();
-    let threads = costs.iter().find_map(|(_, cost)| cost.line.a_ns);
+    // Each condition has its own threads.
+    let has_conditions = costs.iter().any(|(row, _)| !row.condition.is_empty());
+    let threads = costs.iter().find_map(|(_, cost)| cost.line.a_ns).filter(|_| !has_conditions);
     let threads = threads.map_or_else(|| "threads".into(), |ns| format!("thread's {}", duration(ns as u64)));
     // A sentence for each level.
     let sentence = |(row, cost): &(&BillRow, &LevelCost)| {

@@ -14,6 +14,7 @@ use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
 use crate::document::answer_json;
 use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
+use crate::summary::StrategyCosts;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +135,9 @@ pub struct BillRow {
     /// What the level contains if a strategy fails; null until containment is measured.
     #[serde(default)]
     pub contains: Option<String>,
+    /// What a strategy costs besides latency, medians; null for runs of older launchers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<StrategyCosts>,
 }
 
 /// The cost that an isolation level adds to a technique in threads.

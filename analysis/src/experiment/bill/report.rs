@@ -14,9 +14,10 @@ use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
 use crate::numbers::percent;
+use crate::report::strategy_costs;
 use crate::stats::Percentile;
-use crate::summary::Measure;
-use crate::table::Grid;
+use crate::summary::{Measure, StrategyCosts};
+use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
@@ -39,6 +40,7 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         .tables(ALL, verdicts(bill))
         .tables(FILES | PAGE, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
+        .tables(ALL, strategy_table(bill))
         .tables(FILES | PAGE, [table(bill)])
         .charts(charts)
         .charts(remarks);
@@ -84,6 +86,29 @@ fn table(bill: &Bill) -> Grid {
     let title = "The bill: rt_venue from due and from sending, ratios to the reference [95 % interval], and what else a level costs";
     Grid::from_rows("bill", title, 2, &columns, &bill.rows)
         .note(format!("{MARKS}; on: the share of the orders that no stall of the machine touched"))
+}
+
+/// What a strategy costs besides latency: a row for each row of the bill whose runs saved it.
+fn strategy_table(bill: &Bill) -> Vec<Grid> {
+    let rows: Vec<(&BillRow, &StrategyCosts)> =
+        bill.rows.iter().filter_map(|row| Some((row, row.strategy.as_ref()?))).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let grid = |name, title: &str, columns: &[Column<'static, StrategyCosts>]| {
+        let head = ["isolation", "technique"].into_iter().chain(columns.iter().map(|(name, _)| *name));
+        let cells = |(row, costs): &(&BillRow, &StrategyCosts)| {
+            let figures = columns.iter().map(|(_, cell)| cell(costs));
+            GridRow::plain([row.level(), row.technique.to_string()].into_iter().chain(figures).collect())
+        };
+        Grid::new(name, title, 2, head, rows.iter().map(cells))
+    };
+    let usage = "What a strategy costs besides latency";
+    let events = "Events of a strategy, and misses for each of its orders";
+    vec![
+        grid("bill_strategy", usage, &strategy_costs::USAGE).note(strategy_costs::USAGE_NOTE),
+        grid("bill_events", events, &strategy_costs::EVENTS),
+    ]
 }
 
 fn unaffected_share(row: &BillRow) -> String {

@@ -5,7 +5,7 @@ use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use crate::summary::Measure;
+use crate::summary::{Measure, StrategyCosts};
 use protocol::plan::{Isolation, Technique};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment.
@@ -144,7 +144,34 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
+        strategy: strategy_costs(isolation, &sound),
     }
+}
+
+/// Returns the medians of what a strategy of a level cost in each run.
+fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
+    let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
+    let costs: Vec<StrategyCosts> = runs.iter().filter_map(of_level).collect();
+    let middle = |figure: fn(&StrategyCosts) -> Option<f64>| {
+        median(&costs.iter().filter_map(figure).collect::<Vec<_>>())
+    };
+    Some(StrategyCosts {
+        isolation,
+        strategies: costs.first()?.strategies,
+        cpu_s_per_million: middle(|of| of.cpu_s_per_million),
+        idle_cpu: middle(|of| of.idle_cpu),
+        private_bytes: middle(|of| of.private_bytes),
+        shared_bytes: middle(|of| of.shared_bytes),
+        page_table_bytes: middle(|of| of.page_table_bytes),
+        huge_bytes: middle(|of| of.huge_bytes),
+        minor_faults: middle(|of| Some(of.minor_faults))?,
+        voluntary_switches: middle(|of| Some(of.voluntary_switches))?,
+        involuntary_switches: middle(|of| Some(of.involuntary_switches))?,
+        dtlb_misses: middle(|of| of.dtlb_misses),
+        last_level_misses: middle(|of| of.last_level_misses),
+        startup_ns: middle(|of| of.startup_ns),
+        restart_ns: middle(|of| of.restart_ns),
+    })
 }
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
@@ -226,6 +253,40 @@ mod tests {
         assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = ends.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
+    }
+
+    #[test]
+    fn row_has_the_medians_of_its_level() {
+        let costs = |isolation, private: f64| StrategyCosts {
+            isolation,
+            strategies: 2,
+            cpu_s_per_million: None,
+            idle_cpu: None,
+            private_bytes: Some(private),
+            shared_bytes: None,
+            page_table_bytes: None,
+            huge_bytes: None,
+            minor_faults: private,
+            voluntary_switches: 0.0,
+            involuntary_switches: 0.0,
+            dtlb_misses: None,
+            last_level_misses: None,
+            startup_ns: None,
+            restart_ns: None,
+        };
+        let run = |private: f64| RunOutline {
+            costs: vec![costs(Isolation::Thread, 1.0), costs(Isolation::Process, private)],
+            ..fixtures::run(0, 300.0)
+        };
+        let all = [measured(Isolation::Process, "", [3.0, 90.0, 5.0].map(run).into())];
+        let found = row(&all[0], &all, &[], &Endpoint::default()).strategy.unwrap();
+        assert_eq!(found, costs(Isolation::Process, 5.0));
+        let old = [measured(Isolation::Process, "", vec![fixtures::run(0, 300.0)])];
+        assert_eq!(
+            row(&old[0], &old, &[], &Endpoint::default()).strategy,
+            None,
+            "older launchers did not save it"
+        );
     }
 
     #[test]

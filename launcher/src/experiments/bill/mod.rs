@@ -143,7 +143,8 @@ fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: boo
 
 /// Returns the levels that this machine has, with threads twice: an A/A test in every run.
 fn levels_side_by_side(weaker_sandbox: bool) -> IsolationLevels {
-    let is_here = |level: &Isolation| benchmark::check_isolation([*level].into_iter(), weaker_sandbox).is_ok();
+    let is_here =
+        |level: &Isolation| benchmark::check_isolation([*level].into_iter(), weaker_sandbox).is_ok();
     let levels = Isolation::ALL.iter().copied().filter(is_here);
     let levels: Vec<Isolation> = [Isolation::Thread].into_iter().chain(levels).collect();
     IsolationLevels::new(&levels).unwrap_or(IsolationLevels::all(Isolation::Process))

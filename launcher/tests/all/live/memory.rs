@@ -39,7 +39,9 @@ fn working_set_is_walked_for_each_order() {
         // At the end each of two strategies owes the walks of 16 orders at most.
         let (lines, sent) = (number(&set["lines"]), number(&summary["orders"]["sent"]));
         assert!((64 * (sent - 2 * 16)..=64 * sent).contains(&lines), "{level}: {lines} lines, {sent} orders");
-        assert!(set["walk_ns"].as_f64().unwrap() > 0.0, "{set:#}");
+        for key in ["walk_ns", "walk_p50_ns", "walk_p99_ns"] {
+            assert!(set[key].as_f64() > Some(0.0), "{key}: {set:#}");
+        }
         assert_no_allocations(&summary);
     }
 }
@@ -145,5 +147,21 @@ fn huge_pages_are_mapped_where_the_mount_has_them() {
     // The tests' own /dev/shm is mounted without them.
     if without.code != Some(0) {
         without.fails(2, &["--huge-pages on", "huge=within_size"]);
+    }
+}
+
+#[test]
+fn costs_of_strategies_are_reported_by_level() {
+    for (level, launcher) in levels() {
+        let summary = launcher.summary(&format!("{SHORT} --isolation {level} --working-set 1MiB"));
+        let [costs] = list(&summary["costs"]) else { panic!("{level}: {:#}", summary["costs"]) };
+        assert_eq!((&costs["isolation"], number(&costs["strategies"])), (&level.into(), 2));
+        assert!(costs["cpu_s_per_million"].as_f64() > Some(0.0), "{level}: {costs:#}");
+        for key in ["private_bytes", "shared_bytes", "page_table_bytes", "startup_ns"] {
+            assert_eq!(costs[key].as_f64() > Some(0.0), level != "thread", "{level}: {key}: {costs:#}");
+        }
+        let has_set = costs["private_bytes"].as_f64() > Some(f64::from(1 << 20));
+        assert_eq!(has_set, level != "thread", "{level}: {costs:#}");
+        assert_eq!(summary["misses_absent"].is_null(), !costs["dtlb_misses"].is_null(), "{level}: {costs:#}");
     }
 }
