@@ -8,7 +8,7 @@
 
 use super::calls::call_of;
 use super::spawn_tracer::Births;
-use super::tracer::resume;
+use super::tracer::{kill_tracee, resume};
 use crate::common::{
     LIMIT, Launcher, Running, has_role_threads, list, newest_process, serving_process, signal, slow,
     wait_until,
@@ -16,7 +16,6 @@ use crate::common::{
 use crate::live::journal_recovery::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::io::Read;
@@ -67,9 +66,7 @@ fn kill_at_stop(
                 last = call.name;
                 seen += usize::from(is_counting);
                 if seen == stop {
-                    kill(task, Signal::SIGKILL)?;
-                    // The kernel notifies the parent only after the tracer has waited.
-                    while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
+                    kill_tracee(task)?;
                     return Ok(KillAttempt::At(call.description));
                 }
                 resume(task, None);
