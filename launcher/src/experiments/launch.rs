@@ -58,14 +58,14 @@ pub(super) fn total_runs(record: &Experiment) -> usize {
 /// announced.
 fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
     let at_most = if record.kind == Kind::MaxRate { "at most " } else { "" };
-    let more = if is_more { " more, for those that dropped out" } else { "" };
+    let (noun, purpose) = if is_more { ("more run", " for lost pairs") } else { ("run", "") };
     // What replaces lost pairs is not in the time.
     let most = pairs::max_repeats(record) as usize * record.settings().len();
     let has_budget = !is_more && most > total_runs(record);
     let budget = if has_budget { format!(" ({most} at most)") } else { String::new() };
     (is_more || time > MIN_ANNOUNCED).then(|| {
-        let (runs, time) = (counted(missing as u64, "run"), HumanDuration(time));
-        format!("{at_most}{runs}{more}{budget}, about {time}; Ctrl-C keeps what was measured")
+        let (runs, time) = (counted(missing as u64, noun), HumanDuration(time));
+        format!("{at_most}{runs}{purpose}{budget}, about {time}; Ctrl-C keeps what was measured")
     })
 }
 
@@ -182,8 +182,25 @@ mod tests {
         let said = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
         assert_eq!(said(8, false), None);
         assert!(said(48, false).is_some_and(|said| said.starts_with("4 runs, about 48 seconds")));
-        assert!(
-            said(8, true).is_some_and(|said| said.starts_with("4 runs more, for those that dropped out"))
-        );
+        assert!(said(8, true).is_some_and(|said| said.starts_with("4 more runs for lost pairs, about")));
+    }
+
+    #[test]
+    fn announcements_fit_80_columns() {
+        let machine = crate::host::fake::plain(2).machine();
+        let widest = |kind, is_more| {
+            let mut record =
+                new_record(kind, &SweepRequest::default(), 1, machine.clone(), &Common::default());
+            record.plan_rows(&[Setting { name: "A".into(), values: [].into(), settings: [].into() }]);
+            record.asked_repeats = 3_000;
+            let minutes = [1, 47, 47 * 60, 400 * 24 * 60];
+            let times = minutes.map(|minutes| Duration::from_secs(60 * minutes));
+            let said = times.map(|time| announcement(&record, (9_000, time), is_more).unwrap());
+            said.into_iter().max_by_key(|said| said.chars().count()).unwrap()
+        };
+        let said = [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
+        for (said, words) in said.iter().zip([" at most), ", " more runs for lost pairs", "at most "]) {
+            assert!(said.contains(words) && said.chars().count() <= 80, "{said}");
+        }
     }
 }

@@ -38,11 +38,12 @@ fn assert_causes_add_up(record: &RunRecord, merged: &MergedRun, tail: &Tail) {
 
 #[test]
 fn wait_for_descheduled_thread_is_attributed() {
+    // One core for all threads: each runs only after another one gave it up.
+    let core = *system::pin::allowed_cores().last().unwrap();
     for idle in ["park", "yield", "backoff"] {
         let launcher = Launcher::new();
-        // One core for all threads: each runs only after another one gave it up.
         let summary = launcher.summary(&format!(
-            "--strategies 2 --venues 1 --threading shared --cores 1 --orders 3000 --window 500ms --idle {idle}"
+            "--strategies 2 --venues 1 --threading shared --cores {core} --orders 3000 --window 500ms --idle {idle}"
         ));
         let (record, merged) = merged(&launcher);
         for (thread, log) in record.plan.threads.iter().zip(&merged.threads) {

@@ -8,12 +8,14 @@
 
 use super::calls::call_of;
 use super::spawn_tracer::Births;
-use super::tracer::resume;
-use crate::common::{Launcher, Running, has_role_threads, list, newest_process, signal, slow, wait_until};
+use super::tracer::{kill_tracee, resume};
+use crate::common::{
+    LIMIT, Launcher, Running, has_role_threads, list, newest_process, serving_process, signal, slow,
+    wait_until,
+};
 use crate::live::journal_recovery::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::io::Read;
@@ -64,9 +66,7 @@ fn kill_at_stop(
                 last = call.name;
                 seen += usize::from(is_counting);
                 if seen == stop {
-                    kill(task, Signal::SIGKILL)?;
-                    // The kernel notifies the parent only after the tracer has waited.
-                    while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
+                    kill_tracee(task)?;
                     return Ok(KillAttempt::At(call.description));
                 }
                 resume(task, None);
@@ -105,7 +105,9 @@ fn kill_engine_at(stop: usize, active: u32, launcher: u32, out: &Path) -> nix::R
         // starts another one, which is killed as well, so the next engine starts cold.
         if last == active || last_look.elapsed() > Duration::from_millis(20) {
             last_look = Instant::now();
-            if let Some(standby) = newest_process(launcher, "spare:engine", last) {
+            // The killed engine may have been a standby.
+            let standby = newest_process(launcher, "spare:engine", last);
+            if let Some(standby) = standby.filter(|pid| *pid != active) {
                 signal(standby, "KILL");
                 last = standby;
             }
@@ -141,16 +143,15 @@ fn kill_at_every_stop(
                     stop += step;
                 }
                 let killed_at = Instant::now();
-                while newest_process(running.pid(), role, active).is_none() {
-                    let words = "the role is not restarted";
-                    assert!(
-                        killed_at.elapsed() < Duration::from_secs(10),
-                        "{words} after {calls:?}: {:?}",
-                        running.end()
-                    );
+                // If the successor had recovered before it was killed, its standby is promoted.
+                active = loop {
+                    if let Some(serving) = serving_process(running.pid(), role, &[active]) {
+                        break serving;
+                    }
+                    let words = "the role does not serve again";
+                    assert!(killed_at.elapsed() < LIMIT, "{words} after {calls:?}: {:?}", running.end());
                     std::thread::sleep(Duration::from_millis(1));
-                }
-                active = newest_process(running.pid(), role, active).unwrap();
+                };
             }
             Some(Ok(KillAttempt::Over)) => {
                 println!("{role}: all of {} stops, every {step}: {} kills", stop - 1, calls.len());
