@@ -42,6 +42,8 @@ pub enum Measure {
     TickToExchange,
     /// rt_venue of the orders that no stall of the machine affected: see [`crate::tail`].
     StallFree,
+    /// rt_venue from the due time on, of the orders that no steal of the hypervisor affected.
+    WithoutSteal,
 }
 
 const STAGES: usize = Stage::ALL.len();
@@ -75,7 +77,11 @@ impl Measure {
 
     /// Iterates over all measured durations; those that only some runs have come last.
     pub fn every() -> impl Iterator<Item = Measure> {
-        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
+        Self::ALL
+            .into_iter()
+            .chain(Self::EXCHANGE)
+            .chain(Self::MARKET)
+            .chain([Measure::StallFree, Measure::WithoutSteal])
     }
 
     /// Iterates over the stages of an order's path.
@@ -96,6 +102,7 @@ impl Measure {
             Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
             Measure::TickToExchange => STAGES + 6 + ExchangeStage::ALL.len(),
             Measure::StallFree => STAGES + 7 + ExchangeStage::ALL.len(),
+            Measure::WithoutSteal => STAGES + 8 + ExchangeStage::ALL.len(),
         }
     }
 
@@ -112,6 +119,7 @@ impl Measure {
             Measure::TickToTrade => "tick_to_trade",
             Measure::TickToExchange => "tick_to_exchange",
             Measure::StallFree => "rt_venue_stall_free",
+            Measure::WithoutSteal => "rt_venue_from_due_without_steal",
         }
     }
 }
@@ -191,10 +199,7 @@ impl Figures {
         let mut figures = Self { series: Vec::new(), ns_per_tick, has_stall_free: false, with_warm_up };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
-            if let Some(due) = row.at(Point::Due) {
-                let from_due = rt_venue(row).saturating_add(row.began().saturating_sub(due));
-                figures.with_warm_up.record(from_due, ns_per_tick);
-            }
+            from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
             if !merged.is_counted(row) {
                 continue;
             }
@@ -213,6 +218,15 @@ impl Figures {
         let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
         let free = free.filter(|(_, (_, row))| merged.is_counted(row));
         free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
+    }
+
+    /// Adds the samples of orders that no steal affected. `untouched` has a bit for each measured
+    /// order of the merge.
+    pub fn record_without_steal(&mut self, merged: &MergedRun, untouched: &BitSet) {
+        let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
+        for (_, (_, row)) in free.filter(|(_, (_, row))| merged.is_counted(row)) {
+            from_due(row).into_iter().for_each(|ticks| self.record(Measure::WithoutSteal, ticks));
+        }
     }
 
     /// Adds one order, whose stamps the merge found to be ascending.
@@ -290,6 +304,12 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
     let round_trip = row.round_trip();
     round_trip - at_venue.min(round_trip)
+}
+
+/// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
+fn from_due(row: &OrderRow) -> Option<u64> {
+    let slip = row.began().saturating_sub(row.at(Point::Due)?);
+    Some(rt_venue(row).saturating_add(slip))
 }
 
 /// Returns the exact quantile of values; `None` if there are fewer than `needed`. Reorders the
