@@ -46,6 +46,7 @@ pub fn evaluate(
     // unknown.
     if tail.orders > 0 {
         figures.record_stall_free(&merged, &tail.unaffected);
+        figures.record_without_steal(&merged, &tail.unaffected_by_steal);
     }
     let mut summary = summarize(record, &merged, &figures);
     summary.attach_tails(&tail.strategies);

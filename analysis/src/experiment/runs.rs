@@ -189,12 +189,14 @@ impl Point {
             Some(if is_number { format!("{} {value}", axis.axis) } else { value.clone() })
         };
         let names: Vec<String> = others.filter_map(name).collect();
-        match (names.is_empty(), axes.is_empty()) {
+        let aa_test = if self.is_aa_test { " (A/A)" } else { "" };
+        let name = match (names.is_empty(), axes.is_empty()) {
             (false, _) => names.join(", "),
             // The sides of a comparison are distinguished by their names, not by an axis.
             (true, true) => self.name.clone(),
             (true, false) => "all".into(),
-        }
+        };
+        name + aa_test
     }
 }
 

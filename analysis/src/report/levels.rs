@@ -9,7 +9,7 @@ pub(super) fn grid(summary: &Summary) -> Option<Grid> {
     let of = |row: &LevelSummary, measure| row.measure(measure);
     let rows = Grid::from_rows(
         "levels",
-        "by isolation level, in one run: rt_venue from due, the same from the send, and without orders that a stall touched",
+        "by isolation level, in one run: rt_venue from due; from the send; from due without steal",
         1,
         &[
             ("isolation", &|row: &LevelSummary| row.level.to_string()),
@@ -20,7 +20,7 @@ pub(super) fn grid(summary: &Summary) -> Option<Grid> {
             ("p99.9", &|row| time(of(row, Measure::RtVenueFromDue).p999_ns)),
             ("sent p50", &|row| time(of(row, Measure::RtVenue).p50_ns)),
             ("sent p99", &|row| time(of(row, Measure::RtVenue).p99_ns)),
-            ("calm p99", &|row| time(of(row, Measure::StallFree).p99_ns)),
+            ("no steal p99", &|row| time(of(row, Measure::WithoutSteal).p99_ns)),
         ],
         summary.levels.iter(),
     );

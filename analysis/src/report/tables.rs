@@ -25,6 +25,7 @@ pub(crate) fn measures(summary: &Summary, is_full: bool) -> Grid {
         (Measure::StallFree, Some(free)) => {
             format!("· stall-free on {}", percent(Some(1.0 - free.excluded_share)))
         }
+        (Measure::WithoutSteal, _) => "· without steal".into(),
         _ => measure.name().to_owned(),
     };
     let percentiles =
@@ -62,6 +63,7 @@ fn meaning(measure: &Measure) -> String {
         Measure::TickToTrade => "t1 − the write of the touch that triggered the order",
         Measure::TickToExchange => "from that write until the exchange has the order",
         Measure::StallFree => "rt_venue of orders that no stall of the machine touched",
+        Measure::WithoutSteal => "from due, of orders that no steal touched",
     };
     words.into()
 }

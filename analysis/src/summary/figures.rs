@@ -44,6 +44,8 @@ pub enum Measure {
     TickToExchange,
     /// rt_venue of the orders that no stall of the machine affected: see [`crate::tail`].
     StallFree,
+    /// rt_venue from the due time on, of the orders that no steal of the hypervisor affected.
+    WithoutSteal,
 }
 
 const STAGES: usize = Stage::ALL.len();
@@ -77,7 +79,11 @@ impl Measure {
 
     /// Iterates over all measured durations; those that only some runs have come last.
     pub fn every() -> impl Iterator<Item = Measure> {
-        Self::ALL.into_iter().chain(Self::EXCHANGE).chain(Self::MARKET).chain([Measure::StallFree])
+        Self::ALL
+            .into_iter()
+            .chain(Self::EXCHANGE)
+            .chain(Self::MARKET)
+            .chain([Measure::StallFree, Measure::WithoutSteal])
     }
 
     /// Iterates over the stages of an order's path.
@@ -98,6 +104,7 @@ impl Measure {
             Measure::TickToTrade => STAGES + 5 + ExchangeStage::ALL.len(),
             Measure::TickToExchange => STAGES + 6 + ExchangeStage::ALL.len(),
             Measure::StallFree => STAGES + 7 + ExchangeStage::ALL.len(),
+            Measure::WithoutSteal => STAGES + 8 + ExchangeStage::ALL.len(),
         }
     }
 
@@ -114,6 +121,7 @@ impl Measure {
             Measure::TickToTrade => "tick_to_trade",
             Measure::TickToExchange => "tick_to_exchange",
             Measure::StallFree => "rt_venue_stall_free",
+            Measure::WithoutSteal => "rt_venue_from_due_without_steal",
         }
     }
 }
@@ -202,10 +210,7 @@ impl Figures {
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
         for (id, row) in merged.measured() {
-            if let Some(due) = row.at(Point::Due) {
-                let from_due = rt_venue(row).saturating_add(row.began().saturating_sub(due));
-                figures.with_warm_up.record(from_due, ns_per_tick);
-            }
+            from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
             if !merged.is_counted(row) {
                 continue;
             }
@@ -221,11 +226,31 @@ impl Figures {
     /// has a bit for each measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
-        let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
-        let free = free.filter(|(_, (_, row))| merged.is_counted(row));
-        free.for_each(|(_, (_, row))| self.record(Measure::StallFree, rt_venue(row)));
-        let (levels, isolation) = (&mut self.levels, self.isolation);
-        LevelSeries::record_stall_free(levels, merged, untouched, isolation, self.ns_per_tick);
+        self.record_untouched(merged, untouched, Measure::StallFree, |row| Some(rt_venue(row)));
+    }
+
+    /// Adds the samples of orders that no steal affected. `untouched` has a bit for each measured
+    /// order of the merge.
+    pub fn record_without_steal(&mut self, merged: &MergedRun, untouched: &BitSet) {
+        self.record_untouched(merged, untouched, Measure::WithoutSteal, from_due);
+    }
+
+    fn record_untouched(
+        &mut self,
+        merged: &MergedRun,
+        untouched: &BitSet,
+        measure: Measure,
+        ticks: impl Fn(&OrderRow) -> Option<u64>,
+    ) {
+        let orders = merged.measured().enumerate();
+        let free = orders.filter(|(index, (_, row))| untouched.get(*index) && merged.is_counted(row));
+        for (_, (id, row)) in free {
+            let Some(ticks) = ticks(row) else { continue };
+            self.record(measure, ticks);
+            if let Some(level) = self.levels.get_mut(self.isolation.place_of(id.strategy())) {
+                level.record(measure, ticks, self.ns_per_tick);
+            }
+        }
     }
 
     /// Adds one order, whose stamps the merge found to be ascending.
@@ -314,6 +339,12 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
     let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
     let round_trip = row.round_trip();
     round_trip - at_venue.min(round_trip)
+}
+
+/// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
+pub(super) fn from_due(row: &OrderRow) -> Option<u64> {
+    let slip = row.began().saturating_sub(row.at(Point::Due)?);
+    Some(rt_venue(row).saturating_add(slip))
 }
 
 /// Returns the exact quantile of values; `None` if there are fewer than `needed`. Reorders the

@@ -1,8 +1,7 @@
 //! Latency by isolation level, in a run whose strategies have several.
 
-use super::figures::{Distribution, Measure, MeasureSeries, rt_venue};
+use super::figures::{Distribution, Measure, MeasureSeries, from_due, rt_venue};
 use crate::merge::MergedRun;
-use crate::radix_select::BitSet;
 use protocol::plan::{Isolation, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
@@ -33,8 +32,13 @@ pub(super) struct LevelSeries {
 
 impl LevelSeries {
     /// The durations that are measured for each level.
-    const MEASURES: [Measure; 4] =
-        [Measure::RtVenue, Measure::RtVenueFromDue, Measure::SendLag, Measure::StallFree];
+    const MEASURES: [Measure; 5] = [
+        Measure::RtVenue,
+        Measure::RtVenueFromDue,
+        Measure::SendLag,
+        Measure::StallFree,
+        Measure::WithoutSteal,
+    ];
 
     /// Takes the samples of every measured order, for each level; none if all strategies have the
     /// same level.
@@ -46,31 +50,19 @@ impl LevelSeries {
         let mut levels: Vec<Self> = isolation.places().map(new).collect();
         for (id, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
             let own = &mut levels[isolation.place_of(id.strategy())];
-            let rt_venue = rt_venue(row);
-            own.series[0].record(rt_venue, ns_per_tick);
-            if let Some(due) = row.at(Point::Due) {
-                let lag = row.began().saturating_sub(due);
-                own.series[1].record(rt_venue.saturating_add(lag), ns_per_tick);
-                own.series[2].record(lag, ns_per_tick);
+            own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
+            if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
+                own.record(Measure::RtVenueFromDue, from_due, ns_per_tick);
+                own.record(Measure::SendLag, row.began().saturating_sub(due), ns_per_tick);
             }
         }
         levels
     }
 
-    /// Adds the samples of orders that no stall affected.
-    pub fn record_stall_free(
-        levels: &mut [Self],
-        merged: &MergedRun,
-        untouched: &BitSet,
-        isolation: IsolationLevels,
-        ns_per_tick: f64,
-    ) {
-        if levels.is_empty() {
-            return;
-        }
-        let free = merged.measured().enumerate().filter(|(index, _)| untouched.get(*index));
-        for (_, (id, row)) in free.filter(|(_, (_, row))| merged.is_counted(row)) {
-            levels[isolation.place_of(id.strategy())].series[3].record(rt_venue(row), ns_per_tick);
+    /// Adds a sample of one of [`Self::MEASURES`]; others are ignored.
+    pub fn record(&mut self, measure: Measure, ticks: u64, ns_per_tick: f64) {
+        if let Some(at) = Self::MEASURES.iter().position(|own| *own == measure) {
+            self.series[at].record(ticks, ns_per_tick);
         }
     }
 

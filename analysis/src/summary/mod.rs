@@ -104,6 +104,9 @@ pub struct Summary {
     pub stall_free: Option<StallFree>,
     /// t8 − due without venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
+    /// The same of the orders that no steal of the hypervisor affected; null if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_steal: Option<Distribution>,
     /// Orders of the warm-up, which are in no distribution; null without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
@@ -400,6 +403,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         stall_free: stall_free(figures),
         rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
         warm_up,
+        without_steal: figures.has_stall_free().then(|| distribution_of(Measure::WithoutSteal)),
         send_lag: distribution_of(Measure::SendLag),
         gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),
@@ -487,6 +491,7 @@ impl Summary {
     /// that they are part of, market data last.
     pub fn measures(&self) -> impl Iterator<Item = Measure> + use<> {
         let (has_exchange, is_explained) = (self.exchange.is_some(), self.stall_free.is_some());
+        let knows_steal = self.without_steal.is_some_and(|found| found.count > 0);
         let triggered = self.market.as_ref().is_some_and(|market| market.tick_to_trade.count > 0);
         let market = Measure::MARKET.into_iter().filter(move |_| triggered);
         Measure::ALL
@@ -496,7 +501,9 @@ impl Summary {
                     .into_iter()
                     .filter(move |_| has_exchange && measure == Measure::Stage(Stage::VenueService));
                 let free = (is_explained && measure == Measure::RtVenue).then_some(Measure::StallFree);
-                core::iter::once(measure).chain(exchange_stages).chain(free)
+                let stolen =
+                    (knows_steal && measure == Measure::RtVenueFromDue).then_some(Measure::WithoutSteal);
+                core::iter::once(measure).chain(exchange_stages).chain(free).chain(stolen)
             })
             .chain(market)
     }
@@ -521,6 +528,7 @@ impl Summary {
             Measure::TickToTrade => market.map(|market| market.tick_to_trade),
             Measure::TickToExchange => market.map(|market| market.tick_to_exchange),
             Measure::StallFree => self.stall_free.as_ref().map(|free| free.rt_venue),
+            Measure::WithoutSteal => self.without_steal,
         };
         known.unwrap_or_default()
     }

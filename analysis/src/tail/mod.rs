@@ -36,6 +36,7 @@
 //! sender's gap precedes everything that the receiver does.
 
 mod attribute;
+mod gap_class;
 mod noise;
 mod pauses;
 mod run;
@@ -46,6 +47,7 @@ mod traces;
 
 pub use crate::cause::{Cause, NanosByCause};
 pub use attribute::{AttributionParams, StageSpan, TicksByCause, attribute};
-pub use noise::{MachineNoise, NoiseSlice, ThreadNoise};
+pub use gap_class::{GapClass, MIN_STEAL_NS};
+pub use noise::{GapTotal, MachineNoise, NoiseSlice, ThreadNoise};
 pub use pauses::{Pause, PauseCause, pauses};
 pub use run::{ExplainedOrder, Tail, TailPercentiles, TailShare};

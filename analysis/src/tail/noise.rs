@@ -1,6 +1,7 @@
 //! The machine's noise: the gaps of each thread over time, reduced to a drawable size, and the gaps
 //! that logs dropped.
 
+use super::gap_class::GapClass;
 use crate::merge::{MergedRun, ThreadLog};
 use crate::numbers::{count, duration};
 use crate::record::RunRecord;
@@ -48,8 +49,22 @@ pub struct ThreadNoise {
     /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
+    /// Its gaps by class, without empty classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<GapTotal>,
     /// Time slices of the run in which the thread had gaps.
     pub slices: Vec<NoiseSlice>,
+}
+
+/// The gaps of one class of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapTotal {
+    /// What took the core away.
+    pub class: GapClass,
+    /// Number of gaps.
+    pub gaps: u64,
+    /// Total length of the gaps, in nanoseconds.
+    pub ns: u64,
 }
 
 /// The longest time that a thread did not run, in one time slice of a run. A gap counts in the
@@ -68,13 +83,13 @@ pub struct NoiseSlice {
 
 impl MachineNoise {
     /// Computes from a merged run when its threads did not run.
-    pub fn from_run(record: &RunRecord, merged: &MergedRun) -> Self {
+    pub fn from_run(record: &RunRecord, merged: &MergedRun, classes: &[Vec<GapClass>]) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);
         let span_ns = to_ns(last.saturating_sub(start), ns_per_tick);
         let slice_ns = span_ns / MAX_SLICES + 1;
         let slices = span_ns / slice_ns + 1;
-        let thread = |log: &ThreadLog| {
+        let thread = |(log, classes): (&ThreadLog, &Vec<GapClass>)| {
             let mut noise = ThreadNoise {
                 thread: log.name.clone(),
                 core: log.status.core(),
@@ -109,9 +124,16 @@ impl MachineNoise {
                 }
             }
             noise.slices = slices_with_gaps.into_values().collect();
+            for class in GapClass::ALL.iter().copied() {
+                let of_class = || log.gaps.iter().zip(classes).filter(|(_, of)| **of == class);
+                let ns = of_class().map(|(gap, _)| to_ns(gap.ticks, ns_per_tick));
+                let total =
+                    GapTotal { class, gaps: of_class().count() as u64, ns: ns.fold(0, u64::saturating_add) };
+                noise.classes.extend((total.gaps > 0).then_some(total));
+            }
             noise
         };
-        Self { slice_ns, slices, threads: merged.threads.iter().map(thread).collect() }
+        Self { slice_ns, slices, threads: merged.threads.iter().zip(classes).map(thread).collect() }
     }
 }
 

@@ -2,6 +2,7 @@
 //! orders individually.
 
 use super::attribute::add_ticks;
+use super::gap_class::{self, GapClass};
 use super::noise::{MachineNoise, dropped_notes};
 use super::pauses::GapSplitter;
 use super::strategies::StrategyTails;
@@ -18,6 +19,7 @@ use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, SAMPLES_FOR_P999
 use crate::summary::ns_per_tick;
 use crate::table::Grid;
 use protocol::flow::{Stage, StageLocation};
+use protocol::stamps::Gap;
 use protocol::wire::MAX_STRATEGIES;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -60,6 +62,9 @@ pub struct Tail {
     /// saved.
     #[serde(skip)]
     pub unaffected: BitSet,
+    /// The same for gaps that are steal, and nothing else. Not saved.
+    #[serde(skip)]
+    pub unaffected_by_steal: BitSet,
 }
 
 /// Percentiles of the latency rt_venue in nanoseconds; `None` with too few orders.
@@ -142,14 +147,19 @@ impl Tail {
     /// Iterates over the merge's table several times, with a few extra bits per order.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
         let traces = OrderTraces::new(record, merged);
+        let classes = gap_class::classify(record, &merged.threads);
         let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);
+        let stolen = affected_by_steal(&traces, &merged.threads, &classes, ns_per_tick(record));
         // Explained and unaffected by gaps.
-        let mut untouched = BitSet::new(merged.measured().count());
-        for trace in traces.iter(None).filter(|trace| !touched.get(trace.order as usize)) {
-            untouched.set(trace.measured_index as usize);
-        }
-        tail.unaffected = untouched;
-        tail.noise = MachineNoise::from_run(record, merged);
+        let untouched_by = |touched: &BitSet| {
+            let mut untouched = BitSet::new(merged.measured().count());
+            for trace in traces.iter(None).filter(|trace| !touched.get(trace.order as usize)) {
+                untouched.set(trace.measured_index as usize);
+            }
+            untouched
+        };
+        (tail.unaffected, tail.unaffected_by_steal) = (untouched_by(&touched), untouched_by(&stolen));
+        tail.noise = MachineNoise::from_run(record, merged, &classes);
         tail.notes = dropped_notes(record, merged);
         tail
     }
@@ -182,11 +192,9 @@ impl Tail {
 fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, worst: usize) -> (Tail, BitSet) {
     let ns_per_tick = ns_per_tick(record);
     let count = traces.count as usize;
-    let max_service = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
-    let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
-    let usual = medians(traces);
-    let rules = AttributionParams { usual, max_service, horizon };
-    let absent = thread_pauses(traces, logs, max_service);
+    let rules = attribution_params(traces, ns_per_tick);
+    let gaps: Vec<&[Gap]> = logs.iter().map(|log| log.gaps.as_slice()).collect();
+    let absent = thread_pauses(traces, logs, &gaps, rules.max_service);
     let shared = |one_of: u64| traces.count / one_of;
     // The slowest fractions: the first as bits, the smaller ones individually.
     let worst = worst.min(count);
@@ -271,6 +279,7 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
         kernel: record.kernel.clone(),
         notes: Vec::new(),
         unaffected: BitSet::default(),
+        unaffected_by_steal: BitSet::default(),
     };
     (tail, touched)
 }
@@ -296,11 +305,45 @@ fn medians(traces: &OrderTraces<'_>) -> Vec<u64> {
     })
 }
 
-/// Returns the pauses of each thread.
-fn thread_pauses(traces: &OrderTraces<'_>, logs: &[ThreadLog], min_ticks: u64) -> Vec<Vec<Pause>> {
+fn attribution_params(traces: &OrderTraces<'_>, ns_per_tick: f64) -> AttributionParams {
+    let max_service = ((MAX_SERVICE_NS / ns_per_tick) as u64).max(1);
+    let horizon = traces.stage_spans().map(|span| span.to - span.from).max().unwrap_or(0);
+    AttributionParams { usual: medians(traces), max_service, horizon }
+}
+
+/// Returns the traces that a steal gap, or the backlog after one, affected: by the rule for all
+/// gaps, as if a run had no others.
+fn affected_by_steal(
+    traces: &OrderTraces<'_>,
+    logs: &[ThreadLog],
+    classes: &[Vec<GapClass>],
+    ns_per_tick: f64,
+) -> BitSet {
+    let stolen = |(log, classes): (&ThreadLog, &Vec<GapClass>)| -> Vec<Gap> {
+        let gaps = log.gaps.iter().zip(classes).filter(|(_, class)| **class == GapClass::Steal);
+        gaps.map(|(gap, _)| *gap).collect()
+    };
+    let stolen: Vec<Vec<Gap>> = logs.iter().zip(classes).map(stolen).collect();
+    let count = traces.count as usize;
+    if stolen.iter().all(Vec::is_empty) {
+        return BitSet::new(count);
+    }
+    let rules = attribution_params(traces, ns_per_tick);
+    let gaps: Vec<&[Gap]> = stolen.iter().map(Vec::as_slice).collect();
+    let absent = thread_pauses(traces, logs, &gaps, rules.max_service);
+    attribute(traces.spans(), count, absent, &rules, |_, _, _| {})
+}
+
+/// Returns the pauses of each thread in its given gaps and in its sleeps.
+fn thread_pauses(
+    traces: &OrderTraces<'_>,
+    logs: &[ThreadLog],
+    gaps: &[&[Gap]],
+    min_ticks: u64,
+) -> Vec<Vec<Pause>> {
     let mut splitters: Vec<GapSplitter> =
-        logs.iter().map(|log| GapSplitter::new(&log.gaps, &log.sleeps, min_ticks)).collect();
-    if logs.iter().any(|log| !log.gaps.is_empty() || !log.sleeps.is_empty()) {
+        logs.iter().zip(gaps).map(|(log, gaps)| GapSplitter::new(gaps, &log.sleeps, min_ticks)).collect();
+    if logs.iter().zip(gaps).any(|(log, gaps)| !gaps.is_empty() || !log.sleeps.is_empty()) {
         for span in traces.spans() {
             if let Some(splitter) = splitters.get_mut(usize::from(span.receiver)) {
                 splitter.stamp(span.to);

@@ -24,7 +24,13 @@ pub fn dry_run(record: &Experiment) -> Result<ExitCode> {
     record.notes.iter().try_for_each(|note| writeln!(out, "· {note}"))?;
     forecast::warnings(record).iter().try_for_each(|warning| writeln!(out, "warning: {warning}"))?;
     let most = pairs::max_repeats(record);
-    if most > record.repeats {
+    if let Some(limit) = record.time_limit_s {
+        let asked = record.asked_repeats;
+        writeln!(
+            out,
+            "· up to {asked} repeats, and those that replace lost pairs, as far as {limit} s allow"
+        )?;
+    } else if most > record.repeats {
         writeln!(out, "· pairs that drop out are replaced: up to {most} repeats, until five pairs count")?;
     }
     let time = expected_time(record, &record.machine);

@@ -191,7 +191,12 @@ mod tests {
         let widest = |kind, is_more| {
             let mut record =
                 new_record(kind, &SweepRequest::default(), 1, machine.clone(), &Common::default());
-            record.plan_rows(&[Setting { name: "A".into(), values: [].into(), settings: [].into() }]);
+            record.plan_rows(&[Setting {
+                name: "A".into(),
+                values: [].into(),
+                settings: [].into(),
+                ..Setting::default()
+            }]);
             record.asked_repeats = 3_000;
             let minutes = [1, 47, 47 * 60, 400 * 24 * 60];
             let times = minutes.map(|minutes| Duration::from_secs(60 * minutes));

@@ -36,8 +36,9 @@ pub fn measure_pairs(
         let lines = if is_complete { (record.kind.entry().headlines)(record) } else { Vec::new() };
         let tallies: Vec<PairTally> = lines.iter().map(PairTally::from_line).collect();
         let made = record.made().count().saturating_sub(before);
-        let most = repeats_that_fit(record, begun.elapsed(), made);
-        let more = repeats_to_add(asked, record.repeats, &tallies).min(most);
+        let fitting = repeats_that_fit(record, begun.elapsed(), made);
+        let wanted = if is_complete { repeats_to_add(asked, record.repeats, &tallies) } else { 0 };
+        let more = wanted.min(fitting);
         if more == 0 {
             record.notes.retain(|note| !note.ends_with(ADDED));
             let added = record.repeats.saturating_sub(asked);
@@ -45,7 +46,10 @@ pub fn measure_pairs(
             return Ok(ended);
         }
         let fewest = tallies.iter().map(|tally| tally.counted).min().unwrap_or(0);
-        let most = asked.saturating_mul(BUDGET);
+        let most = match record.time_limit_s {
+            Some(limit) => format!("{limit} s"),
+            None => asked.saturating_mul(BUDGET).to_string(),
+        };
         say(&format!(
             "{fewest} of {asked} pairs count: {more} to be added to the repeats, at most {most} in all"
         ));
@@ -82,6 +86,9 @@ impl PairTally {
 
 /// Returns the number of repeats to add to `made` ones.
 fn repeats_to_add(asked: u32, made: u32, tallies: &[PairTally]) -> u32 {
+    if made < asked {
+        return asked - made;
+    }
     let open = || tallies.iter().filter(|tally| tally.can_mend);
     let lost = open().map(|tally| asked.saturating_sub(tally.counted)).max().unwrap_or(0);
     let replaced = lost.min(asked.saturating_add(asked.div_ceil(2)).saturating_sub(made));

@@ -13,12 +13,15 @@ use protocol::plan::{Isolation, Technique};
 /// The columns of a table with one row for each isolation level and technique.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
 
-/// The latencies of a row: p50, p99 and p99.9 from due, then of rt_venue, then the two stall-free
-/// ones.
-pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 8] = [
+/// The latencies of a row: p50, p99 and p99.9 from due, then without steal, then of rt_venue, then
+/// the two stall-free ones.
+pub(super) const LATENCIES: [fn(&BillRow) -> Option<f64>; 11] = [
     |row| row.from_due_ns[0],
     |row| row.from_due_ns[1],
     |row| row.from_due_ns[2],
+    |row| row.without_steal_ns[0],
+    |row| row.without_steal_ns[1],
+    |row| row.without_steal_ns[2],
     |row| row.p50_ns,
     |row| row.p99_ns,
     |row| row.p999_ns,
@@ -147,6 +150,7 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
         ("p50", &latencies[0]),
         ("p99", &latencies[1]),
         ("p99.9", &latencies[2]),
+        ("p99 without steal", &latencies[4]),
     ];
     columns.extend(cost_columns(bill));
     let rows = bill.rows.iter().filter(|row| row.technique == technique);

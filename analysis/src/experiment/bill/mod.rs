@@ -96,6 +96,9 @@ pub struct BillRow {
     /// rt_venue_from_due at p50, p99 and p99.9; null if unknown, or saved by an older launcher.
     #[serde(default)]
     pub from_due_ns: [Option<f64>; 3],
+    /// The same of the orders that no steal of the hypervisor affected.
+    #[serde(default)]
+    pub without_steal_ns: [Option<f64>; 3],
     /// rt_venue, median.
     pub p50_ns: Option<f64>,
     /// rt_venue, p99.

@@ -58,6 +58,7 @@ fn table(bill: &Bill) -> Grid {
     let times = LATENCIES.map(|of| move |row: &BillRow| time_or_dash(of(row)));
     let of = |measure, percentile| move |row: &BillRow| format_difference(row, measure, percentile);
     let due = Percentile::ALL.map(|percentile| of(Measure::RtVenueFromDue, percentile));
+    let steal = of(Measure::WithoutSteal, Percentile::P99);
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
     let mut columns: BillColumns<'_> = vec![
@@ -70,14 +71,18 @@ fn table(bill: &Bill) -> Grid {
         ("from due p50 ratio", &due[0]),
         ("from due p99 ratio", &due[1]),
         ("from due p99.9 ratio", &due[2]),
-        ("p50", &times[3]),
-        ("p99", &times[4]),
-        ("p99.9", &times[5]),
+        ("p50 without steal", &times[3]),
+        ("p99 without steal", &times[4]),
+        ("p99.9 without steal", &times[5]),
+        ("p99 without steal ratio", &steal),
+        ("p50", &times[6]),
+        ("p99", &times[7]),
+        ("p99.9", &times[8]),
         ("p50 ratio", &ratios[0]),
         ("p99 ratio", &ratios[1]),
         ("p99.9 ratio", &ratios[2]),
-        ("p99 stall-free", &times[6]),
-        ("p99.9 stall-free", &times[7]),
+        ("p99 stall-free", &times[9]),
+        ("p99.9 stall-free", &times[10]),
         ("on", &unaffected_share),
         ("p99 stall-free ratio", &free[0]),
         ("p99.9 stall-free ratio", &free[1]),

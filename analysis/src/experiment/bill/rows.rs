@@ -118,6 +118,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         condition: condition.clone(),
         runs: sound.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
+        without_steal_ns: Percentile::ALL.map(|percentile| of_measure(Measure::WithoutSteal, percentile)),
         p50_ns: at(Percentile::P50),
         p99_ns: at(Percentile::P99),
         p999_ns: at(Percentile::P999),
@@ -129,7 +130,8 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
             let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
             let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.excluded_share().is_some());
             let free = if knows { of(Measure::StallFree).to_vec() } else { Vec::new() };
-            [of(Measure::RtVenueFromDue).to_vec(), of(Measure::RtVenue).to_vec(), free].concat()
+            let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
+            [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
         }),
         adds: match isolation {
             Isolation::Thread if variant != BillRow::AA_TEST => Vec::new(),

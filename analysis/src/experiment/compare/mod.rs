@@ -114,8 +114,11 @@ impl Comparison {
         let endpoint = endpoint.for_runs(a_runs.iter().chain(b_runs));
         let pairing = pair_runs(a_runs, b_runs).with_margin(endpoint.margin);
         let mut measures = vec![endpoint.measure()];
-        let others = [Measure::RtVenueFromDue, Measure::RtVenue, Measure::StallFree].into_iter();
+        let others = [Measure::RtVenueFromDue, Measure::WithoutSteal, Measure::RtVenue, Measure::StallFree]
+            .into_iter();
         measures.extend(others.chain(Measure::stages()).filter(|measure| *measure != endpoint.measure()));
+        let knows_steal = a_runs.iter().chain(b_runs).any(|run| run.measure(Measure::WithoutSteal).count > 0);
+        measures.retain(|measure| knows_steal || *measure != Measure::WithoutSteal);
         let each =
             measures.into_iter().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
         let mut lines: Vec<ComparisonLine> =

@@ -175,8 +175,14 @@ fn agreement(comparison: &Comparison) -> String {
 /// machine's stalls.
 fn headline_lines(comparison: &Comparison) -> impl Iterator<Item = &ComparisonLine> {
     let of = |measure: Measure| comparison.lines.iter().filter(move |line| line.measure == measure.name());
-    let is_endpoint = |line: &&ComparisonLine| comparison.endpoint.measure == line.measure;
-    let due = of(Measure::RtVenueFromDue);
+    let is_endpoint = |line: &&ComparisonLine| {
+        let is_due = comparison.endpoint.measure() == Measure::RtVenueFromDue;
+        comparison.endpoint.measure == line.measure || is_due && line.measure == Measure::WithoutSteal.name()
+    };
+    let due = of(Measure::RtVenueFromDue).flat_map(move |line| {
+        let stolen = of(Measure::WithoutSteal).filter(move |stolen| stolen.percentile == line.percentile);
+        std::iter::once(line).chain(stolen)
+    });
     let rt_venue = of(Measure::RtVenue).flat_map(move |line| {
         let is_tail = line.percentile != Percentile::P50;
         let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
@@ -190,7 +196,7 @@ fn headline_lines(comparison: &Comparison) -> impl Iterator<Item = &ComparisonLi
 /// The lines of the table that have a figure; `all` with those of every stage.
 fn table_lines(comparison: &Comparison, all: bool) -> impl Iterator<Item = &ComparisonLine> {
     let is_head = |line: &&ComparisonLine| {
-        let heads = [Measure::RtVenueFromDue, Measure::RtVenue, Measure::StallFree];
+        let heads = [Measure::RtVenueFromDue, Measure::WithoutSteal, Measure::RtVenue, Measure::StallFree];
         heads.iter().any(|head| line.measure == head.name())
     };
     headline_lines(comparison)
@@ -207,6 +213,7 @@ fn line_name(line: &ComparisonLine) -> String {
             let on = if a == b { a } else { format!("{a}/{b}") };
             format!("· stall-free, on {on} % of the orders")
         }
+        None if line.measure == Measure::WithoutSteal.name() => "· without steal".into(),
         None => format!("{} {}", line.measure, line.percentile.name()),
     }
 }

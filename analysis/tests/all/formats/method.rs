@@ -4,6 +4,8 @@ use analysis::experiment::{Endpoint, bill};
 use analysis::merge::WARM_UP;
 use analysis::stats::placement::CORE_RTT_TOLERANCE;
 use analysis::stats::{MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin};
+use analysis::tail::MIN_STEAL_NS;
+use protocol::gaps::MIN_NS;
 use std::path::Path;
 
 fn page(name: &str) -> String {
@@ -33,6 +35,8 @@ fn sentences(margin: Margin, kept: f64) -> Vec<String> {
         format!("From {MIN_PAIRS_FOR_FLIPS} pairs on, A and B are permuted within pairs"),
         format!("**Fewer than {MIN_PAIRS} pairs** have no interval"),
         format!("Orders due within the first {} of the window are in no percentile", percent(WARM_UP)),
+        format!("steal | no kernel event, {} µs or longer;", MIN_STEAL_NS / 1_000),
+        format!("each time of {} µs and more in which it began no duty cycle", MIN_NS[0] / 1_000),
         format!("100 simulated bills of {} repeats each", bill::REPEATS),
     ]
 }
