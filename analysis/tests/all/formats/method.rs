@@ -22,7 +22,7 @@ fn sentences(margin: Margin, kept: f64) -> Vec<String> {
     let endpoint = Endpoint::default();
     vec![
         format!(
-            "A pair is kept if both runs are complete and valid, and the core-to-core time of neither changed by more than {} from its start to its end. No latency decides it.",
+            "A pair is kept if both runs are complete and valid, and the core-to-core time of neither changed by more than {} from its start to its end. Two levels of one run are always kept. No latency decides it.",
             percent(kept)
         ),
         format!(

@@ -18,6 +18,7 @@ mod lab;
 mod languages;
 mod layouts;
 mod ledger;
+mod levels;
 mod lost_memory;
 mod machine_pause;
 mod market;

@@ -1,0 +1,75 @@
+//! Strategies of one run at several isolation levels.
+
+use crate::common::{Launcher, list, number, proc, signal, string};
+use serde_json::Value;
+
+const LOAD: &str = "--venues 1 --orders 4000 --window 500ms --delay 1ms";
+
+/// Returns the level of each strategy, and the number of orders that it sent.
+fn strategies(summary: &Value) -> Vec<(&str, u64)> {
+    let level_of = |row: &'_ Value| row["level"].as_str().map(str::to_owned);
+    assert!(list(&summary["strategies"]).iter().all(|row| level_of(row).is_some()), "{summary:#}");
+    list(&summary["strategies"]).iter().map(|row| (string(&row["level"]), number(&row["sent"]))).collect()
+}
+
+#[test]
+fn levels_are_assigned_to_strategies_in_turn() {
+    let launcher = Launcher::new();
+    let summary = launcher.summary(&format!("{LOAD} --strategies 4 --isolation thread,process"));
+    let levels: Vec<&str> = strategies(&summary).into_iter().map(|(level, _)| level).collect();
+    assert_eq!(levels, ["thread", "process", "thread", "process"]);
+    let of_level = |level: &str| -> u64 {
+        strategies(&summary).iter().filter(|(own, _)| *own == level).map(|(_, sent)| sent).sum()
+    };
+    let measured = list(&summary["levels"]);
+    let names: Vec<&str> = measured.iter().map(|row| string(&row["level"])).collect();
+    assert_eq!(names, ["thread", "process"]);
+    for row in measured {
+        // The warm-up is not measured.
+        let count = number(&row["measures"]["rt_venue_from_due"]["count"]);
+        assert!(count > 0 && count <= of_level(string(&row["level"])), "{row:#}");
+    }
+    let counts = measured.iter().map(|row| number(&row["measures"]["rt_venue"]["count"])).sum::<u64>();
+    assert_eq!(counts, number(&summary["rt_venue"]["count"]), "each order has one level");
+}
+
+#[test]
+fn strategy_of_level_thread_lives_in_the_engine() {
+    let launcher = Launcher::new();
+    let running =
+        launcher.start("--strategies 2 --venues 1 --orders 40k --window 20s --isolation thread,process");
+    let engine = running.process("engine");
+    let threads = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().map(|task| {
+        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default().trim().to_owned()
+    });
+    let threads: Vec<String> = threads.collect();
+    assert!(threads.iter().any(|name| name == "strategy-0"), "{threads:?}");
+    assert_ne!(running.process("strategy-1"), engine);
+    drop(running);
+}
+
+#[test]
+fn death_of_a_process_leaves_strategies_of_other_levels() {
+    let launcher = Launcher::new();
+    let flags =
+        "--strategies 2 --venues 1 --orders 8k --window 2s --isolation thread,process --on-death continue";
+    let running = launcher.start(flags);
+    let victim = running.process("strategy-1");
+    signal(victim, "KILL");
+    running.end().succeeds();
+    let summary = launcher.newest_summary();
+    assert_eq!(summary["valid"], true, "{}", summary["reasons"]);
+    assert_eq!(list(&summary["incidents"]).len(), 1);
+    assert_eq!(number(&summary["incidents"][0]["strategy"]), 1);
+    assert_eq!(proc(victim, "comm"), "", "it is gone");
+}
+
+#[test]
+fn a_thread_cannot_be_restarted() {
+    let launcher = Launcher::new();
+    let result =
+        launcher.result(&format!("{LOAD} --strategies 2 --isolation thread,process --on-death restart"));
+    result.fails(2, &["--on-death restart with --isolation thread+process: a thread cannot be fenced"]);
+    let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
+    result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
+}
