@@ -4,11 +4,10 @@
 //! The successor's main thread is traced: of an exchange its standby's, of the engine that of the
 //! process which the launcher starts. Its predecessor is killed before, and a cold-started process
 //! recovers after it. All kills are in one run.
-#![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::calls::call_of;
 use super::spawn_tracer::Births;
-use super::tracer::resume;
+use super::tracer::{kill_tracee, resume};
 use crate::common::{
     LIMIT, Launcher, Running, has_role_threads, list, newest_process, serving_process, signal, slow,
     wait_until,
@@ -16,7 +15,6 @@ use crate::common::{
 use crate::live::journal_recovery::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::io::Read;
@@ -67,9 +65,7 @@ fn kill_at_stop(
                 last = call.name;
                 seen += usize::from(is_counting);
                 if seen == stop {
-                    kill(task, Signal::SIGKILL)?;
-                    // The kernel notifies the parent only after the tracer has waited.
-                    while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
+                    kill_tracee(task)?;
                     return Ok(KillAttempt::At(call.description));
                 }
                 resume(task, None);

@@ -120,6 +120,13 @@ pub fn unless_gone(result: nix::Result<()>) -> nix::Result<()> {
     if result == Err(Errno::ESRCH) { Ok(()) } else { result }
 }
 
+/// Kills a tracee. The kernel notifies its parent only after the tracer has waited.
+pub fn kill_tracee(task: Pid) -> nix::Result<()> {
+    kill(task, Signal::SIGKILL)?;
+    while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
+    Ok(())
+}
+
 impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
     /// Handles stops until this thread has no more tracees or children.
     fn run(&mut self) -> TraceEnd {
