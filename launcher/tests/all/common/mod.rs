@@ -213,6 +213,18 @@ impl Running {
         result
     }
 
+    /// Calls `act` again and again until the launcher has printed `text` on stderr, which is then
+    /// missing in the result of the run.
+    pub fn repeat_until_printed(&mut self, text: &str, mut act: impl FnMut()) {
+        let stderr = self.child.stderr.as_mut().unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| read_until(stderr, text));
+            while !reader.is_finished() {
+                act();
+            }
+        });
+    }
+
     /// Interrupts the run as Ctrl-C does and waits for its end.
     pub fn interrupt(self) -> CommandResult {
         signal(self.pid(), "INT");

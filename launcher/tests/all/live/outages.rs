@@ -1,13 +1,17 @@
 //! Gateways in their own processes crash or hang: their venues are down, the others continue to
 //! trade, and the gateways restart.
 
+use super::watching::start_trading;
 use crate::common::{
-    Launcher, Running, concurrently, has_role_threads, list, newest_process, number, output, signal, slow,
-    string, wait_for, wait_until,
+    Launcher, Running, concurrently, has_role_threads, list, newest_process, number, output, signal, skip,
+    slow, string, wait_for, wait_until,
 };
+use crate::syscalls::spawn_tracer::Births;
+use crate::syscalls::tracer::kill_tracee;
+use nix::errno::Errno;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// 6,000 orders for two venues.
 const ORDERS: &str = "--strategies 2 --venues 2 --orders 6000 --idle park";
@@ -37,17 +41,23 @@ fn run_and_check(window: &str, flags: &str, inject: impl FnOnce(&Running)) -> (L
     let result = running.end();
     assert!(result.code == Some(0) && result.stderr.contains(" died: "), "{}", result.all_output());
     let summary = launcher.newest_summary();
+    assert_eq!(summary["orders"]["sent"], summary["orders"]["scheduled"]);
+    check_orders(&summary);
+    (launcher, summary)
+}
+
+/// Checks that each order of a run with outages ended once, and that only orders for dead gateways
+/// were rejected.
+fn check_orders(summary: &Value) {
     assert_eq!(summary["valid"], true, "{:#}", summary["reasons"]);
     let orders = &summary["orders"];
     let count = |name: &str| number(&orders[name]);
     assert_eq!((count("lost"), count("duplicated")), (0, 0));
-    assert_eq!(count("sent"), count("scheduled"));
     assert_eq!(count("sent"), count("returned") + count("rejected"));
-    let (unknown, down) = (rejected(&summary, "venue-unknown"), rejected(&summary, "venue-down"));
+    let (unknown, down) = (rejected(summary, "venue-unknown"), rejected(summary, "venue-down"));
     assert_eq!(count("rejected"), unknown + down, "nothing else was rejected");
-    assert_eq!(unknown, outages(&summary).iter().map(|outage| number(&outage["unknown"])).sum::<u64>());
-    assert!(outages(&summary).iter().all(|outage| outage["repaired_ns"].is_u64()), "{summary:#}");
-    (launcher, summary)
+    assert_eq!(unknown, outages(summary).iter().map(|outage| number(&outage["unknown"])).sum::<u64>());
+    assert!(outages(summary).iter().all(|outage| outage["repaired_ns"].is_u64()), "{summary:#}");
 }
 
 /// Returns the only outage of a run in which gateway 1 of two crashed and stayed down.
@@ -128,21 +138,29 @@ fn gateway_of_an_exchange_resumes_its_session() {
 
 #[test]
 fn orders_of_unresumable_gateway_are_closed() {
-    // Longer than the backoff of eight restarts.
-    let (_, summary) = run_and_check("4s", &format!("{EXCHANGES} {APART} {RESTART}"), |running| {
-        let mut last = running.process("gateway-1");
-        signal(last, "KILL");
-        // Each successor is killed during its recovery, until no further one is started.
-        let mut last_kill = Instant::now();
-        while last_kill.elapsed() < Duration::from_millis(2_500) {
-            if let Some(next) = newest_process(running.pid(), "gateway-1", last) {
-                signal(next, "KILL");
-                (last, last_kill) = (next, Instant::now());
-            }
+    let launcher = Launcher::new();
+    // Interrupted when the gateway stays down, however long eight restarts take.
+    let (mut running, _) = start_trading(&launcher, &format!("{EXCHANGES} {APART} {RESTART}"));
+    let mut births = match Births::watch(running.pid(), "gateway-1") {
+        Err(Errno::EPERM) => return skip("tracing is not permitted here"),
+        births => births.unwrap(),
+    };
+    signal(running.process("gateway-1"), "KILL");
+    // Each successor is killed before its first instruction: one that trades would be restarted
+    // without limit.
+    let mut kills = 0;
+    running.repeat_until_printed("gateway-1 stayed down after 8 restarts", || {
+        if let Some(successor) = births.poll().unwrap() {
+            kill_tracee(successor).unwrap();
+            kills += 1;
         }
+        std::thread::sleep(Duration::from_micros(100));
     });
-    let last = outages(&summary).last().unwrap();
-    assert_eq!(last["stayed_down"]["restarts"], 8, "{last}");
+    births.end().unwrap();
+    assert_eq!(kills, 9, "the gateway had traded, so its own death is not counted");
+    let summary = launcher.interrupted(running);
+    check_orders(&summary);
+    assert_eq!(sole_permanent_outage(&summary)["stayed_down"]["restarts"], 8, "{summary:#}");
     assert!(rejected(&summary, "venue-unknown") > 0 && rejected(&summary, "venue-down") > 0);
 }
 

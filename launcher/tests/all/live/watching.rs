@@ -22,7 +22,7 @@ fn role<'a>(snapshot: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Starts a long run and waits until orders were settled.
-fn start_trading(launcher: &Launcher, flags: &str) -> (Running, String) {
+pub fn start_trading(launcher: &Launcher, flags: &str) -> (Running, String) {
     let running = launcher.start(&format!("{LONG} {flags}"));
     let folder = launcher.folder().display().to_string();
     wait_until("orders flow", || watch_once(&folder)["settled"].as_u64() > Some(100));

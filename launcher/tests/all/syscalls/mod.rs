@@ -4,8 +4,8 @@
 mod calls;
 mod recovery;
 mod series;
-mod spawn_tracer;
-mod tracer;
+pub mod spawn_tracer;
+pub mod tracer;
 mod trial;
 
 use crate::common::slow;
