@@ -4,7 +4,6 @@ use super::contained::CONTAINER;
 use super::programs::{Program, run_broken};
 use crate::common::{Launcher, document, list, output, proc, run_processes, signal, string, wait_until};
 use serde_json::Value;
-use std::time::{Duration, Instant};
 
 const RESTART: &str = "--on-death restart";
 
@@ -74,20 +73,18 @@ fn strategy_with_deleted_program_affects_only_itself() {
 fn failed_container_affects_only_its_strategy() {
     let Some(launcher) = Launcher::contained() else { return };
     let load = "--strategies 2 --venues 1 --orders 60k --window 60s --idle park";
-    let running = launcher.start(&format!("{CONTAINER} {load} {RESTART}"));
-    let pid = running.pid();
-    // Until there was no shim for longer than the longest restart backoff.
-    let (mut last, mut killed) = (Instant::now(), 0);
-    while last.elapsed() < Duration::from_secs(3) && !running.has_ended() && killed < 1000 {
+    let mut running = launcher.start(&format!("{CONTAINER} {load} {RESTART}"));
+    let (pid, mut killed) = (running.pid(), 0);
+    running.repeat_until_printed("strategy-1 stayed down after 8 restarts", || {
         let is_shim = |(_, line): &(u32, String)| line.contains("role --contain strategy-1 ");
         for (shim, _) in run_processes(pid).into_iter().filter(is_shim) {
             // Not `signal`, which fails if the process has exited.
             let kill = || std::process::Command::new("kill").args(["-9", &shim.to_string()]).status();
             if !proc(shim, "cmdline").is_empty() && kill().is_ok() {
-                (last, killed) = (Instant::now(), killed + 1);
+                killed += 1;
             }
         }
-    }
+    });
     assert!(!running.has_ended(), "{:?}", running.end());
     let summary = launcher.interrupted(running);
     assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
