@@ -3,7 +3,8 @@
 
 use super::contained::CONTAINER;
 use crate::common::{
-    Launcher, Running, concurrently, list, parent, proc, processes, signal, skip, wait_for, wait_until,
+    Launcher, Running, concurrently, document, list, proc, processes, signal, skip, string, wait_for,
+    wait_until,
 };
 use serde_json::Value;
 use std::process::{Command, Stdio};
@@ -36,24 +37,19 @@ fn processes_with(words: &[&str]) -> Vec<u32> {
 
 /// Starts a run in a PID namespace as, or by, its process 1, and kills the container shim of
 /// strategy 1, so that the processes inside become orphans. Returns the started process and the
-/// launcher's pid.
-fn orphaned(launcher: &Launcher, first: &[&str], on_death: &str) -> (Running, u32) {
+/// run's id.
+fn orphaned(launcher: &Launcher, first: &[&str], on_death: &str) -> (Running, String) {
     let run = launcher.run(&format!("{CONTAINER} {LOAD} --on-death {on_death}"));
     let mut command = Command::new("unshare");
     command.args(UNSHARE).args(first).arg(run.get_program()).args(run.get_args());
     let unshared = Running::spawn(command.stdin(Stdio::null()));
     wait_until("the run has begun", || launcher.has_begun());
-    let is_launcher =
-        |pid: &u32| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == run.get_program());
-    let out = launcher.out.path().to_str().unwrap();
-    let launcher_pid = processes_with(&["run", out]).into_iter().find(is_launcher).unwrap();
+    let run_id = string(&document(&launcher.folder(), "run.json")["plan"]["run"]).to_owned();
     let shim = wait_for("the container shim exists", || {
-        processes_with(&["role --contain strategy-1 "])
-            .into_iter()
-            .find(|pid| parent(*pid) == Some(launcher_pid))
+        processes_with(&["role --contain strategy-1 ", &run_id]).into_iter().next()
     });
     signal(shim, "KILL");
-    (unshared, launcher_pid)
+    (unshared, run_id)
 }
 
 #[test]
@@ -65,16 +61,15 @@ fn contained_run_ends_if_process_1_reaps_nobody() {
         // The shell starts the run and replaces itself with a process that never waits for
         // children.
         let script = "code=$0; (\"$@\"; echo $? > \"$code\") & exec sleep 600";
-        let (mut unshared, launcher_pid) =
+        let (mut unshared, run_id) =
             orphaned(&launcher, &["sh", "-c", script, file.to_str().unwrap()], on_death);
         let code = wait_for("the run ends", || {
             std::fs::read_to_string(&file).ok().filter(|code| code.ends_with('\n'))
         });
-        let left = processes_with(&["role --contain", &format!("-{launcher_pid}")]);
+        wait_until("its containers are gone", || processes_with(&["role --contain", &run_id]).is_empty());
         unshared.child.kill().unwrap();
         std::fs::remove_file(&file).unwrap();
         assert_eq!(code.trim(), *expected_code, "{on_death}: the exit code");
-        assert!(left.is_empty(), "{left:?}");
         let summary = launcher.newest_summary();
         let incidents = list(&summary["incidents"]);
         assert_eq!(incidents.len(), *count, "{incidents:#?}");
