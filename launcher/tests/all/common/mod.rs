@@ -23,6 +23,10 @@ pub const LONG: &str =
 /// A run of 2,000 orders in 200 ms.
 pub const SHORT: &str = "--strategies 2 --venues 2 --orders 2000 --window 200ms --delay uniform:1ms..20ms";
 
+/// A run whose exchange and engine have processes of their own, which restart.
+pub const RECOVERABLE: &str =
+    "--venue book --venues 1 --exchange process --on-death restart --idle park --isolation process";
+
 /// Splits a command line at blanks, as a shell does: a text in single quotes is one word.
 pub fn words(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate();

@@ -3,15 +3,12 @@
 use super::exchange::play_recorded_morning;
 use super::watching::watch_once;
 use crate::common::{
-    Launcher, entries, list, number, output_of, serving_process, signal, skip, slow, string, wait_for,
-    wait_until,
+    Launcher, RECOVERABLE, entries, list, number, output_of, serving_process, signal, skip, slow, string,
+    wait_for, wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-pub const BASE: &str =
-    "--venue book --venues 1 --exchange process --on-death restart --idle park --isolation process";
 
 /// A run whose journals have several segments, the exchange's seven and the engine's twenty.
 /// `--max-open` allows all orders, since resting orders stay open. Its rate suits a busy machine;
@@ -64,7 +61,7 @@ pub fn assert_settled(summary: &Value) {
 /// every order at the exchange answered. Returns the restarts.
 fn run_without_loss(faults: &str, flags: &str) -> Vec<Value> {
     let summary = Launcher::new().summary(&format!(
-        "{BASE} --strategies 3 --orders 20k --window 2s --liveness 2s --fault '{faults}' --allow-unfired {flags}"
+        "{RECOVERABLE} --strategies 3 --orders 20k --window 2s --liveness 2s --fault '{faults}' --allow-unfired {flags}"
     ));
     assert_eq!(summary["outcome"]["ended"], "complete", "{}", summary["orders"]);
     assert_settled(&summary);
@@ -110,7 +107,7 @@ fn orders_answered_once_despite_repeated_engine_kills() {
 fn market_data_continues_after_exchange_deaths() {
     let launcher = Launcher::new();
     let running = launcher.start(&format!(
-        "{BASE} --strategies 3 --strategy player,maker,taker --orders 60k --window 60s --journal process \
+        "{RECOVERABLE} --strategies 3 --strategy player,maker,taker --orders 60k --window 60s --journal process \
          --liveness 10s"
     ));
     let wait_for_exchange = |killed: &[u32]| {
@@ -152,7 +149,7 @@ pub fn snapshots(folder: &Path) -> Vec<PathBuf> {
 fn exchange_recovers_from_snapshot_without_standby() {
     let launcher = Launcher::new();
     let running =
-        launcher.start(&format!("{BASE} --orders 500k --window 18s --journal process --liveness 1s"));
+        launcher.start(&format!("{RECOVERABLE} --orders 500k --window 18s --journal process --liveness 1s"));
     let folder = launcher.folder().join("journal-venue-0");
     wait_until("a snapshot exists", || !snapshots(&folder).is_empty());
     signal(running.process("spare:exchange-0"), "KILL");
@@ -188,7 +185,7 @@ fn unwritable_journal_disk_ends_run_with_reason() {
         ("ro", "Read-only file system", "engine", "journal-engine"),
     ] {
         let launcher = Launcher::new();
-        let run = launcher.run(&format!("{BASE} {MANY_SEGMENTS}"));
+        let run = launcher.run(&format!("{RECOVERABLE} {MANY_SEGMENTS}"));
         let mut command = in_mount_namespace(script);
         command.arg(launcher.out.path()).args([disk, journal, SEGMENT_AFTER_FIRST]);
         command.arg(run.get_program()).args(run.get_args());
@@ -199,7 +196,7 @@ fn unwritable_journal_disk_ends_run_with_reason() {
 /// Without a journal the run ends with the exchange and names it.
 #[test]
 fn killed_exchange_without_journal_ends_run() {
-    let flags = format!("{BASE} --orders 4k --window 1s --fault kill:exchange@200ms");
+    let flags = format!("{RECOVERABLE} --orders 4k --window 1s --fault kill:exchange@200ms");
     let result = Launcher::new().result(&flags);
     assert!(result.code == Some(1) && result.all_output().contains("exchange"), "{}", result.all_output());
 }
@@ -217,7 +214,7 @@ pub fn flip_bit(path: &Path, at: impl Fn(usize) -> usize) {
 fn damaged_journal_ends_run_with_reason() {
     let launcher = Launcher::new();
     let running =
-        launcher.start(&format!("{BASE} --orders 240k --window 18s --journal process --liveness 1s"));
+        launcher.start(&format!("{RECOVERABLE} --orders 240k --window 18s --journal process --liveness 1s"));
     let folder = launcher.folder().join("journal-venue-0");
     let segment = || {
         let paths = std::fs::read_dir(&folder).ok()?.flatten().map(|file| file.path());

@@ -2,8 +2,8 @@
 //! of all logs checks that each order was sent once, reached its exchange once and was answered
 //! once, unless its strategy died.
 
-use super::journal_recovery::{BASE, assert_settled};
-use crate::common::{Launcher, list, newest_process, serving_process, slow, wait_for};
+use super::journal_recovery::assert_settled;
+use crate::common::{Launcher, RECOVERABLE, list, newest_process, serving_process, slow, wait_for};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use system::process;
@@ -23,7 +23,7 @@ fn try_kill(pid: u32) -> bool {
 fn kill_repeatedly(role: &str, orders: &str, with: [&str; 2], max_kills: usize) -> usize {
     let launcher = Launcher::new();
     let flags = "--journal process --liveness 2s --strategies 2 --window 18s";
-    let running = launcher.start(&format!("{BASE} {flags} --orders {orders}"));
+    let running = launcher.start(&format!("{RECOVERABLE} {flags} --orders {orders}"));
     let (pid, mut kill_count, mut killed) = (running.pid(), 0, Vec::new());
     // The run is interrupted long before its orders run out.
     let deadline = Instant::now() + Duration::from_secs(9);

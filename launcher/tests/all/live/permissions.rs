@@ -1,8 +1,8 @@
 //! Folders without write permission: a run that needs one is refused, or ends, with the folder's
 //! name and the reason, and leaves nothing.
 
-use super::journal_recovery::{BASE, MANY_SEGMENTS, SEGMENT_AFTER_FIRST};
-use crate::common::{Launcher, Running, output_of, signal, skip, wait_for};
+use super::journal_recovery::{MANY_SEGMENTS, SEGMENT_AFTER_FIRST};
+use crate::common::{Launcher, RECOVERABLE, Running, output_of, signal, skip, wait_for};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,7 +29,10 @@ pub fn without_capabilities(capabilities: &[&str], run: &Command) -> Option<Comm
 
 /// Returns the command of a run that is subject to file permissions, without root's override.
 fn command_without_override(launcher: &Launcher, flags: &str) -> Option<Command> {
-    without_capabilities(&["dac_override", "dac_read_search"], &launcher.run(&format!("{BASE} {flags}")))
+    without_capabilities(
+        &["dac_override", "dac_read_search"],
+        &launcher.run(&format!("{RECOVERABLE} {flags}")),
+    )
 }
 
 fn set_mode(folder: &Path, mode: u32) {

@@ -1,17 +1,17 @@
 //! Standbys of engine and exchange: a role restarts from its standby, or without one from snapshots
 //! and the rest of the log.
 
-use super::journal_recovery::{BASE, assert_settled, flip_bit, snapshots};
+use super::journal_recovery::{assert_settled, flip_bit, snapshots};
 use crate::common::{
-    Launcher, Running, has_role_threads, list, newest_process, number, serving_process, signal, wait_for,
-    wait_until,
+    Launcher, RECOVERABLE, Running, has_role_threads, list, newest_process, number, serving_process, signal,
+    wait_for, wait_until,
 };
 use serde_json::Value;
 use std::time::Duration;
 
-/// Starts a run of [`BASE`] with a journal, which is ended long before its orders run out.
+/// Starts a run of [`RECOVERABLE`] with a journal, which is ended long before its orders run out.
 fn start_run(launcher: &Launcher, load: &str) -> Running {
-    launcher.start(&format!("{BASE} --journal process --liveness 1s --strategies 2 {load}"))
+    launcher.start(&format!("{RECOVERABLE} --journal process --liveness 1s --strategies 2 {load}"))
 }
 
 /// Waits for a standby of a role whose pid is not `except`. Returns its pid.

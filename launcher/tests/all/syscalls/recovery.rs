@@ -4,16 +4,14 @@
 //! The successor's main thread is traced: of an exchange its standby's, of the engine that of the
 //! process which the launcher starts. Its predecessor is killed before, and a cold-started process
 //! recovers after it. All kills are in one run.
-#![expect(clippy::disallowed_methods, reason = "a tracee is waited for here and nowhere else")]
 
 use super::calls::call_of;
 use super::spawn_tracer::Births;
 use super::tracer::{kill_tracee, resume};
 use crate::common::{
-    LIMIT, Launcher, Running, has_role_threads, list, newest_process, serving_process, signal, slow,
-    wait_until,
+    LIMIT, Launcher, RECOVERABLE, Running, has_role_threads, list, newest_process, serving_process, signal,
+    slow, wait_until,
 };
-use crate::live::journal_recovery::BASE;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -177,7 +175,7 @@ fn kill_at_every_stop(
 fn run_for(window: u64, rate: u64) -> (Launcher, Running) {
     let launcher = Launcher::new();
     let load = format!("--orders {} --window {window}s --strategies 2", window * rate);
-    let running = launcher.start(&format!("{BASE} {load} --journal process --liveness 2s --json"));
+    let running = launcher.start(&format!("{RECOVERABLE} {load} --journal process --liveness 2s --json"));
     (launcher, running)
 }
 
