@@ -164,9 +164,9 @@ fn bill_has_comparable_row_for_each_level() {
     let lines = list(&found["lines"]);
     assert_eq!(lines.len(), 33, "eleven measures at three percentiles");
     assert_eq!(lines[0]["measure"], "rt_venue_from_due");
-    let known = ["faster", "slower", "no-difference-seen", "not-comparable"];
+    let known = ["equivalent", "faster", "slower", "cannot-tell"];
     assert!(lines.iter().all(|line| known.contains(&string(&line["verdict"]))));
-    assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
+    assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"cannot-tell".into()));
     assert!(!list(&lines[2]["why"]).is_empty(), "500 orders have no p99.9");
     narrow(&ok(output(&levels)));
     output(&format!("compare {path} {path}")).fails(2, &["the same runs", "name two"]);
