@@ -325,6 +325,13 @@ pub struct InputRecord {
     pub offered_per_s: Option<f64>,
 }
 
+/// Returns the nanoseconds per tick of a run's clock. Measured over the whole run or, if a damaged
+/// record has no valid value, from the plan's calibration.
+pub fn ns_per_tick(record: &RunRecord) -> f64 {
+    let measured = record.clock.ns_per_tick;
+    if measured.is_finite() && measured > 0.0 { measured } else { record.plan.ns_per_tick }
+}
+
 /// The calibration of a run's clock: ticks against nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {

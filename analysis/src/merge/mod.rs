@@ -274,7 +274,7 @@ pub fn merge<L: LogStore + ?Sized>(
 }
 
 fn warm_up_end(record: &RunRecord) -> u64 {
-    let ticks = record.input.window_ns as f64 * WARM_UP / crate::summary::ns_per_tick(record);
+    let ticks = record.input.window_ns as f64 * WARM_UP / crate::record::ns_per_tick(record);
     // Saturates. A run without a window (closed pacing) has no warm-up.
     if ticks > 0.0 { record.clock.start_ticks.saturating_add(ticks as u64) } else { 0 }
 }

@@ -1,5 +1,5 @@
-//! The family of secondary figures: their p-values are corrected, so that the more figures are read,
-//! the more each has to show.
+//! The family of secondary figures: their p-values are corrected, so that the more figures are
+//! read, the more each has to show.
 
 use super::verdict::ComparisonLine;
 

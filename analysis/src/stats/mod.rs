@@ -22,11 +22,12 @@ mod verdict;
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
 pub use family::{correct_secondary, holm};
 pub use interval::{
-    Difference, Equivalence, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference, format_ratio,
+    Difference, Equivalence, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference,
+    format_ratio,
 };
 pub use margin::Margin;
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{PlacementRuns, RunPairing, pair_runs};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
-pub use verdict::{ComparisonLine, HostDifference, Verdict, compare_figure};
+pub use verdict::{ComparisonLine, Verdict, compare_figure};

@@ -5,13 +5,12 @@
 //! its start to its end. Two levels of one run are always kept. No latency decides which pairs are kept. *All pairs* are those of complete
 //! and valid runs, wherever the cores were.
 
-use super::interval::{Difference, MIN_PAIRS, difference};
+use super::interval::{Difference, HostDifference, MIN_PAIRS, difference};
 use super::margin::Margin;
 use super::outline::{MachineKey, Percentile, RunOutline, values};
 use super::placement::{core_rtt, has_moved, host_placements, hosts};
 use super::shift::Sample;
 use super::spread::median;
-use super::verdict::HostDifference;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

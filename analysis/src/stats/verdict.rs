@@ -3,7 +3,7 @@
 //! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
 //! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
-use super::interval::{Difference, difference, format_ratio};
+use super::interval::{Difference, HostDifference, difference, format_ratio};
 use super::outline::{Percentile, RunOutline, values};
 use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing};
 use super::spread::median;
@@ -127,17 +127,6 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
     };
     line.judge();
     line
-}
-
-/// The latency difference between settings A and B on one host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HostDifference {
-    /// Name of the host.
-    pub host: String,
-    /// Number of pairs on the host.
-    pub pairs: usize,
-    /// Difference with its interval; null with too few pairs.
-    pub difference: Option<Difference>,
 }
 
 fn known(hosts: &[HostDifference]) -> impl Iterator<Item = (&HostDifference, &Difference)> {

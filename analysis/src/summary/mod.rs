@@ -16,8 +16,10 @@ mod unfired_faults;
 mod unsent_orders;
 mod venues;
 mod verdict;
+mod warm_up;
 mod working_set;
 
+pub use crate::record::ns_per_tick;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
@@ -30,13 +32,13 @@ pub use strategy_costs::StrategyCosts;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use venues::VenueIncident;
+pub use warm_up::WarmUp;
 pub use working_set::WorkingSetSummary;
 
 use crate::document::Document;
 use crate::fitness;
 use crate::machine::Machine;
 use crate::merge::{MergedRun, OrderCounts, Violation};
-use crate::numbers::{counted, duration_or_dash};
 use crate::record::{Build, CoreToCoreRtt, InputRecord, Outage, RunOutcome, RunRecord};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
@@ -278,30 +280,6 @@ pub struct StallFree {
     pub rt_venue: Distribution,
 }
 
-/// The orders due within the first tenth of the window, which are in no distribution, and what they
-/// would change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WarmUp {
-    /// Number of measured orders that were left out.
-    pub orders: u64,
-    /// Median of `rt_venue_from_due` with them, in nanoseconds.
-    pub with_p50_ns: Option<u64>,
-}
-
-impl WarmUp {
-    fn from_figures(figures: &Figures) -> Option<Self> {
-        let (all, counted) = (figures.with_warm_up(), figures.distribution(Measure::RtVenueFromDue));
-        let orders = all.count - counted.count.min(all.count);
-        (orders > 0).then_some(Self { orders, with_p50_ns: all.p50_ns })
-    }
-
-    fn note(&self, without: &Distribution) -> String {
-        let [with, without] = [self.with_p50_ns, without.p50_ns].map(duration_or_dash);
-        let orders = counted(self.orders, "order");
-        format!("warm-up, left out: {orders}; rt_venue_from_due p50 is {without}, with them {with}")
-    }
-}
-
 /// The extra work that the orchestrator did for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
@@ -339,13 +317,6 @@ const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
         Stamps::All => 6,
         Stamps::Ends => 2,
     }
-}
-
-/// Returns the nanoseconds per tick of a run's clock. Measured over the whole run or, if a damaged
-/// record has no valid value, from the plan's calibration.
-pub fn ns_per_tick(record: &RunRecord) -> f64 {
-    let measured = record.clock.ns_per_tick;
-    if measured.is_finite() && measured > 0.0 { measured } else { record.plan.ns_per_tick }
 }
 
 /// Summarizes a merged run and judges whether it is valid and its latencies may be quoted.

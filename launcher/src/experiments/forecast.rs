@@ -38,7 +38,7 @@ fn oversubscribed(record: &ExperimentRuns) -> Option<String> {
     let shared: Vec<&Point> = record.points.iter().filter(is_shared).collect();
     let first = shared.first()?;
     Some(format!(
-        "not comparable: oversubscribed: threads share a core in {} of {} settings ({}): use --idle park, fewer --strategies or more cores",
+        "shared cores: threads wait for each other in {} of {} settings ({}): measured and marked; fewer --strategies or more cores avoid it",
         shared.len(),
         record.points.len(),
         first.name

@@ -29,7 +29,8 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
             return usage(format!("{}: {why}", path.display()));
         }
         let runs = ExperimentRuns::new(&record);
-        let measured = runs.points.iter().filter(|point| !point.runs.is_empty());
+        // An A/A test repeats another setting, which is the one to compare.
+        let measured = runs.points.iter().filter(|point| !point.runs.is_empty() && !point.is_aa_test);
         let cells = measured.map(|point| {
             let runs = point.outlines();
             let mut key = key(&runs[0]);

@@ -271,7 +271,7 @@ mod tests {
             // A regression: 60 runs were made before this was said.
             (
                 "isolation=process --strategies 8 --idle spin",
-                "oversubscribed: threads share a core in 2 of 2",
+                "shared cores: threads wait for each other in 2 of 2",
             ),
             ("isolation=thread,venues=2", "other schedule: A and B differ in venues"),
             ("isolation=process --repeats 3", "no verdicts: 3 repeats, 5 are needed"),

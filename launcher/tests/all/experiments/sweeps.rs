@@ -133,7 +133,7 @@ fn bill_has_comparable_row_for_each_level() {
     let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
     let stdout = made(&out, &format!("{words} {TINY}"));
     narrow(&stdout);
-    for word in ["isolation", "CPU s/M", "PSS", "switches", "to thread's"] {
+    for word in ["isolation", "CPU s/M", "PSS", "switches", "against thread's", "thread (A/A)", "all pairs"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     assert!(stdout.lines().count() <= 60, "fits one screen:\n{stdout}");
@@ -142,15 +142,16 @@ fn bill_has_comparable_row_for_each_level() {
     let bill = output(&format!("bill {path} --json")).json();
     assert_eq!(bill["schema"], "bulkhead.bill/2");
     let rows = list(&bill["rows"]);
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[1]["variant"], "A/A");
     // Lost pairs were replaced, until five count: 15 repeats at most.
     let runs = number(&rows[0]["runs"]);
     assert!(rows[0]["reference"].is_null() && (5..=15).contains(&runs), "{runs} runs");
-    assert_eq!(rows[1]["reference"]["isolation"], "thread");
-    let differences = list(&rows[1]["differences"]).len();
-    assert_eq!(differences, 6, "with the machine's stalls and without them");
+    assert_eq!(rows[2]["reference"]["isolation"], "thread");
+    let differences = list(&rows[2]["differences"]).len();
+    assert_eq!(differences, 12, "from due and from sending, raw, without steal and without stalls");
     for cost in ["cpu_s_per_million", "startup_ns", "page_faults", "context_switches"] {
-        assert!(rows[1][cost].is_number(), "{cost}: {}", rows[1]);
+        assert!(rows[2][cost].is_number(), "{cost}: {}", rows[2]);
     }
     assert!(folder.join("bill.csv").exists() && folder.join("bill.md").exists());
     let again = output(&format!("bill {path} --json")).json();
@@ -161,11 +162,11 @@ fn bill_has_comparable_row_for_each_level() {
     let [found] = list(&compared["comparisons"]) else { panic!("{compared:#}") };
     assert_eq!(pairs_and_moved(found), runs);
     let lines = list(&found["lines"]);
-    assert_eq!(lines.len(), 30, "ten measures at three percentiles");
-    assert_eq!(lines[0]["measure"], "rt_venue");
-    let known = ["faster", "slower", "no-difference-seen", "not-comparable"];
+    assert_eq!(lines.len(), 33, "eleven measures at three percentiles");
+    assert_eq!(lines[0]["measure"], "rt_venue_from_due");
+    let known = ["equivalent", "faster", "slower", "cannot-tell"];
     assert!(lines.iter().all(|line| known.contains(&string(&line["verdict"]))));
-    assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"not-comparable".into()));
+    assert_eq!((&lines[2]["percentile"], &lines[2]["verdict"]), (&"p99.9".into(), &"cannot-tell".into()));
     assert!(!list(&lines[2]["why"]).is_empty(), "500 orders have no p99.9");
     narrow(&ok(output(&levels)));
     output(&format!("compare {path} {path}")).fails(2, &["the same runs", "name two"]);
@@ -259,7 +260,7 @@ fn dry_run_prints_the_runs_and_makes_none() {
     assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
     for (words, runs) in [
         ("compare --a isolation=thread --b isolation=process --repeats 3", 6),
-        ("bill --technique spsc-mux --isolation thread,process --repeats 5", 10),
+        ("bill --technique spsc-mux --isolation thread,process --repeats 5", 15),
     ] {
         let said = made(&out, &format!("{words} --dry-run {TINY}"));
         assert!(
