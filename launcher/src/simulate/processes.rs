@@ -45,9 +45,9 @@ const MAX_END_ROUNDS: usize = 1000;
 /// Executes a fault that a simulated strategy injects into itself: see [`own::act`].
 fn act(kind: FaultKind, context: &mut FaultContext) {
     match kind {
-        FaultKind::Flood => context.floods = true,
-        FaultKind::Lose => context.loses = true,
-        FaultKind::HoldClaim => context.holds = true,
+        FaultKind::Flood => context.should_flood = true,
+        FaultKind::Lose => context.should_lose = true,
+        FaultKind::HoldClaim => context.should_hold_claim = true,
         FaultKind::ForgeHeader => own::forge_headers(&context.writable),
         FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
