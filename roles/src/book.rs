@@ -195,7 +195,7 @@ pub(super) fn with_inherited_lock(
 /// everything. The total open quantity must fit 64 bits, which bounds the largest order.
 fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
     let orders = capacity as u64 + trading.opening_orders;
-    let of = |planned: &protocol::instrument::Instrument| Instrument {
+    let instrument = |planned: &protocol::instrument::Instrument| Instrument {
         tick: planned.tick,
         lot: planned.lot,
         price_low: planned.price_low,
@@ -204,8 +204,8 @@ fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
         reference_price: planned.reference_price.clamp(planned.price_low, planned.price_high),
     };
     match trading.instruments.as_slice() {
-        [] => vec![of(&protocol::instrument::Instrument::default())],
-        planned => planned.iter().map(of).collect(),
+        [] => vec![instrument(&protocol::instrument::Instrument::default())],
+        planned => planned.iter().map(instrument).collect(),
     }
 }
 

@@ -52,11 +52,12 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
         false => None,
     };
     if let Some(orchestrator) = journaled {
-        let others: Vec<Role> = roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
-        let others = any_agents(ends, parts, &others, venue, strategy)?;
+        let other_roles: Vec<Role> =
+            roles.iter().copied().filter(|role| *role != Role::Orchestrator).collect();
+        let other_agents = any_agents(ends, parts, &other_roles, venue, strategy)?;
         // Own loops would be compiled once more for every technique and venue.
         let orchestrator: AgentGroup<K> = vec![Box::new(orchestrator)];
-        let pair: AgentGroup<K> = vec![Box::new((orchestrator, others))];
+        let pair: AgentGroup<K> = vec![Box::new((orchestrator, other_agents))];
         return Ok(Box::new(pair));
     }
     Ok(match roles {
@@ -84,7 +85,7 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<AgentGroup<K>> {
-    let one = |role: &Role| {
+    let build_agent = |role: &Role| {
         Ok(match role {
             Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
             Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
@@ -101,7 +102,7 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
             role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
         })
     };
-    roles.iter().map(one).collect()
+    roles.iter().map(build_agent).collect()
 }
 
 /// Builds the agent of a thread with the gateways of exchanges, which may run the exchanges too.
@@ -254,9 +255,9 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];
     let trading = plan.trading();
-    let end = |what: String, attached: &mut Attached<'_>| match is_successor {
-        true => attached.resume_sender(&what),
-        false => attached.sender(&what),
+    let end = |ring_name: String, attached: &mut Attached<'_>| match is_successor {
+        true => attached.resume_sender(&ring_name),
+        false => attached.sender(&ring_name),
     };
     let mut inboxes = Vec::new();
     for gateway in 0..trading.venues {

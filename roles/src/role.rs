@@ -29,30 +29,31 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = segments::control_at(run).context("this command is started by the launcher")?;
     let (is_spare, name) =
         name.strip_prefix(standby::STANDBY_PREFIX).map_or((false, name), |name| (true, name));
-    let me = plan.processes.iter().find(|process| process.name == name);
-    let me = me.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
-    let watch = LauncherWatch::new(&plan, me).context("cannot watch the launcher")?;
+    let process_plan = plan.processes.iter().find(|process| process.name == name);
+    let process_plan = process_plan.ok_or_else(|| anyhow!("run {} has no process {name}", plan.run))?;
+    let watch = LauncherWatch::new(&plan, process_plan).context("cannot watch the launcher")?;
     process::set_thread_name(name);
     exit_on_panic();
-    let mut attached = segments::attach_with(&plan, Some(me), &control);
+    let mut attached = segments::attach_with(&plan, Some(process_plan), &control);
     let mut watch = Some(watch);
     let mut state = None;
     if is_spare {
-        confine_to_files(&plan, me)?;
+        confine_to_files(&plan, process_plan)?;
         // One thread less to start at the promotion. In a sandbox threads start after the
         // confinement.
-        if let Some(watch) = watch.take_if(|_| plan.isolation_of(me) != Isolation::Sandbox) {
+        if let Some(watch) = watch.take_if(|_| plan.isolation_of(process_plan) != Isolation::Sandbox) {
             watch.start(&plan, &control).context("cannot watch the launcher")?;
         }
-        state = standby::wait(&plan, me, &control, &mut attached)?;
+        state = standby::wait(&plan, process_plan, &control, &mut attached)?;
         if state.is_none() {
             return Ok(());
         }
     }
-    let confined = if is_spare { Ok(()) } else { confine_to_files(&plan, me) };
-    let result = confined.and_then(|()| run_process(&plan, me, &control, watch, state, &mut attached));
+    let confined = if is_spare { Ok(()) } else { confine_to_files(&plan, process_plan) };
+    let result =
+        confined.and_then(|()| run_process(&plan, process_plan, &control, watch, state, &mut attached));
     if let Err(error) = &result {
-        report_failure(&plan, me, error, &mut attached);
+        report_failure(&plan, process_plan, error, &mut attached);
     } else if control.is_abandoned() {
         bail!(launcher_watch::launcher_death_message(&plan));
     }
@@ -70,8 +71,13 @@ pub fn exit_on_panic() {
 }
 
 /// Publishes an error in each of the process's status blocks.
-fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached: &mut Attached<'_>) {
-    for thread in &me.threads {
+fn report_failure(
+    plan: &Plan,
+    process_plan: &ProcessPlan,
+    error: &anyhow::Error,
+    attached: &mut Attached<'_>,
+) {
+    for thread in &process_plan.threads {
         if let Ok(segment) = segments::thread(attached, &plan.threads[*thread as usize].name) {
             StatusWriter::new(&segment).fail(&format!("{error:#}"));
         }
@@ -80,10 +86,13 @@ fn report_failure(plan: &Plan, me: &ProcessPlan, error: &anyhow::Error, attached
 
 /// Confines a sandboxed process with a journal to its directory, before its roles are built and
 /// start threads.
-fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
-    let is_meant = plan.isolation_of(me) == Isolation::Sandbox && plan.has_journal(me);
-    let Some(profile) = plan.sandbox_of(me).filter(|_| is_meant) else { return Ok(()) };
-    let venues = plan.roles_of(me).filter_map(|role| match role {
+fn confine_to_files(plan: &Plan, process_plan: &ProcessPlan) -> Result<()> {
+    let is_sandboxed_with_journal =
+        plan.isolation_of(process_plan) == Isolation::Sandbox && plan.has_journal(process_plan);
+    let Some(profile) = plan.sandbox_of(process_plan).filter(|_| is_sandboxed_with_journal) else {
+        return Ok(());
+    };
+    let venues = plan.roles_of(process_plan).filter_map(|role| match role {
         Role::Exchange(venue) => Some(venue),
         _ => None,
     });
@@ -99,16 +108,16 @@ fn confine_to_files(plan: &Plan, me: &ProcessPlan) -> Result<()> {
 
 fn run_process(
     plan: &Plan,
-    me: &ProcessPlan,
+    process_plan: &ProcessPlan,
     control: &Control,
     watch: Option<LauncherWatch>,
     standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
-    let mut recovered = engine::recover(plan, me, control, standby, attached, &SystemRecovery)?;
+    let mut recovered = engine::recover(plan, process_plan, control, standby, attached, &SystemRecovery)?;
     let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
-    for &index in me.threads.iter().rev() {
+    for &index in process_plan.threads.iter().rev() {
         let thread = &plan.threads[index as usize];
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         threads.push((
@@ -124,14 +133,14 @@ fn run_process(
         let log = segments::stamp_log(plan, thread, &segment);
         loops.push((thread, run, segment, log, idle));
     }
-    let profile = plan.sandbox_of(me);
-    let has_journal = plan.has_journal(me);
+    let profile = plan.sandbox_of(process_plan);
+    let has_journal = plan.has_journal(process_plan);
     // A journal's segments are memory, more of it the longer the run.
-    if profile.is_some() && !has_journal && plan.isolation_of(me) != Isolation::Thread {
+    if profile.is_some() && !has_journal && plan.isolation_of(process_plan) != Isolation::Thread {
         let limit = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
         memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }
-    let profile = profile.filter(|_| plan.isolation_of(me) == Isolation::Sandbox);
+    let profile = profile.filter(|_| plan.isolation_of(process_plan) == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {
         profile.confine(plan.weaker_sandbox)?;
     }

@@ -81,11 +81,11 @@ pub trait StandbyRole {
 /// that. Returns the standby's state; `None` if the run is over.
 pub(super) fn wait(
     plan: &Plan,
-    me: &ProcessPlan,
+    process_plan: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<Option<StandbyState>> {
-    let mut standby = standby(plan, me, control, attached)?;
+    let mut standby = standby(plan, process_plan, control, attached)?;
     let mut stdin = io::stdin();
     loop {
         let nap = if standby.try_follow() { Duration::ZERO } else { POLL_INTERVAL };
@@ -103,13 +103,13 @@ pub(super) fn wait(
 /// Creates the hot standby of a process, with all memory mapped.
 pub fn standby<'a>(
     plan: &'a Plan,
-    me: &ProcessPlan,
+    process_plan: &ProcessPlan,
     control: &Control,
     attached: &mut Attached<'_>,
 ) -> Result<Box<dyn StandbyRole + 'a>> {
-    let own = control.clone();
-    let threads: Vec<_> = me.threads.iter().map(|thread| &plan.threads[*thread as usize]).collect();
-    let roles: Vec<Role> = plan.roles_of(me).collect();
+    let control = control.clone();
+    let threads: Vec<_> = process_plan.threads.iter().map(|thread| &plan.threads[*thread as usize]).collect();
+    let roles: Vec<Role> = plan.roles_of(process_plan).collect();
     let mut thread_segments = Vec::new();
     for thread in &threads {
         thread_segments.push(segments::log(attached, &thread.name)?);
@@ -118,14 +118,14 @@ pub fn standby<'a>(
         ([thread], [Role::Exchange(venue)]) => {
             let body = exchange::ExchangeStandby::new(plan, thread, *venue, attached)?;
             let folder = super::book::journal_folder(plan, *venue);
-            Ok(FollowingStandby::boxed(plan, own, thread_segments, folder, body))
+            Ok(FollowingStandby::boxed(plan, control, thread_segments, folder, body))
         }
         _ if roles.contains(&Role::Orchestrator) => {
             let body = engine::EngineStandby::new(plan, attached)?;
             let folder = super::engine::journal_folder(plan);
-            Ok(FollowingStandby::boxed(plan, own, thread_segments, folder, body))
+            Ok(FollowingStandby::boxed(plan, control, thread_segments, folder, body))
         }
-        _ => bail!("{}: only an exchange and an engine have spares", me.name),
+        _ => bail!("{}: only an exchange and an engine have spares", process_plan.name),
     }
 }
 
@@ -225,9 +225,9 @@ pub(super) struct PublishedCounts(Vec<(AtomicWords, ReadOnlyWords)>);
 
 impl PublishedCounts {
     pub(super) fn new(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Self> {
-        let ring = |what: String| {
-            let head = attached.view(&spsc_mux::head_name(&what), spsc::HEAD_KIND)?;
-            Ok((attached.region(&what, spsc::KIND)?.words(), head))
+        let ring = |ring_name: String| {
+            let head = attached.view(&spsc_mux::head_name(&ring_name), spsc::HEAD_KIND)?;
+            Ok((attached.region(&ring_name, spsc::KIND)?.words(), head))
         };
         Ok(Self(rings.map(ring).collect::<Result<_>>()?))
     }

@@ -46,10 +46,10 @@ pub struct BrokenLink<L>(PhantomData<L>);
 pub struct BrokenProducer<P> {
     inner: P,
     defect: Defect,
-    taken: u64,
-    last: Message,
+    message_count: u64,
+    last_message: Message,
     /// The delayed message, which the next one overtakes.
-    held: Option<Message>,
+    delayed: Option<Message>,
 }
 
 impl<P: Producer> Producer for BrokenProducer<P> {
@@ -68,26 +68,26 @@ impl<P: Producer> Producer for BrokenProducer<P> {
 
 impl<P: Producer> BrokenProducer<P> {
     fn push(&mut self, message: &Message) -> Result<(), Full> {
-        let shows = (self.taken + 1).is_multiple_of(EVERY);
+        let is_affected = (self.message_count + 1).is_multiple_of(EVERY);
         match self.defect {
-            Defect::Drops if shows => {}
-            Defect::Reorders if shows => self.held = Some(*message),
-            Defect::Tears if shows => {
+            Defect::Drops if is_affected => {}
+            Defect::Reorders if is_affected => self.delayed = Some(*message),
+            Defect::Tears if is_affected => {
                 let mut torn = *message;
                 // Not the id, which is the first word.
-                torn[1..MESSAGE_WORDS / 2].copy_from_slice(&self.last[1..MESSAGE_WORDS / 2]);
+                torn[1..MESSAGE_WORDS / 2].copy_from_slice(&self.last_message[1..MESSAGE_WORDS / 2]);
                 self.inner.try_push(&torn)?;
             }
             _ => self.inner.try_push(message)?,
         }
         match self.defect {
-            Defect::Doubles if shows => drop(self.inner.try_push(message)),
-            Defect::Reorders if !shows => {
-                let _ = self.held.take_if(|held| self.inner.try_push(held).is_ok());
+            Defect::Doubles if is_affected => drop(self.inner.try_push(message)),
+            Defect::Reorders if !is_affected => {
+                let _ = self.delayed.take_if(|delayed| self.inner.try_push(delayed).is_ok());
             }
             _ => {}
         }
-        (self.taken, self.last) = (self.taken + 1, *message);
+        (self.message_count, self.last_message) = (self.message_count + 1, *message);
         Ok(())
     }
 }
@@ -110,9 +110,9 @@ impl<L: Link> Link for BrokenLink<L> {
         Ok(BrokenProducer {
             inner: L::producer(spec, index, attached)?,
             defect: DEFECT.get(),
-            taken: 0,
-            last: [0; MESSAGE_WORDS],
-            held: None,
+            message_count: 0,
+            last_message: [0; MESSAGE_WORDS],
+            delayed: None,
         })
     }
 
@@ -157,23 +157,23 @@ impl LogCorruption {
     /// `false` if no record fits, and leaves the log unchanged.
     pub fn apply(self, log: &mut Vec<u8>, seed: u64) -> bool {
         if self == LogCorruption::Passes {
-            return passes(log, seed);
+            return move_kill_switch_before_order(log, seed);
         }
         let records = log.len().saturating_sub(LOG_OFFSET * 8) / RECORD_BYTES;
-        let is_meant =
+        let is_candidate =
             |record: &usize| self.points().contains(&(log[LOG_OFFSET * 8 + record * RECORD_BYTES + 7] >> 2));
-        let meant: Vec<usize> = (0..records).filter(is_meant).collect();
-        let Some(record) = meant.get(seed as usize % meant.len().max(1)) else { return false };
-        let at = LOG_OFFSET * 8 + record * RECORD_BYTES;
-        let bytes = log[at..at + RECORD_BYTES].to_vec();
+        let candidates: Vec<usize> = (0..records).filter(is_candidate).collect();
+        let Some(record) = candidates.get(seed as usize % candidates.len().max(1)) else { return false };
+        let offset = LOG_OFFSET * 8 + record * RECORD_BYTES;
+        let bytes = log[offset..offset + RECORD_BYTES].to_vec();
         match self {
-            LogCorruption::Omits => drop(log.drain(at..at + RECORD_BYTES)),
-            LogCorruption::Repeats => drop(log.splice(at..at, bytes)),
+            LogCorruption::Omits => drop(log.drain(offset..offset + RECORD_BYTES)),
+            LogCorruption::Repeats => drop(log.splice(offset..offset, bytes)),
             // The lowest byte of the sequence.
-            LogCorruption::Renames => log[at] ^= 0x40,
-            LogCorruption::Postdates => log[at + 15] |= 0x20,
+            LogCorruption::Renames => log[offset] ^= 0x40,
+            LogCorruption::Postdates => log[offset + 15] |= 0x20,
             // By one unit.
-            LogCorruption::Misfills | LogCorruption::Misstates => log[at + 8] ^= 1,
+            LogCorruption::Misfills | LogCorruption::Misstates => log[offset + 8] ^= 1,
             LogCorruption::Passes => {}
         }
         true
@@ -182,32 +182,34 @@ impl LogCorruption {
 
 /// Moves the record of a kill switch before one of the new orders that it would have stopped. Only
 /// for switches whose scope follows from the order's id.
-fn passes(log: &mut Vec<u8>, seed: u64) -> bool {
-    let (head, body) = log.split_at(LOG_OFFSET * 8);
+fn move_kill_switch_before_order(log: &mut Vec<u8>, seed: u64) -> bool {
+    let (header, records_bytes) = log.split_at(LOG_OFFSET * 8);
     let records = || {
-        body.chunks_exact(RECORD_BYTES).enumerate().filter_map(|(place, bytes)| {
+        records_bytes.chunks_exact(RECORD_BYTES).enumerate().filter_map(|(index, bytes)| {
             let (words, _) = bytes.as_chunks::<8>();
             let [key, value] = [words.first()?, words.get(1)?].map(|word| u64::from_le_bytes(*word));
-            Some((place, Stamp::from_words(key, value)?))
+            Some((index, Stamp::from_words(key, value)?))
         })
     };
-    let mut chances = Vec::new();
-    for (seen, record) in records() {
+    let mut candidates = Vec::new();
+    for (switch_index, record) in records() {
         let Some(KillSwitch { scope, is_on: true, .. }) = KillSwitch::from_record(&record) else { continue };
         if record.point != Point::KillSeen || matches!(scope, Scope::Venue(_) | Scope::Instrument(_)) {
             continue;
         }
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
         let stopped = records()
-            .take_while(|(place, _)| *place < seen)
+            .take_while(|(index, _)| *index < switch_index)
             .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy(), 0, 0));
-        chances.extend(stopped.map(|(dispatched, order)| (seen, dispatched, order.value)));
+        candidates.extend(stopped.map(|(order_index, order)| (switch_index, order_index, order.value)));
     }
-    let Some((seen, dispatched, ticks)) = chances.get(seed as usize % chances.len().max(1)).copied() else {
+    let Some((switch_index, order_index, ticks)) =
+        candidates.get(seed as usize % candidates.len().max(1)).copied()
+    else {
         return false;
     };
-    let at = |place: usize| head.len() + place * RECORD_BYTES;
-    let (from, to) = (at(seen), at(dispatched));
+    let offset = |index: usize| header.len() + index * RECORD_BYTES;
+    let (from, to) = (offset(switch_index), offset(order_index));
     let mut switch: Vec<u8> = log.drain(from..from + RECORD_BYTES).collect();
     switch[8..].copy_from_slice(&ticks.to_le_bytes());
     log.splice(to..to, switch);

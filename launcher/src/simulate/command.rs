@@ -70,11 +70,14 @@ pub struct SimulationTotals {
     /// Incarnations that were restarted.
     pub restarted: u64,
     /// Recoveries of the engine and of exchanges.
-    pub comebacks: u64,
+    #[serde(rename = "comebacks")]
+    pub recoveries: u64,
     /// Recoveries in which a standby had done part of the work.
-    pub from_spares: u64,
+    #[serde(rename = "from_spares")]
+    pub standby_recoveries: u64,
     /// Runs in which the machine crashed.
-    pub fell: u64,
+    #[serde(rename = "fell")]
+    pub machine_crashes: u64,
     /// Turns of threads.
     pub turns: u64,
     /// The sum of the runs' hashes.
@@ -90,9 +93,9 @@ impl SimulationTotals {
         self.incidents += other.incidents;
         self.quarantined += other.quarantined;
         self.restarted += other.restarted;
-        self.comebacks += other.comebacks;
-        self.from_spares += other.from_spares;
-        self.fell += other.fell;
+        self.recoveries += other.recoveries;
+        self.standby_recoveries += other.standby_recoveries;
+        self.machine_crashes += other.machine_crashes;
         self.turns += other.turns;
         self.digest = self.digest.wrapping_add(other.digest);
     }
@@ -114,12 +117,12 @@ pub struct SimulationReport {
 pub fn simulate_all(
     seeds: u64,
     techniques: &[Technique],
-    asked: &SimulationOptions,
+    options: &SimulationOptions,
     progress: impl Fn(u64) + Sync,
 ) -> Result<SimulationReport> {
     let (next, stop) = (AtomicU64::new(0), AtomicU64::new(0));
     let worker = || {
-        let mut tallies = SimulationReport::default();
+        let mut report = SimulationReport::default();
         while stop.load(Ordering::Relaxed) == 0 {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds {
@@ -127,43 +130,45 @@ pub fn simulate_all(
             }
             progress(seed);
             let technique = technique_of(seed, techniques);
-            let trial = trial(seed, technique, asked).map_err(|error| unplanned(seed, technique, &error))?;
-            tallies.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);
+            let trial =
+                trial(seed, technique, options).map_err(|error| unplanned(seed, technique, &error))?;
+            report.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);
             if !trial.broken.is_empty() {
                 stop.store(1, Ordering::Relaxed);
-                tallies.failed.push(trial);
+                report.failed.push(trial);
             }
         }
-        Ok::<_, anyhow::Error>(tallies)
+        Ok::<_, anyhow::Error>(report)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut all = SimulationReport::default();
+    let mut merged = SimulationReport::default();
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         for worker in workers {
-            let tallies = worker.join().map_err(|_| anyhow::anyhow!("a simulating thread panicked"))??;
-            for (key, tally) in &tallies.by {
-                all.by.entry(*key).or_default().merge(tally);
+            let report = worker.join().map_err(|_| anyhow::anyhow!("a simulating thread panicked"))??;
+            for (key, totals) in &report.by {
+                merged.by.entry(*key).or_default().merge(totals);
             }
-            all.failed.extend(tallies.failed);
+            merged.failed.extend(report.failed);
         }
         Ok::<_, anyhow::Error>(())
     })?;
-    all.failed.sort_by_key(|trial| trial.seed);
-    Ok(all)
+    merged.failed.sort_by_key(|trial| trial.seed);
+    Ok(merged)
 }
 
 /// Returns the techniques to draw from.
-fn techniques(asked: &[Technique]) -> Result<Vec<Technique>> {
-    if let Some(other) = asked.iter().find(|technique| !is_simulated(**technique)) {
-        let why = match other.is_foreign() {
+fn techniques(requested: &[Technique]) -> Result<Vec<Technique>> {
+    if let Some(unsimulated) = requested.iter().find(|technique| !is_simulated(**technique)) {
+        let why = match unsimulated.is_foreign() {
             true => "makes files of its own and goes by the machine's clock, and the simulation has neither",
             false => "passes through the kernel, of which the simulation has none",
         };
-        return Err(UsageError(format!("--technique {other}: {why}. Choose one in memory")).into());
+        return Err(UsageError(format!("--technique {unsimulated}: {why}. Choose one in memory")).into());
     }
-    let all = || Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
-    Ok(if asked.is_empty() { all() } else { asked.to_vec() })
+    let every_technique =
+        || Technique::all().into_iter().filter(|technique| is_simulated(*technique)).collect();
+    Ok(if requested.is_empty() { every_technique() } else { requested.to_vec() })
 }
 
 /// Runs `launcher simulate`: draws seeds, simulates them and reports failures.
@@ -182,33 +187,33 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     let seeds = flags.seeds.0;
     let bar = Progress::new(!flags.json);
     bar.phase("simulating", seeds);
-    let began = Instant::now();
-    let all = simulate_all(seeds, techniques, &flags.options(), |seed| bar.at(seed))?;
+    let started = Instant::now();
+    let report = simulate_all(seeds, techniques, &flags.options(), |seed| bar.at(seed))?;
     bar.clear();
     let mut total = SimulationTotals::default();
-    all.by.values().for_each(|tally| total.merge(tally));
+    report.by.values().for_each(|totals| total.merge(totals));
     let mut out = crate::output::stdout();
     if flags.json {
-        let by: Vec<_> = all
+        let groups: Vec<_> = report
             .by
             .iter()
-            .map(|((technique, kind), tally)| {
-                serde_json::json!({ "technique": technique, "kind": kind, "tally": tally })
+            .map(|((technique, kind), totals)| {
+                serde_json::json!({ "technique": technique, "kind": kind, "tally": totals })
             })
             .collect();
-        let failed: Vec<_> = all.failed.iter().map(|trial| failure(trial, flags)).collect();
-        let json = serde_json::json!({ "total": total, "by": by, "failed": failed });
+        let failed: Vec<_> = report.failed.iter().map(|trial| failure(trial, flags)).collect();
+        let json = serde_json::json!({ "total": total, "by": groups, "failed": failed });
         serde_json::to_writer_pretty(&mut out, &json)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", table(&all, &total))?;
-        writeln!(out, "{:.1} s; digest {:016x}", began.elapsed().as_secs_f64(), total.digest)?;
-        writeln!(out, "{}\n{}", verdict(all.failed.len(), total.runs), Fitness::simulated().sentence())?;
+        write!(out, "{}", table(&report, &total))?;
+        writeln!(out, "{:.1} s; digest {:016x}", started.elapsed().as_secs_f64(), total.digest)?;
+        writeln!(out, "{}\n{}", verdict(report.failed.len(), total.runs), Fitness::simulated().sentence())?;
     }
-    for trial in &all.failed {
+    for trial in &report.failed {
         print_failure(trial, flags);
     }
-    Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns the line on whether a promise was broken.
@@ -221,31 +226,31 @@ fn verdict(broken: usize, runs: u64) -> String {
     }
 }
 
-fn table(all: &SimulationReport, total: &SimulationTotals) -> String {
-    let row = |name: &str, tally: &SimulationTotals| {
+fn table(report: &SimulationReport, total: &SimulationTotals) -> String {
+    let row = |name: &str, totals: &SimulationTotals| {
         format!(
             "{name:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
-            count(tally.runs),
-            count(tally.sent),
-            count(tally.incidents),
-            count(tally.quarantined),
-            count(tally.restarted),
-            count(tally.comebacks),
+            count(totals.runs),
+            count(totals.sent),
+            count(totals.incidents),
+            count(totals.quarantined),
+            count(totals.restarted),
+            count(totals.recoveries),
         )
     };
     let mut by_technique: BTreeMap<&str, SimulationTotals> = BTreeMap::new();
     let mut by_kind: BTreeMap<&str, SimulationTotals> = BTreeMap::new();
-    for ((technique, kind), tally) in &all.by {
-        by_technique.entry(technique).or_default().merge(tally);
-        by_kind.entry(kind).or_default().merge(tally);
+    for ((technique, kind), totals) in &report.by {
+        by_technique.entry(technique).or_default().merge(totals);
+        by_kind.entry(kind).or_default().merge(totals);
     }
     let mut text = format!(
         "{:<24} {:>8} {:>12} {:>10} {:>12} {:>10} {:>10}\n",
         "", "runs", "orders", "incidents", "quarantined", "restarted", "recovered"
     );
-    by_technique.iter().for_each(|(name, tally)| text += &row(name, tally));
+    by_technique.iter().for_each(|(name, totals)| text += &row(name, totals));
     text.push('\n');
-    by_kind.iter().for_each(|(name, tally)| text += &row(name, tally));
+    by_kind.iter().for_each(|(name, totals)| text += &row(name, totals));
     text.push('\n');
     text + &row("all", total)
 }
@@ -273,16 +278,16 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
 /// Prints a failed run to stderr.
 fn print_failure(trial: &Trial, flags: &SimulateFlags) {
     complain(&format!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name()));
-    trial.broken.iter().for_each(|what| complain(&format!("  {what}")));
+    trial.broken.iter().for_each(|condition| complain(&format!("  {condition}")));
     complain(&format!("  replay: {}", replay_command(trial, flags)));
 }
 
 /// Replays one run and describes it.
 fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
     let technique = technique_of(seed, techniques);
-    let asked = flags.options();
-    let scenario = asked.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
-    let trial = trial(seed, technique, &asked).map_err(|error| unplanned(seed, technique, &error))?;
+    let options = flags.options();
+    let scenario = options.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
+    let trial = trial(seed, technique, &options).map_err(|error| unplanned(seed, technique, &error))?;
     let mut out = crate::output::stdout();
     if flags.json {
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
@@ -312,7 +317,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
             counted(trial.totals.incidents, "incident"),
             trial.totals.quarantined,
             trial.totals.restarted,
-            trial.totals.comebacks,
+            trial.totals.recoveries,
             trial.totals.turns,
             trial.digest
         )?;
@@ -332,8 +337,8 @@ mod tests {
 
     #[test]
     fn failed_recovery_is_replayed_as_one() {
-        let asked = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
-        let trial = trial(1, Technique::default(), &asked).unwrap();
+        let options = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
+        let trial = trial(1, Technique::default(), &options).unwrap();
         let (seed, technique, broken) = (None, Vec::new(), None);
         let flags =
             SimulateFlags { seeds: Count(2), seed, technique, crash_recovery: true, json: false, broken };

@@ -12,27 +12,27 @@ pub(super) struct InjectedUnwind(pub FaultKind);
 
 thread_local! {
     /// Clock reads left; 0: unlimited.
-    static LEFT: Cell<u64> = const { Cell::new(0) };
+    static READS_LEFT: Cell<u64> = const { Cell::new(0) };
     /// The time that a recovering process reads.
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Sets the number of clock reads until a simulated process crashes, 0 for unlimited.
-pub(super) fn set(left: u64) {
-    LEFT.set(left);
+pub(super) fn arm(reads_left: u64) {
+    READS_LEFT.set(reads_left);
 }
 
 /// Cancels the crash of a simulated process, and returns the clock reads that were left.
-pub(super) fn take() -> u64 {
-    LEFT.take()
+pub(super) fn disarm() -> u64 {
+    READS_LEFT.take()
 }
 
 /// Counts a clock read of a simulated process, and crashes it at the last one.
-pub(super) fn look() {
-    let left = LEFT.get();
-    if left > 0 {
-        LEFT.set(left - 1);
-        if left == 1 {
+pub(super) fn count_clock_read() {
+    let reads_left = READS_LEFT.get();
+    if reads_left > 0 {
+        READS_LEFT.set(reads_left - 1);
+        if reads_left == 1 {
             resume_unwind(Box::new(InjectedUnwind(FaultKind::Kill)));
         }
     }
@@ -45,6 +45,6 @@ pub(super) fn set_now(ticks: u64) {
 
 /// Reads the time that was set for a recovering simulated process.
 pub(super) fn now() -> u64 {
-    look();
+    count_clock_read();
     NOW.get()
 }

@@ -33,8 +33,8 @@ named_enum! {
     }
 }
 
-/// Builds the first incarnation of a hostile strategy, which attacks from order `from` on. It
-/// counts the messages it tampered with.
+/// Builds the first incarnation of a hostile strategy, which attacks from `first_order` on. It
+/// counts the messages that it tampered with.
 ///
 /// # Errors
 /// A segment that does not match the plan.
@@ -42,28 +42,29 @@ pub(super) fn agent(
     plan: &Plan,
     strategy: u16,
     ends: BoxedEnds,
-    (attack, from, sent): (Attack, u64, Arc<AtomicU64>),
+    (attack, first_order, tampered_count): (Attack, u64, Arc<AtomicU64>),
     attached: &mut Attached<'_>,
 ) -> Result<Box<dyn Agent<clock::AnyClock>>> {
     let inner = (ends.producer)(&submit_link(plan), usize::from(strategy), attached)?;
     let strategies = plan.trading().strategies;
-    let submit = BoxedProducer::new(Hostile { inner, attack, from, strategies, sent });
+    let submit =
+        BoxedProducer::new(HostileProducer { inner, attack, first_order, strategies, tampered_count });
     Ok(Box::new(roles::strategy(plan, strategy, 0, submit, attached)?))
 }
 
 /// The producer of a hostile strategy.
-struct Hostile {
+struct HostileProducer {
     inner: BoxedProducer,
     attack: Attack,
     /// The first order that is tampered with.
-    from: u64,
+    first_order: u64,
     /// Strategies of the run.
     strategies: u16,
     /// Messages that were tampered with and taken by the ring.
-    sent: Arc<AtomicU64>,
+    tampered_count: Arc<AtomicU64>,
 }
 
-impl Producer for Hostile {
+impl Producer for HostileProducer {
     fn try_push_with(
         &mut self,
         message: &Message,
@@ -77,9 +78,10 @@ impl Producer for Hostile {
     }
 }
 
-impl Hostile {
+impl HostileProducer {
     fn push(&mut self, message: &Message) -> Result<(), Full> {
-        let Some(order) = Order::from_message(*message).ok().filter(|order| order.id.sequence() >= self.from)
+        let Some(order) =
+            Order::from_message(*message).ok().filter(|order| order.id.sequence() >= self.first_order)
         else {
             return self.inner.try_push(message);
         };
@@ -97,11 +99,11 @@ impl Hostile {
             }
         };
         self.inner.try_push(&tampered)?;
-        let mut sent = 1;
+        let mut message_count = 1;
         if self.attack == Attack::Repeat {
-            sent = u64::from(self.inner.try_push(&tampered).is_ok());
+            message_count = u64::from(self.inner.try_push(&tampered).is_ok());
         }
-        self.sent.fetch_add(sent, Ordering::Relaxed);
+        self.tampered_count.fetch_add(message_count, Ordering::Relaxed);
         Ok(())
     }
 }

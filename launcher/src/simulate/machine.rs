@@ -25,24 +25,24 @@ use std::{fs, io};
 /// of its own, so that the rest of the scenario does not depend on it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MachineScenario {
-    pub has_spares: bool,
+    pub has_standbys: bool,
     pub journal: Journaling,
     /// Time at which the machine crashes, in nanoseconds after the start.
-    pub dies: Option<u64>,
+    pub crash_ns: Option<u64>,
 }
 
 impl MachineScenario {
     pub fn draw(seed: u64, window_ns: u64) -> Self {
         let mut draws = Draws::new(seed, Draws::STANDBYS);
-        let has_spares = draws.below(3) > 0;
+        let has_standbys = draws.below(3) > 0;
         let journal = match draws.below(12) {
             0..8 => Journaling::Process,
             8..11 => Journaling::Group,
             _ => Journaling::Each,
         };
         let may_die = journal != Journaling::Process && draws.below(2) == 0;
-        let dies = may_die.then(|| draws.below(2 * window_ns + 2_000));
-        Self { has_spares, journal, dies }
+        let crash_ns = may_die.then(|| draws.below(2 * window_ns + 2_000));
+        Self { has_standbys, journal, crash_ns }
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) struct SimulatedMachine {
     /// Watermark of each journal's folder.
     journals: Mutex<BTreeMap<PathBuf, Watermark>>,
     /// 1: the writer is dead, and nothing reaches the disk.
-    is_over: AtomicU64,
+    is_cut_off: AtomicU64,
     draws: Mutex<Draws>,
 }
 
@@ -75,7 +75,7 @@ impl SimulatedMachine {
         if step != DiskOperation::Sync || index_of(path).is_none() {
             return Ok(());
         }
-        if self.is_over.load(Ordering::Relaxed) != 0 {
+        if self.is_cut_off.load(Ordering::Relaxed) != 0 {
             return Err(io::Error::other("its process is dead"));
         }
         let bytes = fs::read(path)?;
@@ -86,7 +86,7 @@ impl SimulatedMachine {
     pub fn new(seed: u64) -> Self {
         let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::STANDBYS));
         let (on_disk, journals) = (Mutex::default(), Mutex::default());
-        Self { on_disk, journals, is_over: AtomicU64::new(0), draws }
+        Self { on_disk, journals, is_cut_off: AtomicU64::new(0), draws }
     }
 
     /// Returns the simulated disk of the processes' journals.
@@ -117,16 +117,16 @@ impl SimulatedMachine {
     }
 
     /// Runs `then` without the simulated disk: nothing that it writes is synced.
-    pub fn without_disk<T>(&self, then: impl FnOnce() -> T) -> T {
-        let before = self.is_over.swap(1, Ordering::Relaxed);
-        let done = then();
-        self.is_over.store(before, Ordering::Relaxed);
-        done
+    pub fn without_disk<T>(&self, action: impl FnOnce() -> T) -> T {
+        let was_cut_off = self.is_cut_off.swap(1, Ordering::Relaxed);
+        let result = action();
+        self.is_cut_off.store(was_cut_off, Ordering::Relaxed);
+        result
     }
 
     /// Crashes the machine: nothing that is written afterwards reaches the simulated disk.
     pub fn crash(&self) {
-        self.is_over.store(1, Ordering::Relaxed);
+        self.is_cut_off.store(1, Ordering::Relaxed);
     }
 
     /// Restores the journals to what was on the disk. A segment that was never synced exists
@@ -169,32 +169,33 @@ impl PostCrashCheck {
     pub fn check(machine: &SimulatedMachine, segments: &Segments, incidents: &[Incident]) -> Result<Self> {
         machine.restore().context("the disk of the simulation")?;
         let (plan, control) = (&segments.plan, segments.control.control());
-        let mut fallen = Self { broken: Vec::new(), digest: FNV_OFFSET };
-        let place = |role| plan.process_of(role).with_context(|| format!("{role} has no process"));
+        let mut check = Self { broken: Vec::new(), digest: FNV_OFFSET };
+        let process_of_role = |role| plan.process_of(role).with_context(|| format!("{role} has no process"));
         for venue in plan.trading().books() {
-            let mut attached = segments.attached(&plan.processes[place(Role::Exchange(venue))?]);
-            let told = roles::published([session_in(venue)].into_iter(), &mut attached)?;
+            let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
+            let published = roles::published([session_in(venue)].into_iter(), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
-            let told = told.into_iter().sum();
-            fallen.judge(&format!("gateway {venue}"), told, audit.reports.len() as u64);
+            let published = published.into_iter().sum();
+            check.judge(&format!("gateway {venue}"), published, audit.reports.len() as u64);
         }
-        let mut attached = segments.attached(&plan.processes[place(Role::Orchestrator)?]);
-        let told = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;
-        let follow = roles::returned(plan)?;
-        for (strategy, (told, follow)) in (0..).zip(told.iter().zip(&follow)) {
+        let mut attached = segments.attached(&plan.processes[process_of_role(Role::Orchestrator)?]);
+        let published = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;
+        let recoverable = roles::returned(plan)?;
+        for (strategy, (published, recoverable)) in (0..).zip(published.iter().zip(&recoverable)) {
             // The memory of a dead strategy is reset without waiting for the disk.
             if incidents.iter().all(|incident| incident.strategy != strategy) {
-                fallen.judge(&format!("strategy {strategy}"), *told, *follow);
+                check.judge(&format!("strategy {strategy}"), *published, *recoverable);
             }
         }
-        Ok(fallen)
+        Ok(check)
     }
 
-    fn judge(&mut self, who: &str, told: u64, follow: u64) {
-        if follow < told {
-            self.broken
-                .push(format!("{who} was told {told} reports, and {follow} follow from what the disk has"));
+    fn judge(&mut self, receiver: &str, published: u64, recoverable: u64) {
+        if recoverable < published {
+            self.broken.push(format!(
+                "{receiver} was told {published} reports, and {recoverable} follow from what the disk has"
+            ));
         }
-        self.digest = fnv1a(fnv1a(self.digest, &told.to_le_bytes()), &follow.to_le_bytes());
+        self.digest = fnv1a(fnv1a(self.digest, &published.to_le_bytes()), &recoverable.to_le_bytes());
     }
 }

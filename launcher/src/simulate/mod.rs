@@ -95,7 +95,7 @@ pub struct Simulated {
     /// The threads' logs, in the order of the plan.
     pub logs: Vec<Vec<u8>>,
     /// Faults that fired, in order.
-    pub struck: Vec<FaultKind>,
+    pub fired_faults: Vec<FaultKind>,
     /// Messages that a hostile strategy tampered with.
     pub tampered: u64,
     /// What exchanges did according to their journals, if they have any.
@@ -156,11 +156,11 @@ impl SimulationOptions {
 ///
 /// # Errors
 /// An error of the simulation itself: a scenario that cannot be planned.
-pub fn trial(seed: u64, technique: Technique, asked: &SimulationOptions) -> Result<Trial> {
-    let scenario = asked.scenario(seed, technique)?;
+pub fn trial(seed: u64, technique: Technique, options: &SimulationOptions) -> Result<Trial> {
+    let scenario = options.scenario(seed, technique)?;
     let (kind, technique) = (scenario.kind, scenario.plan.technique);
-    Ok(simulate(scenario, asked.defect).map_or_else(
-        |what| Trial::new(seed, technique, kind, (vec![what], FNV_OFFSET), SimulationTotals::default()),
+    Ok(simulate(scenario, options.defect).map_or_else(
+        |error| Trial::new(seed, technique, kind, (vec![error], FNV_OFFSET), SimulationTotals::default()),
         |simulated| simulated.judge(),
     ))
 }
@@ -184,19 +184,22 @@ impl Simulated {
     pub fn judge(&self) -> Trial {
         let Self { scenario, record, logs, .. } = self;
         let (incidents, restarts) = (&record.incidents, &record.role_restarts);
-        let count = |of: fn(&Incident) -> bool| incidents.iter().filter(|incident| of(incident)).count();
+        let count = |is_counted: fn(&Incident) -> bool| {
+            incidents.iter().filter(|incident| is_counted(incident)).count()
+        };
         let mut totals = SimulationTotals {
             incidents: incidents.len() as u64,
             quarantined: count(|incident| incident.quarantined.is_some()) as u64,
             restarted: count(|incident| incident.restarted_ns.is_some()) as u64,
-            comebacks: restarts.iter().filter(|one| one.recovered_ns.is_some()).count() as u64,
-            from_spares: restarts.iter().filter(|one| one.replayed < one.records).count() as u64,
+            recoveries: restarts.iter().filter(|restart| restart.recovered_ns.is_some()).count() as u64,
+            standby_recoveries: restarts.iter().filter(|restart| restart.replayed < restart.records).count()
+                as u64,
             turns: self.turns,
             ..SimulationTotals::default()
         };
-        let judged = if let Some(PostCrashCheck { broken, digest }) = &self.post_crash {
+        let verdict = if let Some(PostCrashCheck { broken, digest }) = &self.post_crash {
             // Memory is lost: nothing can be merged.
-            totals.fell = 1;
+            totals.machine_crashes = 1;
             (broken.clone(), *digest)
         } else {
             match merge::merge(logs.as_slice(), record, |_, _| {}) {
@@ -207,7 +210,7 @@ impl Simulated {
                 Err(error) => (vec![format!("cannot be merged: {error}")], FNV_OFFSET),
             }
         };
-        Trial::new(scenario.seed, scenario.plan.technique, scenario.kind, judged, totals)
+        Trial::new(scenario.seed, scenario.plan.technique, scenario.kind, verdict, totals)
     }
 }
 
@@ -216,7 +219,9 @@ impl Simulated {
 /// # Errors
 /// The run does not end, or something panicked.
 pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated, String> {
-    simulate_with(scenario, defect, &mut |supervisor, seen, now, out| supervisor.step(seen, now, out))
+    simulate_with(scenario, defect, &mut |supervisor, observations, now, actions| {
+        supervisor.step(observations, now, actions)
+    })
 }
 
 /// Simulates a scenario with a step of the supervisor in place of [`Supervisor::step`].
@@ -250,35 +255,38 @@ fn run<'s>(
     ends: BoxedEnds,
     step: &'s mut SupervisorStep<'s>,
 ) -> Result<Simulated, String> {
-    let unbuilt = |error: anyhow::Error| format!("{error:#}");
+    let to_text = |error: anyhow::Error| format!("{error:#}");
     let folder =
-        (scenario.kind == ScenarioKind::Recovery).then(JournalFolder::new).transpose().map_err(unbuilt)?;
+        (scenario.kind == ScenarioKind::Recovery).then(JournalFolder::new).transpose().map_err(to_text)?;
     scenario.plan.folder = folder.as_ref().map_or_else(String::new, JournalFolder::path);
     let segments = Segments::on_heap(&scenario.plan, &scenario.schedule);
     let clock = VirtualClock::default();
     clock.set(START_TICKS);
-    let mut family = SimulatedProcesses::start(&scenario, ends, &segments, &clock).map_err(unbuilt)?;
+    let mut processes = SimulatedProcesses::start(&scenario, ends, &segments, &clock).map_err(to_text)?;
     let mut runtime = SimulatedRuntime::new(&scenario, &segments, &clock, step);
-    let (outcome, turns) = play(&scenario, &clock, &mut family, &mut runtime)?;
-    let falls = outcome.is_none();
-    if falls {
-        family.crash();
+    let (outcome, turns) = play(&scenario, &clock, &mut processes, &mut runtime)?;
+    let is_machine_crashed = outcome.is_none();
+    if is_machine_crashed {
+        processes.crash();
     }
     let SupervisionRecord { incidents, role_restarts, .. } = runtime.into_record();
-    let exits = family.exits();
-    let machine = family.machine();
-    let (struck, tampered) = (std::mem::take(&mut family.struck), family.tampered.load(Ordering::Relaxed));
+    let exits = processes.exits();
+    let machine = processes.machine();
+    let (fired_faults, tampered) =
+        (std::mem::take(&mut processes.fired_faults), processes.tampered.load(Ordering::Relaxed));
     // The journals are closed with their writers.
-    drop(family);
-    let fallen =
-        falls.then(|| PostCrashCheck::check(&machine, &segments, &incidents)).transpose().map_err(unbuilt)?;
-    let audits = folder.as_ref().filter(|_| !falls).map(|_| audits(&segments));
-    let audits = audits.transpose().map_err(unbuilt)?;
+    drop(processes);
+    let post_crash = is_machine_crashed
+        .then(|| PostCrashCheck::check(&machine, &segments, &incidents))
+        .transpose()
+        .map_err(to_text)?;
+    let audits = folder.as_ref().filter(|_| !is_machine_crashed).map(|_| audits(&segments));
+    let audits = audits.transpose().map_err(to_text)?;
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
     let outcome = outcome.unwrap_or(RunOutcome::Interrupted);
     let record = RunRecord { role_restarts, ..record(&scenario, outcome, incidents, exits) };
-    Ok(Simulated { scenario, record, logs, struck, tampered, audits, post_crash: fallen, turns })
+    Ok(Simulated { scenario, record, logs, fired_faults, tampered, audits, post_crash, turns })
 }
 
 /// Runs the turns of threads and supervisor until the supervisor ends the run. Returns the outcome,
@@ -286,53 +294,54 @@ fn run<'s>(
 fn play<'a>(
     scenario: &Scenario,
     clock: &VirtualClock,
-    family: &mut SimulatedProcesses<'a>,
+    processes: &mut SimulatedProcesses<'a>,
     runtime: &mut SimulatedRuntime<'a, '_>,
 ) -> Result<(Option<RunOutcome>, u64), String> {
     let threads = scenario.plan.threads.len();
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
-    let (mut now, mut quiet) = (START_TICKS, 0);
+    let (mut now, mut idle_turns) = (START_TICKS, 0);
     // Opens the start barrier.
-    runtime.turn(family)?;
+    runtime.turn(processes)?;
     for turns in 0..MAX_TURNS {
-        let who = draws.below(threads as u64 + 1) as usize;
+        let drawn_index = draws.below(threads as u64 + 1) as usize;
         now += draws.below(16);
         clock.set(now);
-        if scenario.machine_dies_ns.is_some_and(|ns| now >= START_TICKS + ns) {
+        if scenario.machine_crash_ns.is_some_and(|ns| now >= START_TICKS + ns) {
             return Ok((None, turns));
         }
-        family.kill_due(now);
-        let slowness = scenario.slowness[who];
+        processes.kill_due(now);
+        let slowness = scenario.slowness[drawn_index];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
             continue;
         }
-        if who == threads {
-            if let Some(outcome) = runtime.turn(family)? {
+        if drawn_index == threads {
+            if let Some(outcome) = runtime.turn(processes)? {
                 return Ok((Some(outcome), turns));
             }
-        } else if family.turn(who)? {
-            quiet = 0;
+        } else if processes.turn(drawn_index)? {
+            idle_turns = 0;
             continue;
         }
-        quiet += 1;
-        if quiet > 4 * threads {
+        idle_turns += 1;
+        if idle_turns > 4 * threads {
             // No thread has anything to do: advance the clock to the next wake-up, but never so far
             // that a timely thread would count as hung.
-            quiet = 0;
+            idle_turns = 0;
             // A thread that waits for a slow or silent venue asks for a turn immediately, without
             // effect; so does one that waits for resting orders, for a recovering process, or at a
             // slot that is never written.
-            let is_held_up =
+            let is_blocked =
                 |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
-            let waits = scenario.has_venue_faults() || is_held_up(scenario.kind);
-            let asked = if waits { now + 1 } else { 0 };
-            let wake = family.wake(asked).min(runtime.wake()).min(family.next_kill());
-            now = wake.clamp(now, now + LIVENESS_NS / 5);
+            let can_wait_without_effect = scenario.has_venue_faults() || is_blocked(scenario.kind);
+            let earliest = if can_wait_without_effect { now + 1 } else { 0 };
+            let next_event =
+                processes.wake_time(earliest).min(runtime.wake_time()).min(processes.next_kill());
+            now = next_event.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
             for thread in 0..threads {
-                family.turn(thread)?;
+                processes.turn(thread)?;
             }
-            if let Some(outcome) = runtime.turn(family)? {
+            if let Some(outcome) = runtime.turn(processes)? {
                 return Ok((Some(outcome), turns));
             }
         }
@@ -346,7 +355,7 @@ fn audits(segments: &Segments) -> Result<JournalAudits> {
     for venue in plan.trading().books() {
         let process = plan.process_of(Role::Exchange(venue)).context("every exchange has a process")?;
         let mut attached = segments.attached(&plan.processes[process]);
-        let tape = segments.tapes.iter().find(|(of, _)| *of == venue);
+        let tape = segments.tapes.iter().find(|(tape_venue, _)| *tape_venue == venue);
         let tape =
             tape.and_then(|(_, view)| TapeView::new(view.clone())).context("every exchange has a tape")?;
         let audit = roles::audit(plan, venue, &segments.control.control(), &mut attached)?;

@@ -33,25 +33,25 @@ use std::sync::Arc;
 use system::clock::{self, Clock as _, Timebase, VirtualClock};
 
 /// Words that a scribbling process writes in a turn.
-const SCRIBBLES: usize = 20;
+const SCRIBBLED_WORDS: usize = 20;
 /// A process that was sent SIGKILL has fewer turns than this left.
-const LAST_TURNS: u64 = 3;
+const MAX_TURNS_AFTER_KILL: u64 = 3;
 /// In crash-recovery runs, a process that was sent SIGKILL has fewer clock reads than this left.
-const LAST_LOOKS: u64 = 32;
+const MAX_CLOCK_READS_AFTER_KILL: u64 = 32;
 
 /// Rounds of turns that processes have to end.
-const LAST_ROUNDS: usize = 1000;
+const MAX_END_ROUNDS: usize = 1000;
 
 /// Executes a fault that a simulated strategy injects into itself: see [`own::act`].
-fn act(kind: FaultKind, means: &mut FaultContext) {
+fn act(kind: FaultKind, context: &mut FaultContext) {
     match kind {
-        FaultKind::Flood => means.floods = true,
-        FaultKind::Lose => means.loses = true,
-        FaultKind::HoldClaim => means.holds = true,
-        FaultKind::ForgeHeader => own::forge_headers(&means.writable),
+        FaultKind::Flood => context.should_flood = true,
+        FaultKind::Lose => context.should_lose = true,
+        FaultKind::HoldClaim => context.should_hold_claim = true,
+        FaultKind::ForgeHeader => own::forge_headers(&context.writable),
         FaultKind::Leak => {} // Memory is the kernel's matter.
         FaultKind::Forge | FaultKind::Feign => {
-            own::forge_status(kind, means);
+            own::forge_status(kind, context);
             resume_unwind(Box::new(InjectedUnwind(kind)))
         }
         kind => resume_unwind(Box::new(InjectedUnwind(kind))),
@@ -77,15 +77,15 @@ struct SimulatedThread {
     agent: Option<Box<dyn Agent<clock::AnyClock>>>,
     cycle: Cycle<clock::AnyClock>,
     /// Set at its first turn.
-    turns: Option<DutyCycle>,
+    duty_cycle: Option<DutyCycle>,
     status: StatusWriter,
     mode: ThreadMode,
     /// Memory that the process can write.
     writable: Vec<AtomicWords>,
     /// When it needs its next turn, in ticks.
-    wake: u64,
+    wake_at: u64,
     /// When it last did work, in ticks.
-    busy: u64,
+    last_busy: u64,
 }
 
 /// A simulated process.
@@ -93,20 +93,28 @@ struct SimulatedProcess {
     name: String,
     pid: u32,
     /// How it ended: whether normally, and as text.
-    ended: Option<(bool, String)>,
+    exit: Option<(bool, String)>,
     /// Turns left after SIGKILL.
-    killed: Option<u64>,
+    turns_after_kill: Option<u64>,
     /// Clock reads left after SIGKILL; 0: unlimited.
-    looks: u64,
+    clock_reads_left: u64,
     /// The SIGKILL was an injected fault.
-    by_fault: bool,
+    killed_by_fault: bool,
     /// It was started and has not attached to its memory yet: turns until it does.
-    unattached: Option<u64>,
+    turns_until_attach: Option<u64>,
 }
 
 impl SimulatedProcess {
     const fn new(name: String, pid: u32) -> Self {
-        Self { name, pid, ended: None, killed: None, looks: 0, by_fault: false, unattached: None }
+        Self {
+            name,
+            pid,
+            exit: None,
+            turns_after_kill: None,
+            clock_reads_left: 0,
+            killed_by_fault: false,
+            turns_until_attach: None,
+        }
     }
 }
 
@@ -117,17 +125,17 @@ pub(super) struct SimulatedProcesses<'a> {
     scenario: &'a Scenario,
     control: Control,
     clock: VirtualClock,
-    actors: Vec<Option<SimulatedThread>>,
-    children: Vec<SimulatedProcess>,
+    threads: Vec<Option<SimulatedThread>>,
+    processes: Vec<SimulatedProcess>,
     next_pid: u32,
     draws: Draws,
     segments: &'a Segments,
-    spares: Standbys<'a>,
+    standbys: Standbys<'a>,
     machine: Arc<SimulatedMachine>,
     /// Kills of an outsider that are still to come.
     bursts: &'a [(u64, Role)],
     /// Faults that fired, in order.
-    pub struck: Vec<FaultKind>,
+    pub fired_faults: Vec<FaultKind>,
     /// Messages that a hostile strategy tampered with.
     pub tampered: Arc<AtomicU64>,
 }
@@ -144,31 +152,31 @@ impl<'a> SimulatedProcesses<'a> {
         clock: &VirtualClock,
     ) -> Result<Self> {
         let plan = &scenario.plan;
-        let mut family = Self {
+        let mut run = Self {
             ends,
             scenario,
             control: segments.control.control(),
             clock: clock.clone(),
-            actors: plan.threads.iter().map(|_| None).collect(),
-            children: Vec::new(),
+            threads: plan.threads.iter().map(|_| None).collect(),
+            processes: Vec::new(),
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
             segments,
-            spares: Standbys::new(scenario),
+            standbys: Standbys::new(scenario),
             machine: Arc::new(SimulatedMachine::new(scenario.seed)),
             bursts: &scenario.bursts,
-            struck: Vec::new(),
+            fired_faults: Vec::new(),
             tampered: Arc::new(AtomicU64::new(0)),
         };
         for process in &plan.processes {
-            let pid = family.new_pid();
-            family.children.push(SimulatedProcess::new(process.name.clone(), pid));
+            let pid = run.new_pid();
+            run.processes.push(SimulatedProcess::new(process.name.clone(), pid));
         }
         fuse::set_now(clock.peek());
         for process in 0..plan.processes.len() {
-            family.begin(process, None)?;
+            run.build_process(process, None)?;
         }
-        Ok(family)
+        Ok(run)
     }
 
     fn new_pid(&mut self) -> u32 {
@@ -183,18 +191,18 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Builds the threads of a process as the process would: newly started, or from a promoted
     /// standby.
-    fn begin(&mut self, process: usize, spare: Option<StandbyProcess<'a>>) -> Result<()> {
+    fn build_process(&mut self, process: usize, standby: Option<StandbyProcess<'a>>) -> Result<()> {
         let segments = self.segments;
         let plan = &segments.plan;
-        let me = &plan.processes[process];
+        let process_plan = &plan.processes[process];
         let (mut attached, standby) =
-            spare.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
+            standby.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
         let recovery = MachineRecovery::new(&self.scenario.plan, &self.machine, self.scenario.recovery);
-        let mut recovered = recovery.recover(me, &self.control, standby, &mut attached)?;
-        let mut begun = Vec::new();
+        let mut recovered = recovery.recover(process_plan, &self.control, standby, &mut attached)?;
+        let mut built = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.
-        for &index in me.threads.iter().rev() {
+        for &index in process_plan.threads.iter().rev() {
             let thread = &plan.threads[index as usize];
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
                 ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
@@ -229,27 +237,27 @@ impl<'a> SimulatedProcesses<'a> {
                 }
             };
             let segment = segments::thread(&mut attached, &thread.name)?;
-            begun.push((index as usize, thread.name.clone(), agent, segment));
+            built.push((index as usize, thread.name.clone(), agent, segment));
         }
         let writable = attached.writable();
-        for (index, name, agent, segment) in begun {
+        for (index, name, agent, segment) in built {
             let status = StatusWriter::new(&segment);
             status.set_state(ThreadState::Ready);
             let time = Timebase { start_ticks: super::START_TICKS, ns_per_tick: 1.0 };
             let log = StampLog::new(&segment);
-            let clock = clock::AnyClock::Virtual(self.clock.with_read_hook(fuse::look));
+            let clock = clock::AnyClock::Virtual(self.clock.with_read_hook(fuse::count_clock_read));
             let cycle = Cycle { clock, now: 0, time, draining: false, log };
-            self.actors[index] = Some(SimulatedThread {
+            self.threads[index] = Some(SimulatedThread {
                 process,
                 name,
                 agent: Some(agent),
                 cycle,
-                turns: None,
+                duty_cycle: None,
                 status,
                 mode: ThreadMode::Duty,
                 writable: writable.clone(),
-                wake: 0,
-                busy: 0,
+                wake_at: 0,
+                last_busy: 0,
             });
         }
         Ok(())
@@ -260,70 +268,74 @@ impl<'a> SimulatedProcesses<'a> {
     /// # Errors
     /// The thread panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
-        self.spares.check()?;
-        let Some(process) = self.actors[thread].as_ref().map(|actor| actor.process) else { return Ok(false) };
-        if self.children[process].unattached.is_some() && self.children[process].ended.is_none() {
+        self.standbys.check()?;
+        let Some(process) = self.threads[thread].as_ref().map(|thread_state| thread_state.process) else {
+            return Ok(false);
+        };
+        if self.processes[process].turns_until_attach.is_some() && self.processes[process].exit.is_none() {
             self.attach_later(process)?;
             return Ok(true);
         }
-        let Some(actor) = &mut self.actors[thread] else { return Ok(false) };
-        let child = &mut self.children[actor.process];
-        if child.ended.is_some() {
+        let Some(thread_state) = &mut self.threads[thread] else { return Ok(false) };
+        let simulated = &mut self.processes[thread_state.process];
+        if simulated.exit.is_some() {
             return Ok(false);
         }
-        match &mut child.killed {
+        match &mut simulated.turns_after_kill {
             Some(0) => {
-                child.ended = Some((false, "signal 9 (SIGKILL)".into()));
-                if child.by_fault {
-                    self.struck.push(FaultKind::Kill);
+                simulated.exit = Some((false, "signal 9 (SIGKILL)".into()));
+                if simulated.killed_by_fault {
+                    self.fired_faults.push(FaultKind::Kill);
                 }
                 return Ok(true);
             }
             Some(turns) => *turns -= 1,
             None => {}
         }
-        match &mut actor.mode {
+        match &mut thread_state.mode {
             ThreadMode::Duty => {}
             ThreadMode::Hung | ThreadMode::Over => {
-                actor.wake = u64::MAX;
+                thread_state.wake_at = u64::MAX;
                 return Ok(false);
             }
             ThreadMode::Scribbling(draws) => {
-                for _ in 0..SCRIBBLES {
-                    own::scribble_once(&actor.writable, draws);
+                for _ in 0..SCRIBBLED_WORDS {
+                    own::scribble_once(&thread_state.writable, draws);
                 }
                 return Ok(true);
             }
         }
-        let Some(agent) = &mut actor.agent else { return Ok(false) };
+        let Some(agent) = &mut thread_state.agent else { return Ok(false) };
         self.machine.sync_some()?;
-        let SimulatedThread { cycle, turns, status, .. } = actor;
-        let turns = turns.get_or_insert_with(|| DutyCycle::begin(&mut **agent, cycle, status));
-        fuse::set(child.looks);
-        let turn =
-            catch_unwind(AssertUnwindSafe(|| turns.run_once(&mut **agent, cycle, status, &self.control)));
-        child.looks = fuse::take();
+        let SimulatedThread { cycle, duty_cycle, status, .. } = thread_state;
+        let duty_cycle = duty_cycle.get_or_insert_with(|| DutyCycle::begin(&mut **agent, cycle, status));
+        fuse::arm(simulated.clock_reads_left);
+        let turn = catch_unwind(AssertUnwindSafe(|| {
+            duty_cycle.run_once(&mut **agent, cycle, status, &self.control)
+        }));
+        simulated.clock_reads_left = fuse::disarm();
         match turn {
             Ok(CycleOutcome::Busy) => {
-                (actor.wake, actor.busy) = (0, actor.cycle.now);
+                (thread_state.wake_at, thread_state.last_busy) = (0, thread_state.cycle.now);
                 return Ok(true);
             }
-            Ok(CycleOutcome::Idle(ns)) => actor.wake = actor.cycle.now.saturating_add(ns),
+            Ok(CycleOutcome::Idle(ns)) => thread_state.wake_at = thread_state.cycle.now.saturating_add(ns),
             Ok(CycleOutcome::Finished) => {
-                turns.end(&mut **agent, &mut actor.cycle, &actor.status);
-                actor.status.set_state(ThreadState::Done);
-                actor.mode = ThreadMode::Over;
-                let process = actor.process;
-                let mut threads = self.actors.iter().flatten().filter(|actor| actor.process == process);
-                if threads.all(|actor| matches!(actor.mode, ThreadMode::Over)) {
-                    self.children[process].ended = Some((true, "exit 0".into()));
+                duty_cycle.end(&mut **agent, &mut thread_state.cycle, &thread_state.status);
+                thread_state.status.set_state(ThreadState::Done);
+                thread_state.mode = ThreadMode::Over;
+                let process = thread_state.process;
+                let mut threads =
+                    self.threads.iter().flatten().filter(|thread_state| thread_state.process == process);
+                if threads.all(|thread_state| matches!(thread_state.mode, ThreadMode::Over)) {
+                    self.processes[process].exit = Some((true, "exit 0".into()));
                 }
                 return Ok(true);
             }
             Err(payload) => match payload.downcast::<InjectedUnwind>() {
-                Ok(struck) => self.struck(thread, struck.0),
+                Ok(fired) => self.apply_fired_fault(thread, fired.0),
                 Err(payload) => {
-                    return Err(format!("{} panicked: {}", actor.name, message(&*payload)));
+                    return Err(format!("{} panicked: {}", thread_state.name, message(&*payload)));
                 }
             },
         }
@@ -332,76 +344,84 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Applies a fault that fired in a thread: its turn was unwound, and it has no further normal
     /// turn.
-    fn struck(&mut self, thread: usize, kind: FaultKind) {
-        self.struck.push(kind);
-        let Some(actor) = &mut self.actors[thread] else { return };
+    fn apply_fired_fault(&mut self, thread: usize, kind: FaultKind) {
+        self.fired_faults.push(kind);
+        let Some(thread_state) = &mut self.threads[thread] else { return };
         match kind {
             FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign | FaultKind::Jam => {
-                actor.mode = ThreadMode::Hung
+                thread_state.mode = ThreadMode::Hung
             }
             FaultKind::Scribble => {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
-                actor.mode = ThreadMode::Scribbling(Box::new(draws));
+                thread_state.mode = ThreadMode::Scribbling(Box::new(draws));
             }
             kind => {
-                let how = match kind {
+                let exit_text = match kind {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",
                     FaultKind::Abort => "signal 6 (SIGABRT)",
                     FaultKind::Exit => "exit 3",
                     kind if kind.is_resource_fault() => "exit 41",
                     _ => "signal 9 (SIGKILL)",
                 };
-                self.children[actor.process].ended = Some((false, how.into()));
+                self.processes[thread_state.process].exit = Some((false, exit_text.into()));
             }
         }
     }
 
     /// Returns the tick at which the first thread needs its next turn, at or after `from`.
-    pub fn wake(&self, from: u64) -> u64 {
-        let runs = |actor: &&SimulatedThread| self.children[actor.process].ended.is_none();
-        let wakes = self.actors.iter().flatten().filter(runs).map(|actor| actor.wake);
-        wakes.filter(|wake| *wake >= from).min().unwrap_or(u64::MAX)
+    pub fn wake_time(&self, from: u64) -> u64 {
+        let is_running =
+            |thread_state: &&SimulatedThread| self.processes[thread_state.process].exit.is_none();
+        let wake_times =
+            self.threads.iter().flatten().filter(is_running).map(|thread_state| thread_state.wake_at);
+        wake_times.filter(|wake_time| *wake_time >= from).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the tick at which a thread last did work.
-    pub fn busy(&self, thread: usize) -> u64 {
-        self.actors[thread].as_ref().map_or(0, |actor| actor.busy)
+    pub fn last_busy(&self, thread: usize) -> u64 {
+        self.threads[thread].as_ref().map_or(0, |thread_state| thread_state.last_busy)
     }
 
     /// Stops or kills a simulated process by signal.
     pub fn signal(&mut self, process: usize, kind: FaultKind) {
         if kind == FaultKind::Stop {
-            self.struck.push(kind);
-            for actor in self.actors.iter_mut().flatten().filter(|actor| actor.process == process) {
-                actor.mode = ThreadMode::Hung;
+            self.fired_faults.push(kind);
+            for thread_state in
+                self.threads.iter_mut().flatten().filter(|thread_state| thread_state.process == process)
+            {
+                thread_state.mode = ThreadMode::Hung;
             }
         } else {
-            self.children[process].by_fault = true;
+            self.processes[process].killed_by_fault = true;
             self.kill(process);
         }
     }
 
     /// Draws the clock reads left: in crash-recovery runs a process dies anywhere in its duty
     /// cycle, or during recovery.
-    fn looks(&mut self) -> u64 {
-        if self.scenario.kind == ScenarioKind::Recovery { self.draws.below(LAST_LOOKS) } else { 0 }
+    fn draw_clock_reads(&mut self) -> u64 {
+        if self.scenario.kind == ScenarioKind::Recovery {
+            self.draws.below(MAX_CLOCK_READS_AFTER_KILL)
+        } else {
+            0
+        }
     }
 
     /// Returns `true` if every simulated process has ended.
     fn all_ended(&self) -> bool {
-        self.children.iter().all(|child| child.ended.is_some())
+        self.processes.iter().all(|simulated| simulated.exit.is_some())
     }
 
     /// Kills all running simulated processes immediately.
-    fn kill_rest(&mut self) {
-        for child in self.children.iter_mut().filter(|child| child.ended.is_none()) {
-            child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+    fn kill_running(&mut self) {
+        for simulated in self.processes.iter_mut().filter(|simulated| simulated.exit.is_none()) {
+            simulated.exit = Some((false, "signal 9 (SIGKILL)".into()));
         }
     }
 
     /// Crashes the simulated machine with all its processes.
     pub fn crash(&mut self) {
-        self.kill_rest();
+        self.kill_running();
         self.machine.crash();
     }
 
@@ -412,13 +432,13 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Returns the exit status of each simulated process.
     pub fn exits(&self) -> Vec<ProcessExit> {
-        let exit = |child: &SimulatedProcess| ProcessExit {
-            process: child.name.clone(),
-            pid: child.pid,
-            how: child.ended.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
+        let exit = |simulated: &SimulatedProcess| ProcessExit {
+            process: simulated.name.clone(),
+            pid: simulated.pid,
+            how: simulated.exit.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
             usage: None,
         };
-        self.children.iter().map(exit).collect()
+        self.processes.iter().map(exit).collect()
     }
 }
 
@@ -430,35 +450,36 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 
 impl SimulatedProcesses<'_> {
     /// Observes every simulated process.
-    pub fn observe(&self, seen: &mut Observations) {
-        seen.processes.clear();
-        seen.processes.extend(self.children.iter().map(|child| ProcessObservation {
-            pid: child.pid,
-            exit: child.ended.as_ref().map(|(in_order, how)| ExitObservation {
-                is_success: *in_order,
-                was_killed: !in_order,
+    pub fn observe(&self, observations: &mut Observations) {
+        observations.processes.clear();
+        observations.processes.extend(self.processes.iter().map(|simulated| ProcessObservation {
+            pid: simulated.pid,
+            exit: simulated.exit.as_ref().map(|(is_success, how)| ExitObservation {
+                is_success: *is_success,
+                was_killed: !is_success,
                 text: how.clone(),
                 last_words: String::new(),
             }),
-            is_proven_dead: child.ended.is_some(),
+            is_proven_dead: simulated.exit.is_some(),
             ..ProcessObservation::default()
         }));
     }
 
     /// Kills a simulated process: it has a few turns left.
     pub fn kill(&mut self, process: usize) {
-        let (turns, looks) = (self.draws.below(LAST_TURNS), self.looks());
-        let child = &mut self.children[process];
-        if child.ended.is_none() && child.killed.is_none() {
-            (child.killed, child.looks) = (Some(turns), looks);
+        let (turns, clock_reads) = (self.draws.below(MAX_TURNS_AFTER_KILL), self.draw_clock_reads());
+        let simulated = &mut self.processes[process];
+        if simulated.exit.is_none() && simulated.turns_after_kill.is_none() {
+            (simulated.turns_after_kill, simulated.clock_reads_left) = (Some(turns), clock_reads);
         }
     }
 
     /// Returns proof that a simulated process is gone, if it is: nothing that it held stays held.
     pub fn proof_of_death(&mut self, process: usize) -> Option<ProofOfDeath> {
-        self.children[process].ended.as_ref()?;
-        let actors = self.actors.iter_mut().flatten().filter(|actor| actor.process == process);
-        let agents = actors.filter_map(|actor| actor.agent.take());
+        self.processes[process].exit.as_ref()?;
+        let threads =
+            self.threads.iter_mut().flatten().filter(|thread_state| thread_state.process == process);
+        let agents = threads.filter_map(|thread_state| thread_state.agent.take());
         // A process that died before it had an agent is as dead.
         let agents = agents.chain([Box::new(NoAgent) as Box<dyn Agent<clock::AnyClock>>]);
         // Dead processes write nothing to the disk.
@@ -470,23 +491,23 @@ impl SimulatedProcesses<'_> {
     /// # Errors
     /// The last one still runs, or the next one cannot attach to its memory.
     pub fn restart(&mut self, process: usize) -> Result<()> {
-        let name = self.children[process].name.clone();
-        ensure!(self.children[process].ended.is_some(), "{name} was started again while it runs");
+        let name = self.processes[process].name.clone();
+        ensure!(self.processes[process].exit.is_some(), "{name} was started again while it runs");
         let pid = self.new_pid();
-        self.children[process] = SimulatedProcess::new(name, pid);
+        self.processes[process] = SimulatedProcess::new(name, pid);
         if self.scenario.kind != ScenarioKind::Recovery {
             // A scribbled shared ring may be unusable: the process that attaches to it reports that
             // and exits.
-            match self.begin(process, None).context("cannot start a process again") {
+            match self.build_process(process, None).context("cannot start a process again") {
                 Err(_) if self.scenario.kind == ScenarioKind::Assault(FaultKind::Scribble) => {
-                    self.children[process].ended = Some((false, "exit 1".into()));
+                    self.processes[process].exit = Some((false, "exit 1".into()));
                 }
-                begun => begun?,
+                built => built?,
             }
             return Ok(());
         }
         if self.is_attached_later() {
-            self.children[process].unattached = Some(self.draws.below(restarts::MAX_START_TURNS));
+            self.processes[process].turns_until_attach = Some(self.draws.below(restarts::MAX_START_TURNS));
             return Ok(());
         }
         self.attach_as_successor(process)
@@ -494,9 +515,9 @@ impl SimulatedProcesses<'_> {
 
     /// Keeps a hot standby ready for a simulated process.
     pub fn keep_standby(&mut self, process: usize) {
-        if self.spares.has_turn(process) {
+        if self.standbys.run_drawn_turn(process) {
             let attached = self.attached(process);
-            self.spares.start(&self.segments.plan, process, &self.control, attached);
+            self.standbys.start(&self.segments.plan, process, &self.control, attached);
         }
     }
 
@@ -506,18 +527,18 @@ impl SimulatedProcesses<'_> {
     /// # Errors
     /// A thread panicked.
     pub fn end(&mut self) -> Result<(), String> {
-        for child in &mut self.children {
-            (child.killed, child.looks) = (None, 0);
+        for simulated in &mut self.processes {
+            (simulated.turns_after_kill, simulated.clock_reads_left) = (None, 0);
         }
-        for _ in 0..LAST_ROUNDS {
-            for thread in 0..self.actors.len() {
+        for _ in 0..MAX_END_ROUNDS {
+            for thread in 0..self.threads.len() {
                 self.turn(thread)?;
             }
             if self.all_ended() {
                 break;
             }
         }
-        self.kill_rest();
+        self.kill_running();
         Ok(())
     }
 }

@@ -33,17 +33,17 @@ pub(super) fn shape(settings: &mut Settings, draws: &mut Draws) {
     settings.venue = Some(KindList::new(vec![Trading::BOOK.into()]));
     settings.exchange = Some(ExchangePlacement::Process);
     // Resting orders stay open: with few allowed, a strategy soon has nothing to send.
-    let most = if draws.below(2) == 0 { 20 } else { 140 };
-    settings.max_open = Some(Count(1 + draws.below(most)));
+    let max_open_orders = if draws.below(2) == 0 { 20 } else { 140 };
+    settings.max_open = Some(Count(1 + draws.below(max_open_orders)));
 }
 
-/// Draws which roles of a crash-recovery run die or hang, and when. `death` draws a strategy's
-/// death.
+/// Draws which roles of a crash-recovery run die or hang, and when. `draw_death` draws a
+/// strategy's death.
 pub(super) fn faults(
     draws: &mut Draws,
     plan: &Plan,
     window_ns: u64,
-    death: fn(&mut Draws, &Plan, u64) -> Fault,
+    draw_death: fn(&mut Draws, &Plan, u64) -> Fault,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
     for _ in 0..=draws.below(4) {
@@ -55,13 +55,13 @@ pub(super) fn faults(
             3 => vec![(FaultTarget::Engine, 0), (exchange, 0)],
             _ => vec![(FaultTarget::Engine, 0), (FaultTarget::Engine, 1 + draws.below(400))],
         };
-        for (target, later) in targets {
+        for (target, delay_ns) in targets {
             let kind = if draws.below(6) == 0 { FaultKind::Stop } else { FaultKind::Kill };
-            let when = FaultTime::At { ns: ns + later };
+            let when = FaultTime::At { ns: ns + delay_ns };
             faults.push(Fault { kind, target, when, every_ns: None, lasts_ns: None });
         }
         if draws.below(4) == 0 {
-            let mut death = death(draws, plan, window_ns);
+            let mut death = draw_death(draws, plan, window_ns);
             if let FaultTime::At { ns: at } = &mut death.when {
                 // Together with the others.
                 *at = ns;
@@ -89,19 +89,19 @@ impl JournalAudits {
     /// Adds the contents of an exchange's journal and its tape.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
-        let is_same = |(trade, taped): &(&Trade, &TapedTrade)| {
+        let is_on_tape = |(trade, taped): &(&Trade, &TapedTrade)| {
             (trade.maker, trade.taker, trade.price, trade.quantity)
                 == (taped.maker, taped.taker, taped.price, taped.quantity)
         };
-        let same = audit.trades.iter().zip(tape).filter(is_same).count();
-        self.trades = (self.trades.0 + trades as u64, self.trades.1 + same as u64);
+        let on_tape_count = audit.trades.iter().zip(tape).filter(is_on_tape).count();
+        self.trades = (self.trades.0 + trades as u64, self.trades.1 + on_tape_count as u64);
         audit.orders.iter().for_each(|id| *self.orders.entry(*id).or_default() += 1);
         for report in audit.reports.iter().filter(|report| report.filled > 0) {
-            let signed = match report.side {
+            let change = match report.side {
                 Side::Buy => report.filled.cast_signed(),
                 Side::Sell => report.filled.wrapping_neg().cast_signed(),
             };
-            *self.positions.entry((report.id.strategy(), report.instrument)).or_default() += signed;
+            *self.positions.entry((report.id.strategy(), report.instrument)).or_default() += change;
         }
         self.faults += audit.faults;
     }
@@ -109,43 +109,49 @@ impl JournalAudits {
 
 /// Returns how the results of a run differ from the exchanges' journals.
 pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut mismatches = Vec::new();
     let Some(audits) = &run.audits else { return vec!["the exchanges' journals cannot be read".into()] };
-    let twice = audits.orders.iter().find(|(_, times)| **times > 1);
-    found.extend(twice.map(|(id, times)| format!("order {id} was at its exchange {times} times")));
+    let duplicate = audits.orders.iter().find(|(_, occurrences)| **occurrences > 1);
+    mismatches.extend(
+        duplicate.map(|(id, occurrences)| format!("order {id} was at its exchange {occurrences} times")),
+    );
     if audits.faults > 0 {
-        found.push(format!("{} messages to exchanges were none that may be sent", audits.faults));
+        mismatches.push(format!("{} messages to exchanges were none that may be sent", audits.faults));
     }
     if audits.trades.0 != audits.trades.1 {
-        let (trades, same) = audits.trades;
-        found.push(format!("of {trades} trades of the journals or the tapes {same} are in both"));
+        let (trades, on_tape_count) = audits.trades;
+        mismatches
+            .push(format!("of {trades} trades of the journals or the tapes {on_tape_count} are in both"));
     }
-    let mut known = 0;
+    let mut journaled_count = 0;
     for (id, row) in merged.orders() {
-        let is_there = audits.orders.contains_key(&id);
-        known += u64::from(is_there);
+        let is_in_journal = audits.orders.contains_key(&id);
+        journaled_count += u64::from(is_in_journal);
         let end = OrderEnd::from_points(row.points(), false);
-        if !is_there && end == OrderEnd::Returned {
-            found.push(format!("order {id} was returned, and no exchange had it"));
+        if !is_in_journal && end == OrderEnd::Returned {
+            mismatches.push(format!("order {id} was returned, and no exchange had it"));
         }
-        let lives = !run.scenario.culprits.contains(&id.strategy());
-        if lives && !matches!(end, OrderEnd::Returned | OrderEnd::Rejected) {
-            found.push(format!("order {id} of a strategy that lives: {end:?}"));
+        let is_survivor = !run.scenario.culprits.contains(&id.strategy());
+        if is_survivor && !matches!(end, OrderEnd::Returned | OrderEnd::Rejected) {
+            mismatches.push(format!("order {id} of a strategy that lives: {end:?}"));
         }
     }
-    if known != audits.orders.len() as u64 {
-        found.push(format!("{} orders were at exchanges, and {known} were sent", audits.orders.len()));
+    if journaled_count != audits.orders.len() as u64 {
+        mismatches.push(format!(
+            "{} orders were at exchanges, and {journaled_count} were sent",
+            audits.orders.len()
+        ));
     }
     let booked =
         merged.positions.iter().map(|booked| ((booked.strategy, booked.instrument), booked.account.net));
     let booked: BTreeMap<_, _> = booked.filter(|(_, net)| *net != 0).collect();
     let traded: BTreeMap<_, _> =
-        audits.positions.iter().map(|(of, net)| (*of, *net)).filter(|(_, net)| *net != 0).collect();
+        audits.positions.iter().map(|(account, net)| (*account, *net)).filter(|(_, net)| *net != 0).collect();
     if booked != traded {
-        found.push(format!("positions are {booked:?}, and by the exchanges' journals {traded:?}"));
+        mismatches.push(format!("positions are {booked:?}, and by the exchanges' journals {traded:?}"));
     }
-    for comeback in run.record.role_restarts.iter().filter(|comeback| comeback.recovered_ns.is_none()) {
-        found.push(format!("{} did not come back", comeback.role));
+    for restart in run.record.role_restarts.iter().filter(|restart| restart.recovered_ns.is_none()) {
+        mismatches.push(format!("{} did not come back", restart.role));
     }
-    found
+    mismatches
 }

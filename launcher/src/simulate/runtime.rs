@@ -28,8 +28,8 @@ fn limits(scenario: &Scenario) -> SupervisionLimits {
     // A strategy that floods a shared ring takes all the turns until the stall is detected.
     let is_flood = scenario.kind == ScenarioKind::Assault(FaultKind::Flood);
     // Slow or silent venues have their time.
-    let more = if scenario.has_venue_faults() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
-    let silence = if is_flood { SILENCE / 4 } else { SILENCE } + more;
+    let venue_time = if scenario.has_venue_faults() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
+    let silence = if is_flood { SILENCE / 4 } else { SILENCE } + venue_time;
     SupervisionLimits {
         start: Duration::from_secs(1),
         lead: (Duration::ZERO, Duration::ZERO),
@@ -51,7 +51,7 @@ pub(super) struct SimulatedRuntime<'a, 's> {
     clock: VirtualClock,
     supervisor: Supervisor<'a>,
     step: &'s mut SupervisorStep<'s>,
-    seen: Observations,
+    observations: Observations,
     /// Operator commands still to be given, and the channel.
     commands: &'a [(u64, Command)],
     command_channel: Option<CommandWriter>,
@@ -73,7 +73,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             clock: clock.clone(),
             supervisor: Supervisor::new(plan, due, limits(scenario), scenario.seed, clock.now()),
             step,
-            seen: Observations::default(),
+            observations: Observations::default(),
             commands: &scenario.commands,
             command_channel: segments.operator(),
             outcome: None,
@@ -81,9 +81,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
     }
 
     /// Returns the tick at which the supervisor needs its next step at the latest.
-    pub fn wake(&self) -> u64 {
+    pub fn wake_time(&self) -> u64 {
         let interrupt = match self.scenario.kind {
-            ScenarioKind::Interrupted(ns) if self.seen.termination_requests == 0 => START_TICKS + ns,
+            ScenarioKind::Interrupted(ns) if self.observations.termination_requests == 0 => START_TICKS + ns,
             _ => u64::MAX,
         };
         let command = self.commands.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
@@ -99,27 +99,27 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         let now = self.clock.now();
         self.give_commands(now);
         if let ScenarioKind::Interrupted(ns) = self.scenario.kind {
-            self.seen.termination_requests = usize::from(now >= START_TICKS + ns);
+            self.observations.termination_requests = usize::from(now >= START_TICKS + ns);
         }
         loop {
-            processes.observe(&mut self.seen);
-            self.memory.observe(&self.supervisor, &self.clock, &mut self.seen);
+            processes.observe(&mut self.observations);
+            self.memory.observe(&self.supervisor, &self.clock, &mut self.observations);
             if let (Some(engine), Some(thread)) =
-                (&mut self.seen.engine, self.scenario.plan.thread_of(Role::Orchestrator))
+                (&mut self.observations.engine, self.scenario.plan.thread_of(Role::Orchestrator))
             {
                 // Duty cycles take no time on the virtual clock.
-                engine.work = processes.busy(thread);
+                engine.work = processes.last_busy(thread);
             }
-            self.seen.last_words = self.supervisor.failing_process().map(|_| String::new());
-            let is_restarting = self.supervisor.containment().is_role_restarting(&self.seen);
+            self.observations.last_words = self.supervisor.failing_process().map(|_| String::new());
+            let is_restarting = self.supervisor.containment().is_role_restarting(&self.observations);
             let mut actions = Vec::new();
-            (self.step)(&mut self.supervisor, &self.seen, now, &mut actions);
-            let mut is_over = false;
+            (self.step)(&mut self.supervisor, &self.observations, now, &mut actions);
+            let mut is_ending = false;
             for action in actions {
-                is_over |= matches!(action, Action::EndProcesses(_));
+                is_ending |= matches!(action, Action::EndProcesses(_));
                 self.perform(action, is_restarting, processes)?;
             }
-            if !is_over {
+            if !is_ending {
                 return Ok(self.outcome.take());
             }
         }
@@ -143,15 +143,15 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         is_restarting: bool,
         processes: &mut SimulatedProcesses<'a>,
     ) -> Result<(), String> {
-        let written = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
-        written.map_err(|error| format!("{error:#}"))?;
+        let result = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
+        result.map_err(|error| format!("{error:#}"))?;
         match action {
             Action::InjectFault(Some(process), kind) => {
                 let mut roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
                 let is_strategy = roles.any(|role| matches!(role, Role::Strategy(_)));
                 // A restarting process that hangs has half a minute: too long for a simulation.
-                let is_away = is_restarting && !is_strategy;
-                processes.signal(process, if is_away { FaultKind::Kill } else { kind });
+                let is_restarting_role = is_restarting && !is_strategy;
+                processes.signal(process, if is_restarting_role { FaultKind::Kill } else { kind });
             }
             Action::Kill(process) => processes.kill(process),
             Action::Restart(process) => {

@@ -80,7 +80,7 @@ pub struct Scenario {
     pub has_standbys: bool,
     /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
     /// long.
-    pub machine_dies_ns: Option<u64>,
+    pub machine_crash_ns: Option<u64>,
     /// Processes that an outsider kills, with the times in nanoseconds after the start, in order.
     pub bursts: Vec<(u64, Role)>,
     /// Operator commands with their times in nanoseconds after the start, in order.
@@ -100,8 +100,8 @@ pub fn is_simulated(technique: Technique) -> bool {
 ///
 /// # Panics
 /// The list is empty.
-pub fn technique_of(seed: u64, among: &[Technique]) -> Technique {
-    among[Draws::new(seed, Draws::TECHNIQUE).below(among.len() as u64) as usize]
+pub fn technique_of(seed: u64, techniques: &[Technique]) -> Technique {
+    techniques[Draws::new(seed, Draws::TECHNIQUE).below(techniques.len() as u64) as usize]
 }
 
 impl Scenario {
@@ -131,7 +131,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn draw_with(seed: u64, technique: Technique, comes_back: bool) -> Result<Self> {
+    fn draw_with(seed: u64, technique: Technique, is_recovery: bool) -> Result<Self> {
         let draws = &mut Draws::new(seed, Draws::SCENARIO);
         let on_heap = !technique.crosses_processes();
         let strategies = 1 + draws.below(4) as u16;
@@ -142,14 +142,14 @@ impl Scenario {
         let delay = DelayRange { min_ns: 0, max_ns: draws.below(2_000) };
         let mut isolation =
             if on_heap || draws.below(10) == 0 { Isolation::Thread } else { Isolation::Process };
-        let mut kind = kind(draws, isolation, strategies, window_ns, orders);
+        let mut kind = draw_kind(draws, isolation, strategies, window_ns, orders);
         // From a random stream of their own, so that the rest of the scenario does not depend on
         // them.
         let switches = &mut Draws::new(seed, Draws::SWITCHES);
         if kind == ScenarioKind::Peace && switches.below(2) == 0 {
             kind = ScenarioKind::Switched;
         }
-        if comes_back {
+        if is_recovery {
             (isolation, kind) = (Isolation::Process, ScenarioKind::Recovery);
         }
         let on_death = match (isolation, kind) {
@@ -180,12 +180,12 @@ impl Scenario {
             liveness: Some(Nanos(LIVENESS_NS)),
             ..Settings::default()
         };
-        let fates = &mut Draws::new(seed, Draws::RESTARTS);
-        let machinery =
-            if comes_back { MachineScenario::draw(seed, window_ns) } else { MachineScenario::default() };
-        if comes_back {
-            recovery::shape(&mut settings, fates);
-            settings.journal = Some(machinery.journal);
+        let recovery_draws = &mut Draws::new(seed, Draws::RESTARTS);
+        let machine_scenario =
+            if is_recovery { MachineScenario::draw(seed, window_ns) } else { MachineScenario::default() };
+        if is_recovery {
+            recovery::shape(&mut settings, recovery_draws);
+            settings.journal = Some(machine_scenario.journal);
         }
         let resolved = Resolved::new(settings, Vec::new());
         let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
@@ -199,20 +199,20 @@ impl Scenario {
         match kind {
             ScenarioKind::Peace | ScenarioKind::Interrupted(_) => {}
             ScenarioKind::Switched => {
-                commands = turns(switches, &plan, window_ns);
+                commands = draw_kill_switches(switches, &plan, window_ns);
                 if switches.below(2) == 0 {
-                    fault_of_venue(switches, &mut plan, window_ns);
+                    add_venue_fault(switches, &mut plan, window_ns);
                 }
             }
             ScenarioKind::Deaths => {
                 for _ in 0..=draws.below(3) {
-                    plan.faults.push(death(draws, &plan, window_ns));
+                    plan.faults.push(draw_death(draws, &plan, window_ns));
                 }
-                culprits = struck(&plan);
+                culprits = targeted_strategies(&plan);
             }
             ScenarioKind::Recovery => {
-                plan.faults = recovery::faults(fates, &plan, window_ns, death);
-                culprits = struck(&plan);
+                plan.faults = recovery::faults(recovery_draws, &plan, window_ns, draw_death);
+                culprits = targeted_strategies(&plan);
             }
             ScenarioKind::Assault(kind) => {
                 let target = draws.below(strategies.into()) as u16;
@@ -230,7 +230,6 @@ impl Scenario {
         }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
-        let (has_spares, machine_dies) = (machinery.has_spares, machinery.dies);
         Ok(Self {
             seed,
             kind,
@@ -238,8 +237,8 @@ impl Scenario {
             plan,
             schedule,
             recovery: &SystemRecovery,
-            has_standbys: has_spares,
-            machine_dies_ns: machine_dies,
+            has_standbys: machine_scenario.has_standbys,
+            machine_crash_ns: machine_scenario.crash_ns,
             bursts: Vec::new(),
             commands,
             slowness,
@@ -278,14 +277,14 @@ impl Scenario {
         if self.kind == ScenarioKind::Recovery {
             text += &format!("; journals kept with {}", plan.trading().journal);
         }
-        if let Some(ns) = self.machine_dies_ns {
+        if let Some(ns) = self.machine_crash_ns {
             text += &format!("; the machine dies after {ns} ns");
         }
         text
     }
 }
 
-fn kind(
+fn draw_kind(
     draws: &mut Draws,
     isolation: Isolation,
     strategies: u16,
@@ -293,8 +292,8 @@ fn kind(
     orders: u64,
 ) -> ScenarioKind {
     if isolation == Isolation::Thread {
-        let interrupted = draws.below(4) == 0;
-        return if interrupted {
+        let is_interrupted = draws.below(4) == 0;
+        return if is_interrupted {
             ScenarioKind::Interrupted(draws.below(window_ns))
         } else {
             ScenarioKind::Peace
@@ -312,15 +311,15 @@ fn kind(
         ),
         _ => {
             let attack = Attack::ALL[draws.below(Attack::ALL.len() as u64) as usize];
-            let alone = strategies == 1 && attack == Attack::ForeignId;
-            let attack = if alone { Attack::Garbage } else { attack };
+            let is_alone = strategies == 1 && attack == Attack::ForeignId;
+            let attack = if is_alone { Attack::Garbage } else { attack };
             ScenarioKind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
         }
     }
 }
 
 /// Draws kill switches, some of which are turned off again.
-fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
+fn draw_kill_switches(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
     let trading = plan.trading();
     let mut commands = Vec::new();
     for _ in 0..=draws.below(4) {
@@ -341,7 +340,7 @@ fn turns(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> 
 }
 
 /// Draws a temporary fault of a venue.
-fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
+fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     const KINDS: [FaultKind; 5] =
         [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
     let kind = KINDS[draws.below(5) as usize];
@@ -357,15 +356,16 @@ fn fault_of_venue(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
 }
 
 /// Returns the strategies that may receive a fault.
-fn struck(plan: &Plan) -> Vec<u16> {
-    let all = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
-    let is_struck =
-        |index: &u16| all || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index));
-    (0..plan.trading().strategies).filter(is_struck).collect()
+fn targeted_strategies(plan: &Plan) -> Vec<u16> {
+    let hits_any = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
+    let is_targeted = |index: &u16| {
+        hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index))
+    };
+    (0..plan.trading().strategies).filter(is_targeted).collect()
 }
 
 /// Draws a fault by which a strategy dies or hangs.
-fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
+fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {
@@ -387,9 +387,9 @@ fn death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
     let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
         FaultTime::At { ns }
     } else {
-        let most = plan.trading().orders.iter().copied().max().unwrap_or(1);
+        let max_orders = plan.trading().orders.iter().copied().max().unwrap_or(1);
         let step = steps[draws.below(steps.len() as u64) as usize];
-        FaultTime::Push { order: draws.below(most), step }
+        FaultTime::Push { order: draws.below(max_orders), step }
     };
     Fault { kind, target: strategy, when, every_ns: None, lasts_ns: None }
 }

@@ -13,7 +13,7 @@ pub(super) struct StandbyProcess<'a> {
     standby: Box<dyn StandbyRole + 'a>,
     attached: Attached<'a>,
     /// Its state follows the journal.
-    follows: bool,
+    is_following: bool,
 }
 
 impl<'a> StandbyProcess<'a> {
@@ -25,28 +25,28 @@ impl<'a> StandbyProcess<'a> {
     /// Runs one turn. Returns `false` if it has stopped following its journal.
     fn try_step(&mut self) -> bool {
         self.standby.try_follow();
-        let follows = self.standby.has_state();
-        let is_well = follows || !self.follows;
-        self.follows = follows;
-        is_well
+        let is_following = self.standby.has_state();
+        let has_kept_following = is_following || !self.is_following;
+        self.is_following = is_following;
+        has_kept_following
     }
 }
 
 /// All hot standbys of a simulated run, by the index of their process in the plan.
 pub(super) struct Standbys<'a> {
-    all: Vec<Option<StandbyProcess<'a>>>,
+    by_process: Vec<Option<StandbyProcess<'a>>>,
     draws: Draws,
-    is_asked: bool,
+    is_enabled: bool,
     /// The failure of a standby.
-    failed: Option<String>,
+    failure: Option<String>,
 }
 
 impl<'a> Standbys<'a> {
     /// Creates an empty collection of a scenario's hot standbys.
     pub fn new(scenario: &Scenario) -> Self {
-        let all = scenario.plan.processes.iter().map(|_| None).collect();
+        let by_process = scenario.plan.processes.iter().map(|_| None).collect();
         let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
-        Self { all, draws, is_asked: scenario.has_standbys, failed: None }
+        Self { by_process, draws, is_enabled: scenario.has_standbys, failure: None }
     }
 
     /// Checks that no simulated hot standby has failed.
@@ -54,21 +54,21 @@ impl<'a> Standbys<'a> {
     /// # Errors
     /// A standby could not be started, or stopped following its journal.
     pub fn check(&mut self) -> Result<(), String> {
-        self.failed.take().map_or(Ok(()), Err)
+        self.failure.take().map_or(Ok(()), Err)
     }
 
     /// Lets a process's hot standby run once, or ends it, if that is drawn. Returns `true` if a new
     /// one is to be started.
-    pub fn has_turn(&mut self, process: usize) -> bool {
-        if !self.is_asked {
+    pub fn run_drawn_turn(&mut self, process: usize) -> bool {
+        if !self.is_enabled {
             return false;
         }
         let drawn = self.draws.below(32);
-        let Some(spare) = &mut self.all[process] else { return drawn < 16 };
+        let Some(standby) = &mut self.by_process[process] else { return drawn < 16 };
         if drawn == 0 {
-            self.all[process] = None;
-        } else if drawn < 8 && !spare.try_step() {
-            self.failed = Some(lost(process));
+            self.by_process[process] = None;
+        } else if drawn < 8 && !standby.try_step() {
+            self.failure = Some(lost(process));
         }
         false
     }
@@ -76,19 +76,21 @@ impl<'a> Standbys<'a> {
     /// Starts a hot standby with the segments of the process that it stands by for.
     pub fn start(&mut self, plan: &'a Plan, process: usize, control: &Control, mut attached: Attached<'a>) {
         match standby(plan, &plan.processes[process], control, &mut attached) {
-            Ok(standby) => self.all[process] = Some(StandbyProcess { standby, attached, follows: false }),
-            Err(error) => self.failed = Some(format!("the spare of process {process}: {error:#}")),
+            Ok(standby) => {
+                self.by_process[process] = Some(StandbyProcess { standby, attached, is_following: false })
+            }
+            Err(error) => self.failure = Some(format!("the spare of process {process}: {error:#}")),
         }
     }
 
     /// Takes the hot standby of a dead process out of the collection, to be promoted. It may have a
     /// last turn; `None` if there is none.
     pub fn promote(&mut self, process: usize) -> Option<StandbyProcess<'a>> {
-        let mut spare = self.all[process].take()?;
-        if self.draws.below(2) == 0 && !spare.try_step() {
-            self.failed = Some(lost(process));
+        let mut standby = self.by_process[process].take()?;
+        if self.draws.below(2) == 0 && !standby.try_step() {
+            self.failure = Some(lost(process));
         }
-        Some(spare)
+        Some(standby)
     }
 }
 

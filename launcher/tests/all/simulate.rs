@@ -70,11 +70,11 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     all.by.values().for_each(|tally| total.merge(tally));
     println!("{total:?}");
     assert_eq!((total.runs, all.by.len()), (seeds, 1), "{:?}", all.by);
-    assert!(total.returned > 20 * seeds && total.comebacks > seeds, "{total:?}");
-    assert!(total.restarted > seeds / 10 && total.from_spares > seeds / 4, "{total:?}");
+    assert!(total.returned > 20 * seeds && total.recoveries > seeds, "{total:?}");
+    assert!(total.restarted > seeds / 10 && total.standby_recoveries > seeds / 4, "{total:?}");
     // Of those in which reports wait for the disk half are to lose their machine: some are over
     // before.
-    assert!(total.fell > seeds / 20, "{total:?}");
+    assert!(total.machine_crashes > seeds / 20, "{total:?}");
     // A run that is over holds nothing open any more: of a hundred whose journals stayed there
     // would be hundreds.
     let open = std::fs::read_dir("/proc/self/fd").unwrap().count();

@@ -93,8 +93,8 @@ impl BoardAgent<'_> {
             let cell = (number % cells as u64) as usize;
             let due = self.due(number);
             content::fill(&mut value, number);
-            let wanted = due.unwrap_or(start);
-            while self.control.state() == RunState::Go && clock.peek() < wanted {
+            let due_ticks = due.unwrap_or(start);
+            while self.control.state() == RunState::Go && clock.peek() < due_ticks {
                 spin_hint();
             }
             let begin = clock.now();
@@ -149,7 +149,7 @@ impl BoardAgent<'_> {
         clock: &impl Clock,
         board: &impl BoardRead,
         cell: usize,
-        seen: &mut u64,
+        last_version: &mut u64,
         value: &mut [u64],
     ) -> bool {
         let detected = clock.now();
@@ -160,18 +160,18 @@ impl BoardAgent<'_> {
         let got = clock.now();
         let number = content::number(stamp.version, cell, self.work.cells);
         // Versions that go backwards are as wrong as words that do.
-        if stamp.version <= *seen || !content::is_whole(value, number) {
+        if stamp.version <= *last_version || !content::is_whole(value, number) {
             self.counters.add(ReaderCounter::Torn, 1);
         }
-        let next = content::number(*seen + 1, cell, self.work.cells);
+        let next = content::number(*last_version + 1, cell, self.work.cells);
         self.counters.add(ReaderCounter::Read, 1);
-        self.counters.add(ReaderCounter::Missed, stamp.version.saturating_sub(*seen + 1));
+        self.counters.add(ReaderCounter::Missed, stamp.version.saturating_sub(*last_version + 1));
         self.histograms.measure(BoardMeasure::First, got.saturating_sub(stamp.ticks));
         self.histograms.measure(BoardMeasure::Second, got - detected);
         if let Some(due) = self.due(next) {
             self.histograms.measure(BoardMeasure::Third, got.saturating_sub(due));
         }
-        *seen = stamp.version;
+        *last_version = stamp.version;
         true
     }
 }

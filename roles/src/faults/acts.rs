@@ -36,11 +36,11 @@ pub struct FaultContext {
     /// Leaks memory in each duty cycle.
     pub leaks: bool,
     /// Floods the submit hand-off.
-    pub floods: bool,
+    pub should_flood: bool,
     /// Drops its orders.
-    pub loses: bool,
+    pub should_lose: bool,
     /// Abandons the next push with its slot claimed and its message not visible.
-    pub holds: bool,
+    pub should_hold_claim: bool,
     /// The status block of its thread.
     pub status: Option<StatusWriter>,
 }
@@ -57,9 +57,9 @@ impl FaultContext {
             writable: Vec::new(),
             read_only: Vec::new(),
             leaks: false,
-            floods: false,
-            loses: false,
-            holds: false,
+            should_flood: false,
+            should_lose: false,
+            should_hold_claim: false,
             status: None,
         }
     }
@@ -90,7 +90,7 @@ impl FaultContext {
 
 /// Executes an injected fault in the strategy's process. Returns only if the strategy continues:
 /// after a stop, leaking, flooding, dropping orders, holding a slot, or with overwritten headers.
-pub fn perform(kind: FaultKind, means: &mut FaultContext) {
+pub fn perform(kind: FaultKind, context: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),
         FaultKind::Stop => fault::stop(),
@@ -99,25 +99,25 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
         FaultKind::Abort => std::process::abort(),
         FaultKind::Exit => fault::exit(EXIT_CODE),
         FaultKind::Oom => {
-            means.limit_memory();
+            context.limit_memory();
             // The allocation fails, which aborts.
             drop(std::hint::black_box(Vec::<u8>::with_capacity(TOO_MUCH)));
             std::process::abort()
         }
         FaultKind::Leak => {
-            means.limit_memory();
-            means.leaks = true;
+            context.limit_memory();
+            context.leaks = true;
         }
-        FaultKind::Scribble => scribble(means),
-        FaultKind::Flood => means.floods = true,
+        FaultKind::Scribble => scribble(context),
+        FaultKind::Flood => context.should_flood = true,
         FaultKind::Forge | FaultKind::Feign => {
-            forge_status(kind, means);
+            forge_status(kind, context);
             hang()
         }
-        FaultKind::Lose => means.loses = true,
-        FaultKind::HoldClaim => means.holds = true,
-        FaultKind::ForgeHeader => forge_headers(&means.writable),
-        FaultKind::Jam => jam(&means.writable),
+        FaultKind::Lose => context.should_lose = true,
+        FaultKind::HoldClaim => context.should_hold_claim = true,
+        FaultKind::ForgeHeader => forge_headers(&context.writable),
+        FaultKind::Jam => jam(&context.writable),
         FaultKind::Forkbomb
         | FaultKind::Descriptors
         | FaultKind::Disk
@@ -126,8 +126,8 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
         | FaultKind::Network
         | FaultKind::Punch
         | FaultKind::Requeue => {
-            let grab = ResourceGrab::new(kind, means.surroundings.clone(), means.writable.clone());
-            means.taking = Some(grab.with_read_only(means.read_only.clone()));
+            let grab = ResourceGrab::new(kind, context.surroundings.clone(), context.writable.clone());
+            context.taking = Some(grab.with_read_only(context.read_only.clone()));
         }
         // Faults of venues: the planner refuses them for strategies.
         FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
@@ -136,8 +136,8 @@ pub fn perform(kind: FaultKind, means: &mut FaultContext) {
 }
 
 /// Writes forged values into the faulty thread's own status block.
-pub fn forge_status(kind: FaultKind, means: &FaultContext) {
-    let Some(status) = &means.status else { return };
+pub fn forge_status(kind: FaultKind, context: &FaultContext) {
+    let Some(status) = &context.status else { return };
     match kind {
         FaultKind::Forge => status.set(StatusField::HeartbeatTicks, u64::MAX),
         _ => status.set_state(ThreadState::Done),
@@ -172,10 +172,10 @@ fn jam(writable: &[AtomicWords]) -> ! {
 }
 
 /// Scribbles over all writable memory, forever.
-fn scribble(means: &FaultContext) -> ! {
-    let mut draws = Draws::new(means.strategy.into(), Draws::SCRIBBLES);
+fn scribble(context: &FaultContext) -> ! {
+    let mut draws = Draws::new(context.strategy.into(), Draws::SCRIBBLES);
     loop {
-        scribble_once(&means.writable, &mut draws);
+        scribble_once(&context.writable, &mut draws);
     }
 }
 
@@ -186,12 +186,12 @@ pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let len = words.len() as u64;
     let within = if draws.below(2) == 0 { len.min(HEAD_WORDS) } else { len };
     let index = draws.below(within) as usize;
-    let there = words[index].load(Ordering::Relaxed);
+    let current = words[index].load(Ordering::Relaxed);
     let value = match draws.below(7) {
         0 => 0,
         1 => u64::MAX,
-        2 => there.wrapping_add(1),
-        3 => there.wrapping_sub(1),
+        2 => current.wrapping_add(1),
+        3 => current.wrapping_sub(1),
         4 => draws.below(16),
         5 => words[(index + 1) % words.len()].load(Ordering::Relaxed),
         _ => draws.below(u64::MAX),

@@ -50,7 +50,7 @@ pub struct OwnFaults {
     /// The strategy is a thread of the engine, so its process's memory is not limited yet.
     is_thread: bool,
     /// Timed faults, in nanoseconds after the start, latest first.
-    pub at: Vec<(u64, FaultKind)>,
+    pub timed: Vec<(u64, FaultKind)>,
     /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
     surroundings: Surroundings,
@@ -60,42 +60,45 @@ impl OwnFaults {
     /// Returns the faults that an incarnation of a strategy inflicts on itself; `None` if there are
     /// none.
     pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
-        let (mut at, mut pushes) = (Vec::new(), Vec::new());
+        let (mut timed, mut pushes) = (Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
             epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
-                FaultTime::At { ns } => at.push((ns, fault.kind)),
+                FaultTime::At { ns } => timed.push((ns, fault.kind)),
                 FaultTime::Push { order, step } => pushes.push((order, step, fault.kind)),
             }
         }
-        if at.is_empty() && pushes.is_empty() {
+        if timed.is_empty() && pushes.is_empty() {
             return None;
         }
-        at.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
+        timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation.of(strategy) == Isolation::Thread);
         let role = Role::Strategy(strategy);
-        let is_own = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
+        let is_writable = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
         let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));
-        let own = topology::segments(plan).into_iter().filter(is_own).map(path).collect();
-        let surroundings =
-            Surroundings { folder: plan.folder.clone().into(), launcher: plan.launcher_pid, own };
-        Some(Self { strategy, venues, is_thread, at, pushes, surroundings })
+        let writable_segments = topology::segments(plan).into_iter().filter(is_writable).map(path).collect();
+        let surroundings = Surroundings {
+            folder: plan.folder.clone().into(),
+            launcher: plan.launcher_pid,
+            writable_segments,
+        };
+        Some(Self { strategy, venues, is_thread, timed, pushes, surroundings })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.
     pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
-        let means = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
+        let context = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
         let faults = self.clone();
-        let state = FaultyState { faults, producer, next_sequence: 0, is_held: false, means, act };
+        let state = FaultyState { faults, producer, next_sequence: 0, is_held: false, context, act };
         FaultyProducer(Arc::new(Mutex::new(state)))
     }
 
     /// Wraps the strategy's agent so that faults occur at their times. Its session has a clone of
     /// `producer`.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
-        FaultyAgent { agent, producer, at: self.at }
+        FaultyAgent { agent, producer, timed: self.timed }
     }
 }
 
@@ -107,7 +110,7 @@ struct FaultyState {
     next_sequence: u64,
     /// A push was abandoned: this producer pushes nothing more.
     is_held: bool,
-    means: FaultContext,
+    context: FaultContext,
     act: FaultAction,
 }
 
@@ -119,9 +122,9 @@ impl FaultyProducer {
     /// Gives the injected faults the memory of the process, and its thread's status block.
     pub fn arm(&self, attached: &Attached<'_>, status: StatusWriter) {
         let mut shared = self.shared();
-        let means = &mut shared.means;
-        (means.writable, means.read_only) = (attached.writable(), attached.read_only());
-        means.status = Some(status);
+        let context = &mut shared.context;
+        (context.writable, context.read_only) = (attached.writable(), attached.read_only());
+        context.status = Some(status);
     }
 
     fn shared(&self) -> MutexGuard<'_, FaultyState> {
@@ -136,30 +139,30 @@ impl Producer for FaultyProducer {
         at: &mut impl FnMut(Step) -> ControlFlow<()>,
     ) -> Result<(), Full> {
         let mut shared = self.shared();
-        let FaultyState { faults: OwnFaults { pushes, .. }, producer, next_sequence, is_held, means, act } =
+        let FaultyState { faults: OwnFaults { pushes, .. }, producer, next_sequence, is_held, context, act } =
             &mut *shared;
         if *is_held {
             return Err(Full);
         }
         let order = Order::from_message(*message).map_or(u64::MAX, |order| order.id.sequence());
-        if means.floods || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
+        if context.should_flood || pushes.contains(&(order, Step::Entered, FaultKind::Flood)) {
             // The flood takes over from here: this order is never pushed.
-            means.floods = true;
+            context.should_flood = true;
             return Err(Full);
         }
-        if means.loses || pushes.contains(&(order, Step::Entered, FaultKind::Lose)) {
-            means.loses = true;
+        if context.should_lose || pushes.contains(&(order, Step::Entered, FaultKind::Lose)) {
+            context.should_lose = true;
             return Ok(());
         }
         producer.try_push_with(message, &mut |step| {
-            pushes.retain(|(producer, place, kind)| {
-                let is_due = (*producer, *place) == (order, step);
+            pushes.retain(|(producer, due_step, kind)| {
+                let is_due = (*producer, *due_step) == (order, step);
                 if is_due {
-                    act(*kind, means);
+                    act(*kind, context);
                 }
                 !is_due
             });
-            if means.holds && HOLD_STEPS.contains(&step) {
+            if context.should_hold_claim && HOLD_STEPS.contains(&step) {
                 *is_held = true;
                 return ControlFlow::Break(());
             }
@@ -205,20 +208,20 @@ impl FaultyState {
 pub struct FaultyAgent<A> {
     agent: A,
     producer: FaultyProducer,
-    at: Vec<(u64, FaultKind)>,
+    timed: Vec<(u64, FaultKind)>,
 }
 
 impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
     fn duty_cycle(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut shared = self.producer.shared();
-        while self.at.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {
-            if let Some((_, kind)) = self.at.pop() {
-                (shared.act)(kind, &mut shared.means);
+        while self.timed.last().is_some_and(|(ns, _)| cycle.time.at(*ns) <= cycle.now) {
+            if let Some((_, kind)) = self.timed.pop() {
+                (shared.act)(kind, &mut shared.context);
             }
         }
-        shared.means.leak();
-        shared.means.take_resources();
-        if shared.means.floods {
+        shared.context.leak();
+        shared.context.take_resources();
+        if shared.context.should_flood {
             // Takes no reports and keeps no limits. It seems alive, because its duty cycles
             // continue.
             return shared.flood().max(1);

@@ -43,7 +43,7 @@ pub struct Surroundings {
     /// PID of the launcher.
     pub launcher: u32,
     /// Paths of the strategy's own segments, if they have names.
-    pub own: Vec<PathBuf>,
+    pub writable_segments: Vec<PathBuf>,
 }
 
 /// A fault that takes all of a shared resource, in steps.
@@ -136,18 +136,19 @@ impl ResourceGrab {
         };
         let mapped = self.memory.iter().map(|words| fault::punch(words));
         // All of them, also if the first fails.
-        let all: Vec<io::Result<()>> = mapped.chain(self.surroundings.own.iter().map(resize)).collect();
-        any_ok(all)
+        let results: Vec<io::Result<()>> =
+            mapped.chain(self.surroundings.writable_segments.iter().map(resize)).collect();
+        any_ok(results)
     }
 
     /// Moves the threads that wait on any word that it maps to a word of its own. Fails only if all
     /// of it was refused.
     fn move_waiters(&self) -> io::Result<()> {
-        let own = AtomicU64::new(0);
+        let own_word = AtomicU64::new(0);
         let writable = self.memory.iter().cloned().map(ReadOnlyWords::from);
-        let all: Vec<ReadOnlyWords> = writable.chain(self.read_only.iter().cloned()).collect();
-        let words = all.iter().flat_map(|words| words.addresses().take(WAITED_WORDS));
-        any_ok(words.map(|word| fault::move_waiters(word, &own)))
+        let regions: Vec<ReadOnlyWords> = writable.chain(self.read_only.iter().cloned()).collect();
+        let words = regions.iter().flat_map(|words| words.addresses().take(WAITED_WORDS));
+        any_ok(words.map(|word| fault::move_waiters(word, &own_word)))
     }
 
     fn crowd(&mut self) -> io::Result<&mut ChildCrowd> {
@@ -169,6 +170,6 @@ impl ResourceGrab {
     }
 }
 
-fn any_ok(all: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
-    all.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
+fn any_ok(results: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
+    results.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::PermissionDenied.into()))
 }

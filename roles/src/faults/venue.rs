@@ -100,8 +100,8 @@ impl<V: Venue> FaultyVenue<V> {
             return;
         }
         let ends = self.windows.iter().flat_map(|window| [window.from_ns, window.until_ns]);
-        let coming = ends.filter(|ns| *ns != u64::MAX).map(|ns| time.at(ns)).filter(|at| *at > now);
-        self.changes_at = coming.min().unwrap_or(u64::MAX);
+        let next_end = ends.filter(|ns| *ns != u64::MAX).map(|ns| time.at(ns)).filter(|end| *end > now);
+        self.changes_at = next_end.min().unwrap_or(u64::MAX);
         let is_on = |window: &&FaultWindow| {
             time.at(window.from_ns) <= now && (window.until_ns == u64::MAX || now < time.at(window.until_ns))
         };
@@ -248,8 +248,8 @@ impl<V: Venue> Venue for FaultyVenue<V> {
             cumulative: 0,
             ..gateway::in_full(order)
         };
-        let said = FaultyReports::new(reports, &mut self.state, now).send_now(refusal);
-        debug_assert!(said.is_ok(), "there is room for what is said at once");
+        let was_sent = FaultyReports::new(reports, &mut self.state, now).send_now(refusal);
+        debug_assert!(was_sent.is_ok(), "there is room for what is said at once");
         None
     }
 

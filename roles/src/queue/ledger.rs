@@ -122,16 +122,16 @@ impl<'a> Ledger<'a> {
 /// order.
 pub fn problems(counters: &AgentCounters, pushed: u64, sum: u64) -> Vec<String> {
     let name = counters.role();
-    let found = [
+    let counted = [
         (ConsumerCounter::Damaged, "events damaged or of no producer"),
         (ConsumerCounter::Disordered, "events doubled or behind a later one of their producer"),
         (ConsumerCounter::Missing, "events passed over"),
     ];
-    let mut problems: Vec<String> = found
+    let mut problems: Vec<String> = counted
         .iter()
-        .map(|(counter, what)| (counters.get(*counter), what))
+        .map(|(counter, problem)| (counters.get(*counter), problem))
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{name}: {count} {what}"))
+        .map(|(count, problem)| format!("{name}: {count} {problem}"))
         .collect();
     let taken = counters.get(ConsumerCounter::Taken);
     if taken != pushed {

@@ -37,8 +37,8 @@ pub struct QueueEnd<'a> {
 pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     let (mut sum, mut longest, mut pushed) = (0u64, 0, 0);
     'events: for number in 0..end.events {
-        let made = end.clock.now();
-        let (message, check) = event(end.index.into(), number, made);
+        let created_at = end.clock.now();
+        let (message, check) = event(end.index.into(), number, created_at);
         for queue in &mut queues {
             if queue.try_push(&message).is_err() {
                 while queue.try_push(&message).is_err() {
@@ -48,7 +48,7 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
                     end.waiting.wait();
                 }
                 end.waiting.on_progress();
-                longest = longest.max(end.clock.now().saturating_sub(made));
+                longest = longest.max(end.clock.now().saturating_sub(created_at));
             }
         }
         for bell in &end.bells {

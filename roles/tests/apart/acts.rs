@@ -17,8 +17,8 @@ fn scribbler_reaches_all_of_every_region() {
     }
     for words in &writable {
         let touched = |word: &&shm::sync::AtomicU64| word.load(Ordering::Relaxed) != 0;
-        let all = words.iter().filter(touched).count();
-        assert!(all > words.len() / 2, "{all} of {}", words.len());
+        let touched_count = words.iter().filter(touched).count();
+        assert!(touched_count > words.len() / 2, "{touched_count} of {}", words.len());
     }
     scribble_once(&[], &mut draws);
 }
@@ -26,9 +26,9 @@ fn scribbler_reaches_all_of_every_region() {
 #[test]
 fn forging_overwrites_headers_only() {
     let words = Region::heap(64).words();
-    let mut means = FaultContext::new(1, false, Surroundings::default());
-    means.writable = vec![words.clone()];
-    perform(FaultKind::ForgeHeader, &mut means);
+    let mut context = FaultContext::new(1, false, Surroundings::default());
+    context.writable = vec![words.clone()];
+    perform(FaultKind::ForgeHeader, &mut context);
     let is_forged = words.iter().map(|word| word.load(Ordering::Relaxed) == u64::MAX);
-    assert!(is_forged.eq((0..64).map(|place| place < HEADER_WORDS)));
+    assert!(is_forged.eq((0..64).map(|offset| offset < HEADER_WORDS)));
 }

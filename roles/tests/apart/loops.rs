@@ -8,6 +8,6 @@ use techniques::Technique;
 #[test]
 fn memory_techniques_have_typed_loops_in_release() {
     let is_measured = |technique: &&Technique| !technique.is_kernel() && !cfg!(debug_assertions);
-    let wanted: Vec<Technique> = Technique::built_in().iter().filter(is_measured).copied().collect();
-    assert_eq!(typed_techniques(), wanted);
+    let expected: Vec<Technique> = Technique::built_in().iter().filter(is_measured).copied().collect();
+    assert_eq!(typed_techniques(), expected);
 }

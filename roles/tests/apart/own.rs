@@ -93,7 +93,7 @@ fn only_first_incarnation_of_target_has_faults() {
     assert_eq!(OwnFaults::for_strategy(&plan, 0, 0), None, "signals are the launcher's");
     assert_eq!(OwnFaults::for_strategy(&plan, 1, 1), None);
     let faults = OwnFaults::for_strategy(&plan, 1, 0).unwrap();
-    assert_eq!(faults.at, [(1_000_000_000, FaultKind::Hang)]);
+    assert_eq!(faults.timed, [(1_000_000_000, FaultKind::Hang)]);
     assert_eq!(faults.pushes, [(5, Step::Entered, FaultKind::Kill)]);
 }
 

@@ -8,31 +8,31 @@ use std::fs;
 use system::container::{DESCRIPTORS, MEMORY_BYTES, PROCESSES as ALLOWED, TMP_BYTES};
 use system::memory::STRATEGY_MEMORY_BYTES;
 
-fn taken(kind: FaultKind, place: &Surroundings) -> bool {
-    let mut taking = ResourceGrab::new(kind, place.clone(), Vec::new());
+fn taken(kind: FaultKind, surroundings: &Surroundings) -> bool {
+    let mut taking = ResourceGrab::new(kind, surroundings.clone(), Vec::new());
     (0..10_000).find_map(|_| taking.step()).unwrap()
 }
 
 #[test]
 fn resources_are_taken_to_bound_and_released() {
     let folder = tempfile::tempdir().unwrap();
-    let place = Surroundings {
+    let surroundings = Surroundings {
         folder: folder.path().into(),
         launcher: std::process::id(),
         ..Surroundings::default()
     };
     for kind in [FaultKind::Disk, FaultKind::Peek] {
-        assert!(taken(kind, &place), "{kind}");
+        assert!(taken(kind, &surroundings), "{kind}");
     }
-    assert_eq!(fs::read_dir(&place.folder).unwrap().count(), 0, "no name stays");
+    assert_eq!(fs::read_dir(&surroundings.folder).unwrap().count(), 0, "no name stays");
 }
 
 #[test]
 fn missing_resources_are_refused() {
     // The zero page's process: nobody's.
     assert!(!taken(FaultKind::Peek, &Surroundings { launcher: 0x7fff_fff0, ..Surroundings::default() }));
-    let own = vec!["/dev/shm/bulkhead.unit.nobody-s".into()];
-    assert!(!taken(FaultKind::Punch, &Surroundings { own, ..Surroundings::default() }));
+    let writable_segments = vec!["/dev/shm/bulkhead.unit.nobody-s".into()];
+    assert!(!taken(FaultKind::Punch, &Surroundings { writable_segments, ..Surroundings::default() }));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn file_with_a_name_is_cut_by_a_punch() {
     file.as_file().set_len(8192).unwrap();
     assert!(taken(
         FaultKind::Punch,
-        &Surroundings { own: vec![file.path().into()], ..Surroundings::default() }
+        &Surroundings { writable_segments: vec![file.path().into()], ..Surroundings::default() }
     ));
     assert_eq!(file.as_file().metadata().unwrap().len(), 0);
 }

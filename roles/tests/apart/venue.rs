@@ -45,7 +45,7 @@ fn order(sequence: u64, delay_ns: u64) -> Order {
 #[test]
 fn late_kill_switch_cancels_are_marked_withdrawn() {
     const AFTER: u64 = SLOW_BY_NS + 10;
-    let told = |kind| {
+    let reports_after = |kind| {
         let mut venue = faulty(kind, 3, 100);
         let mut out = ReportList(100, Vec::new());
         // One is due before the switch, the others long after.
@@ -63,22 +63,22 @@ fn late_kill_switch_cancels_are_marked_withdrawn() {
         assert!(kind != FaultKind::Slow || out.1.len() == 1, "a cancel is as late as anything: {out:?}");
         venue.advance(AFTER, &mut out);
         assert_eq!(venue.next_deadline(), u64::MAX, "nothing is open any more");
-        let mut said: Vec<_> =
+        let mut later: Vec<_> =
             out.1.iter().map(|report| (report.id.sequence(), report.status, report.reason)).collect();
-        said.sort_unstable_by_key(|(sequence, ..)| *sequence);
-        (at_once, said)
+        later.sort_unstable_by_key(|(sequence, ..)| *sequence);
+        (at_once, later)
     };
     let (filled, cancelled) = (OrderStatus::Filled, OrderStatus::Cancelled);
     let withdrawn = [1, 2].map(|sequence| (sequence, cancelled, WITHDRAWN));
-    assert_eq!(told(FaultKind::Slow), (0, [&[(0, filled, 0)][..], &withdrawn].concat()));
+    assert_eq!(reports_after(FaultKind::Slow), (0, [&[(0, filled, 0)][..], &withdrawn].concat()));
     // It takes the cancels, and reports nothing.
-    assert_eq!(told(FaultKind::Mute), (0, vec![]));
+    assert_eq!(reports_after(FaultKind::Mute), (0, vec![]));
     // What was open when the session went down, the venue has cancelled by itself.
     let down = Reject::VenueDown.code();
-    let (at_once, said) = told(FaultKind::Disconnect);
-    assert_eq!((at_once, said), (0, [0, 1, 2].map(|sequence| (sequence, cancelled, down)).to_vec()));
+    let (at_once, later) = reports_after(FaultKind::Disconnect);
+    assert_eq!((at_once, later), (0, [0, 1, 2].map(|sequence| (sequence, cancelled, down)).to_vec()));
     // One that refuses what comes cancels at once.
-    assert_eq!(told(FaultKind::Reject), (3, [&[(0, filled, 0)][..], &withdrawn].concat()));
+    assert_eq!(reports_after(FaultKind::Reject), (3, [&[(0, filled, 0)][..], &withdrawn].concat()));
 }
 
 #[test]

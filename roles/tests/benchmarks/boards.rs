@@ -89,17 +89,17 @@ fn ran(
 fn writes_are_made_when_due_and_read_whole() {
     let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
     let due = [10, 10, 10, 300, 400];
-    let found = ran(RunState::Go, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
+    let counters = ran(RunState::Go, 2, Some(&due), |agent, clock| agent.write(clock, &mut writer));
     assert_eq!((reader.version(0), reader.version(1)), (3, 2), "in turn");
-    let writes = found.writer.get(WriterCounter::Written);
-    assert_eq!((writes, found.measured(BoardMeasure::Second)), (5, 5));
+    let writes = counters.writer.get(WriterCounter::Written);
+    assert_eq!((writes, counters.measured(BoardMeasure::Second)), (5, 5));
     // Three were due at once: the third is late by what the first two took.
-    assert!(found.greatest(BoardMeasure::Second) > found.greatest(BoardMeasure::First));
+    assert!(counters.greatest(BoardMeasure::Second) > counters.greatest(BoardMeasure::First));
 
-    let found = ran(RunState::Stop, 2, Some(&due), |agent, clock| agent.read(clock, &reader));
+    let counters = ran(RunState::Stop, 2, Some(&due), |agent, clock| agent.read(clock, &reader));
     let counts = [ReaderCounter::Read, ReaderCounter::Missed, ReaderCounter::Torn, ReaderCounter::Overtaken];
-    assert_eq!(counts.map(|counter| found.get(counter)), [2, 3, 0, 0], "the newest of each cell");
-    assert_eq!(found.measured(BoardMeasure::Third), 2);
+    assert_eq!(counts.map(|counter| counters.get(counter)), [2, 3, 0, 0], "the newest of each cell");
+    assert_eq!(counters.measured(BoardMeasure::Third), 2);
 }
 
 #[test]
@@ -144,8 +144,8 @@ impl BoardRead for Torn {
 fn torn_values_and_versions_that_go_back_are_counted() {
     for (is_whole, torn) in [(false, 2), (true, 1)] {
         let reader = Torn { reads: Cell::new(0), is_whole };
-        let found = ran(RunState::Stop, 1, None, |agent, clock| agent.read(clock, &reader));
-        assert_eq!((found.get(ReaderCounter::Read), found.get(ReaderCounter::Torn)), (2, torn));
+        let counters = ran(RunState::Stop, 1, None, |agent, clock| agent.read(clock, &reader));
+        assert_eq!((counters.get(ReaderCounter::Read), counters.get(ReaderCounter::Torn)), (2, torn));
     }
 }
 

@@ -23,14 +23,14 @@ use techniques::conformance::faulty::{
 const EVENTS: u64 = 1_000;
 const PRODUCERS: u16 = 2;
 
-fn waiting(how: EndWaiting, own: &AtomicWords) -> WaitStrategy {
-    let parking = || IdleStrategy::Park(Park::new(Listener::new(own).with_outside(own)));
-    let idle = if how == EndWaiting::Park { parking() } else { IdleStrategy::Spin(Spin::default()) };
-    WaitStrategy::new(how, idle)
+fn waiting(end_waiting: EndWaiting, own_bell: &AtomicWords) -> WaitStrategy {
+    let parking = || IdleStrategy::Park(Park::new(Listener::new(own_bell).with_outside(own_bell)));
+    let idle = if end_waiting == EndWaiting::Park { parking() } else { IdleStrategy::Spin(Spin::default()) };
+    WaitStrategy::new(end_waiting, idle)
 }
 
 /// Two producers and a consumer over a queue of 64; what does not hold.
-fn found<L: Link>(how: EndWaiting) -> Vec<String> {
+fn problems_found<L: Link>(end_waiting: EndWaiting) -> Vec<String> {
     let mut queue = Queue::<L>::on_heap(PRODUCERS.into(), 64).unwrap();
     let control = crate::control(RunState::Go);
     let view = control.control();
@@ -43,17 +43,21 @@ fn found<L: Link>(how: EndWaiting) -> Vec<String> {
     let producers = [queue.producer(0).unwrap(), queue.producer(1).unwrap()];
     let run = |thread: &ThreadMemory,
                index,
-               own: &AtomicWords,
-               others: &[AtomicWords],
+               own_bell: &AtomicWords,
+               other_bells: &[AtomicWords],
                events,
                work: &mut dyn FnMut(QueueEnd<'_>)| {
         work(QueueEnd {
             control: &view,
             counters: thread.status().slots().next_agent(),
             clock: ClockSource::Monotonic,
-            waiting: waiting(how, own),
+            waiting: waiting(end_waiting, own_bell),
             pace: Pace::new(None, 0.0, 1.0, 1),
-            bells: others.iter().filter(|_| how == EndWaiting::Park).map(Doorbell::from_outside).collect(),
+            bells: other_bells
+                .iter()
+                .filter(|_| end_waiting == EndWaiting::Park)
+                .map(Doorbell::from_outside)
+                .collect(),
             index,
             producers: PRODUCERS,
             events,
@@ -68,12 +72,19 @@ fn found<L: Link>(how: EndWaiting) -> Vec<String> {
             });
         });
         let pushing = (0..).zip(producers).map(|(index, queue)| {
-            let at = usize::from(index);
+            let producer_index = usize::from(index);
             scope.spawn(move || {
                 let mut queue = Some(queue);
-                run(&threads[at], index, &makers[at], std::slice::from_ref(taker), EVENTS, &mut |end| {
-                    produce(vec![queue.take().unwrap()], end);
-                });
+                run(
+                    &threads[producer_index],
+                    index,
+                    &makers[producer_index],
+                    std::slice::from_ref(taker),
+                    EVENTS,
+                    &mut |end| {
+                        produce(vec![queue.take().unwrap()], end);
+                    },
+                );
             })
         });
         let pushing: Vec<_> = pushing.collect();
@@ -84,43 +95,45 @@ fn found<L: Link>(how: EndWaiting) -> Vec<String> {
     let taken = threads[2].counters(Role::Consumer(0));
     let pushed = sent.iter().map(|counters| counters.get(ProducerCounter::Sent)).sum();
     assert_eq!(pushed, total);
-    let sum = sent.iter().fold(0, |sum: u64, it| sum.wrapping_add(it.get(ProducerCounter::Checksum)));
-    let found = problems(&taken, pushed, sum);
-    if found.is_empty() {
+    let sum = sent.iter().fold(0, |sum: u64, producer_counters| {
+        sum.wrapping_add(producer_counters.get(ProducerCounter::Checksum))
+    });
+    let problems_found = problems(&taken, pushed, sum);
+    if problems_found.is_empty() {
         let (results, taken) = (results.into(), taken.get(ConsumerCounter::Taken));
         let half: u64 = shares(&results, PRODUCERS.into()).iter().sum();
         assert_eq!((half, latencies(&results, taken).count() as u64), (total / 2, total));
     }
-    found
+    problems_found
 }
 
 #[test]
 fn events_arrive_once_in_order_with_every_wait_strategy() {
-    for how in [EndWaiting::Spin, EndWaiting::Yield, EndWaiting::Sleep(1_000), EndWaiting::Park] {
-        assert_eq!(found::<ArrayQueue>(how), [""; 0], "{how:?}");
+    for end_waiting in [EndWaiting::Spin, EndWaiting::Yield, EndWaiting::Sleep(1_000), EndWaiting::Park] {
+        assert_eq!(problems_found::<ArrayQueue>(end_waiting), [""; 0], "{end_waiting:?}");
     }
 }
 
 #[test]
 fn broken_queue_is_detected() {
-    let said = |found: Vec<String>| found.join("; ");
-    let lost = said(found::<FaultyRing<DropsMessage, ArrayQueue>>(EndWaiting::Yield));
+    let said = |problems_found: Vec<String>| problems_found.join("; ");
+    let lost = said(problems_found::<FaultyRing<DropsMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(lost.contains("events passed over") && lost.contains("taken of 2000 pushed"), "{lost}");
-    let doubled = said(found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(EndWaiting::Yield));
+    let doubled = said(problems_found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(doubled.contains("doubled or behind"), "{doubled}");
-    let disordered = said(found::<FaultyRing<ReordersMessages, ArrayQueue>>(EndWaiting::Yield));
+    let disordered = said(problems_found::<FaultyRing<ReordersMessages, ArrayQueue>>(EndWaiting::Yield));
     assert!(disordered.contains("behind a later one"), "{disordered}");
-    let torn = said(found::<FaultyRing<TearsMessage, ArrayQueue>>(EndWaiting::Yield));
+    let torn = said(problems_found::<FaultyRing<TearsMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(torn.contains("damaged"), "{torn}");
 }
 
 #[test]
 fn only_what_gives_the_core_away_wakes() {
-    let own = Region::heap(BELL_WORDS).words();
-    for (how, wakes) in
+    let own_bell = Region::heap(BELL_WORDS).words();
+    for (end_waiting, wakes) in
         [(EndWaiting::Spin, 0), (EndWaiting::Yield, 4), (EndWaiting::Sleep(1_000), 4), (EndWaiting::Park, 2)]
     {
-        let mut waiting = waiting(how, &own);
+        let mut waiting = waiting(end_waiting, &own_bell);
         (0..4).for_each(|_| waiting.wait());
         assert_eq!((waiting.polls, waiting.wakes), (4, wakes));
     }

@@ -27,13 +27,13 @@ impl SimulatedProcesses<'_> {
             let (Some(process), Some(thread)) = (plan.process_of(*role), plan.thread_of(*role)) else {
                 continue;
             };
-            let is_over = |actor: &SimulatedThread| matches!(actor.mode, ThreadMode::Over);
-            if self.children[process].ended.is_some() || self.actors[thread].as_ref().is_none_or(is_over) {
+            let is_over = |thread_state: &SimulatedThread| matches!(thread_state.mode, ThreadMode::Over);
+            if self.processes[process].exit.is_some() || self.threads[thread].as_ref().is_none_or(is_over) {
                 continue;
             }
-            self.struck.push(FaultKind::Kill);
+            self.fired_faults.push(FaultKind::Kill);
             if self.draws.below(2) == 0 {
-                self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into()));
+                self.processes[process].exit = Some((false, "signal 9 (SIGKILL)".into()));
             } else {
                 self.kill(process);
             }
@@ -47,39 +47,39 @@ impl SimulatedProcesses<'_> {
 
     /// Lets a started process attach to its memory, unless it needs more turns until then.
     pub(super) fn attach_later(&mut self, process: usize) -> Result<(), String> {
-        let child = &mut self.children[process];
-        if child.killed.take_if(|turns| *turns == 0).is_some() {
-            child.ended = Some((false, "signal 9 (SIGKILL)".into()));
+        let simulated = &mut self.processes[process];
+        if simulated.turns_after_kill.take_if(|turns| *turns == 0).is_some() {
+            simulated.exit = Some((false, "signal 9 (SIGKILL)".into()));
             return Ok(());
         }
-        if let Some(turns) = &mut child.killed {
+        if let Some(turns) = &mut simulated.turns_after_kill {
             *turns -= 1;
         }
-        if let Some(turns @ 1..) = &mut child.unattached {
+        if let Some(turns @ 1..) = &mut simulated.turns_until_attach {
             *turns -= 1;
             return Ok(());
         }
-        child.unattached = None;
+        simulated.turns_until_attach = None;
         self.attach_as_successor(process).map_err(|error| format!("{error:#}"))
     }
 
     /// Lets a restarted process recover. It may be killed before it has, or soon after.
     pub(super) fn attach_as_successor(&mut self, process: usize) -> Result<()> {
-        let spare = self.spares.promote(process);
+        let standby = self.standbys.promote(process);
         // One in four dies during recovery, and one in four soon after.
         let fate = self.draws.below(4);
         fuse::set_now(self.clock.peek());
-        fuse::set(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
-        let begun = catch_unwind(AssertUnwindSafe(|| self.begin(process, spare)));
-        fuse::take();
-        match begun.map_err(|payload| payload.downcast::<InjectedUnwind>()) {
-            Ok(begun) => {
-                begun.context("cannot start a process again")?;
+        fuse::arm(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
+        let built = catch_unwind(AssertUnwindSafe(|| self.build_process(process, standby)));
+        fuse::disarm();
+        match built.map_err(|payload| payload.downcast::<InjectedUnwind>()) {
+            Ok(built) => {
+                built.context("cannot start a process again")?;
                 if fate == 1 {
                     self.kill(process);
                 }
             }
-            Err(Ok(_)) => self.children[process].ended = Some((false, "signal 9 (SIGKILL)".into())),
+            Err(Ok(_)) => self.processes[process].exit = Some((false, "signal 9 (SIGKILL)".into())),
             Err(Err(payload)) => bail!("panicked while it came back: {}", message(&*payload)),
         }
         Ok(())

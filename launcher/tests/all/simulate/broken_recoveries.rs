@@ -126,12 +126,12 @@ impl Mistake {
 fn each_broken_recovery_is_found() {
     // Their journals wait for the disk.
     concurrently(8, Mistake::ALL, |mistake| {
-        let asked = SimulationOptions { recovery_only: true, recovery: mistake, ..Default::default() };
-        let found = (0..200).find_map(|seed| {
-            let trial = trial(seed, Technique::default(), &asked).unwrap();
+        let options = SimulationOptions { recovery_only: true, recovery: mistake, ..Default::default() };
+        let failing_trial = (0..200).find_map(|seed| {
+            let trial = trial(seed, Technique::default(), &options).unwrap();
             (!trial.broken.is_empty()).then_some((seed, trial.broken))
         });
-        println!("{mistake}: {found:?}");
-        assert!(found.is_some(), "a successor with the mistake {mistake} was not found in 200 runs");
+        println!("{mistake}: {failing_trial:?}");
+        assert!(failing_trial.is_some(), "a successor with the mistake {mistake} was not found in 200 runs");
     });
 }
