@@ -88,8 +88,9 @@ impl ExperimentRuns {
 
     /// Returns whether the latencies may be quoted: judged over all planned runs.
     pub fn fitness(&self) -> Fitness {
-        let runs = self.runs().map(|run| {
-            let outline = &run.outline;
+        // A run with several levels is one run, and is in a point for each of them.
+        let outlines: Vec<RunOutline> = self.rows.iter().filter_map(Row::outline).collect();
+        let runs = outlines.iter().map(|outline| {
             (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
         });
         Fitness::from_runs(runs, self.rows.len())

@@ -7,7 +7,8 @@ use crate::experiment::{Axis, Experiment, ExperimentRuns, Figures, Kind, Setting
 use crate::stats::seeded_rng::SeededRng;
 use crate::stats::synthetic::{CoreMoves, DISTURBED, Machine, QUIET, moving_runs};
 use crate::stats::{RunOutline, Sample, Verdict, fixtures};
-use crate::summary::Distribution;
+use crate::summary::{Distribution, LevelSummary};
+use protocol::plan::Isolation;
 
 /// Cores that never move, that move in one run in two, and in one run in eight.
 const MOVES: [CoreMoves; 3] = [[0.0, 1.0], [0.5, 0.5], [0.125, 0.875]];
@@ -119,4 +120,64 @@ fn planted_costs_are_found_in_ten_bills() {
 #[ignore = "takes minutes: .ci/nightly runs it"]
 fn planted_costs_are_found_in_hundred_bills() {
     check_planted_costs(100).iter().for_each(|aa| check_aa_tests(100, aa));
+}
+
+/// Returns the part of a run that has the strategies of one level, with this p50.
+fn level(level: Isolation, again: usize, p50_ns: u64) -> LevelSummary {
+    let figures = Distribution {
+        count: 20_000,
+        p50_ns: Some(p50_ns),
+        p99_ns: Some(2 * p50_ns),
+        ..Distribution::default()
+    };
+    let measures = [("rt_venue", figures), ("rt_venue_from_due", figures)];
+    LevelSummary {
+        level,
+        again,
+        strategies: 1,
+        measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),
+    }
+}
+
+#[test]
+fn levels_of_one_run_are_compared_with_each_other() {
+    let text = "thread+thread+process";
+    let setting = Setting {
+        name: format!("isolation={text}"),
+        values: [(Axis::Isolation, text.to_owned())].into(),
+        settings: [("isolation", text), ("technique", "spsc-mux")]
+            .map(|(key, text)| (key.to_owned(), text.to_owned()))
+            .into(),
+        ..Setting::default()
+    };
+    let plan: Experiment = fixture("golden/experiment.json");
+    let mut experiment =
+        Experiment { kind: Kind::Bill, repeats: 8, axes: Vec::new(), endpoint: Default::default(), ..plan };
+    experiment.plan_rows(&[setting]);
+    for row in &mut experiment.rows {
+        // Each run is slower than the one before, and its cores moved: for all levels alike.
+        let p50 = 1_000 + 100 * u64::from(row.repeat);
+        let levels = vec![
+            level(Isolation::Thread, 0, p50),
+            level(Isolation::Thread, 1, p50 + u64::from(row.repeat % 2)),
+            level(Isolation::Process, 0, p50 + 200),
+        ];
+        let run = fixtures::run(row.repeat as usize, p50 as f64);
+        let moved =
+            RunOutline { levels, core_rtt_after_ns: Some(310.0), fit_for_latency: false, ..run };
+        row.figures = Figures::from_outline(&moved);
+    }
+    let runs = ExperimentRuns::new(&experiment);
+    let bill = Bill::from_runs(&runs).unwrap();
+    let verdicts: Vec<_> =
+        bill.rows[1..].iter().map(|row| (row.level(), row.adds[0].line.pairs, row.adds[0].line.verdict)).collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("thread (A/A)".to_owned(), 8, Verdict::Equivalent),
+            ("process".to_owned(), 8, Verdict::Slower)
+        ]
+    );
+    let fitness = runs.fitness().sentence();
+    assert!(fitness.contains("0 of 8 runs"), "a run is one run: {fitness}");
 }
