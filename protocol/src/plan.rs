@@ -282,9 +282,9 @@ impl Plan {
         profiles.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(profile)
     }
 
-    /// Returns the isolation of a process from the others. Strategies have the level of their index.
-    /// Other processes are only processes, except that gateways and exchanges are in a sandbox where
-    /// strategies are; a process of roles with different levels has none.
+    /// Returns the isolation of a process from the others. Strategies have the level of their
+    /// index. Other processes are only processes, except that gateways and exchanges are in a
+    /// sandbox where strategies are; a process of roles with different levels has none.
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
             Role::Strategy(index) => self.isolation.of(index),

@@ -90,9 +90,9 @@ impl ExperimentRuns {
     pub fn fitness(&self) -> Fitness {
         // A run with several levels is one run, and is in a point for each of them.
         let outlines: Vec<RunOutline> = self.rows.iter().filter_map(Row::outline).collect();
-        let runs = outlines.iter().map(|outline| {
-            (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice())
-        });
+        let runs = outlines
+            .iter()
+            .map(|outline| (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice()));
         Fitness::from_runs(runs, self.rows.len())
     }
 

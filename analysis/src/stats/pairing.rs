@@ -2,8 +2,8 @@
 //!
 //! **The rule.** A pair is *kept* if both runs are complete and valid, and the core-to-core time of
 //! neither changed by more than [`CORE_RTT_TOLERANCE`](super::placement::CORE_RTT_TOLERANCE) from
-//! its start to its end. Two levels of one run are always kept. No latency decides which pairs are kept. *All pairs* are those of complete
-//! and valid runs, wherever the cores were.
+//! its start to its end. Two levels of one run are always kept. No latency decides which pairs are
+//! kept. *All pairs* are those of complete and valid runs, wherever the cores were.
 
 use super::interval::{Difference, HostDifference, MIN_PAIRS, difference};
 use super::margin::Margin;

@@ -5,14 +5,14 @@
 //! calibration of the whole run. Instants are never converted, so that the rounding of a large
 //! number never reaches a small one.
 
-use super::levels::{LevelSeries, LevelSummary};
 use crate::merge::{ExchangeStamps, MergedRun, OrderRow, Trigger};
 use crate::radix_select::BitSet;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StageLocation};
-use protocol::plan::IsolationLevels;
+use protocol::plan::{Isolation, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The longest duration that a histogram resolves, in nanoseconds: 24 hours. Longer ones count as
 /// this.
@@ -184,6 +184,59 @@ impl MeasureSeries {
     }
 }
 
+/// The samples of the orders of strategies at one level.
+#[derive(Clone, Debug)]
+struct LevelSeries {
+    level: Isolation,
+    again: usize,
+    series: [MeasureSeries; Self::MEASURES.len()],
+}
+
+impl LevelSeries {
+    /// The durations that are measured for each level.
+    const MEASURES: [Measure; 5] = [
+        Measure::RtVenue,
+        Measure::RtVenueFromDue,
+        Measure::SendLag,
+        Measure::StallFree,
+        Measure::WithoutSteal,
+    ];
+
+    /// Takes the samples of every measured order, for each level; none if all strategies have the
+    /// same level.
+    fn measure(merged: &MergedRun, isolation: IsolationLevels, ns_per_tick: f64) -> Vec<Self> {
+        if isolation.only().is_some() {
+            return Vec::new();
+        }
+        let new = |(level, again)| Self { level, again, series: Default::default() };
+        let mut levels: Vec<Self> = isolation.places().map(new).collect();
+        for (id, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
+            let own = &mut levels[isolation.place_of(id.strategy())];
+            own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
+            if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
+                own.record(Measure::RtVenueFromDue, from_due, ns_per_tick);
+                own.record(Measure::SendLag, row.began().saturating_sub(due), ns_per_tick);
+            }
+        }
+        levels
+    }
+
+    /// Adds a sample of one of [`Self::MEASURES`]; others are ignored.
+    fn record(&mut self, measure: Measure, ticks: u64, ns_per_tick: f64) {
+        if let Some(at) = Self::MEASURES.iter().position(|own| *own == measure) {
+            self.series[at].record(ticks, ns_per_tick);
+        }
+    }
+
+    fn distributions(&self, ns_per_tick: f64) -> BTreeMap<String, Distribution> {
+        let measured = Self::MEASURES.iter().zip(&self.series);
+        let distribution = |(measure, series): (&Measure, &MeasureSeries)| {
+            (measure.name().to_owned(), series.distribution(ns_per_tick))
+        };
+        measured.map(distribution).collect()
+    }
+}
+
 /// The samples of all measured durations of a run.
 #[derive(Clone, Debug)]
 pub struct Figures {
@@ -305,15 +358,11 @@ impl Figures {
         self.has_stall_free
     }
 
-    /// Returns the latencies of each isolation level, in a run of that many strategies with several
-    /// levels.
-    pub fn levels(&self, strategies: u16) -> Vec<LevelSummary> {
-        let count = |place: usize| {
-            (0..strategies).filter(|strategy| self.isolation.place_of(*strategy) == place).count() as u16
-        };
-        let summarize =
-            |(place, series): (usize, &LevelSeries)| series.summarize(count(place), self.ns_per_tick);
-        self.levels.iter().enumerate().map(summarize).collect()
+    /// Returns the distributions of each place of an isolation level, in a run with several levels:
+    /// the level, the number of places before it with the same level, and the distributions by the
+    /// name of their measure.
+    pub fn levels(&self) -> impl Iterator<Item = (Isolation, usize, BTreeMap<String, Distribution>)> {
+        self.levels.iter().map(|own| (own.level, own.again, own.distributions(self.ns_per_tick)))
     }
 
     /// Returns the distribution of `rt_venue_from_due` with the orders of the warm-up.
@@ -342,7 +391,7 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
 }
 
 /// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
-pub(super) fn from_due(row: &OrderRow) -> Option<u64> {
+fn from_due(row: &OrderRow) -> Option<u64> {
     let slip = row.began().saturating_sub(row.at(Point::Due)?);
     Some(rt_venue(row).saturating_add(slip))
 }

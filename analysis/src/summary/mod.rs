@@ -386,7 +386,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         venue_incidents: venues::summarize(record, merged, ns_per_tick),
         trading: trading::summarize(record, merged, ns_per_tick),
         strategies: strategies::summarize(record, merged, &processes, ns_per_tick),
-        levels: figures.levels(plan.trading().strategies),
+        levels: levels::summarize(figures, plan),
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,

@@ -222,7 +222,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation.has(Isolation::Thread) && some_do {
         notes.push(
-            "Strategies of level thread and the engine are one process: what ends or stops one of them ends or stops all."
+            "Strategies of level thread and the engine are one process here: what ends or stops one of them ends or stops all."
                 .into(),
         );
     }
@@ -278,6 +278,7 @@ mod tests {
             ("technique=pipe fault=kill@push:written:3", "it has entered, published"),
             ("isolation=thread on_death=continue fault=kill", "a thread cannot be fenced"),
             ("isolation=thread on_death=restart", "--isolation process or sandbox"),
+            ("isolation=process+thread on_death=restart", "with --isolation process+thread"),
         ] {
             refuses(words, wanted, &machine());
         }
@@ -289,6 +290,8 @@ mod tests {
         for (words, note, is_there) in [
             ("isolation=thread fault='kill:any@1s; hang'", "one process here", true),
             ("isolation=thread fault='hang; kill:launcher'", "one process here", false),
+            ("isolation=thread+process strategies=2 fault=kill:strategy-0", "one process here", true),
+            ("isolation=thread+process strategies=2 fault=kill:strategy-1", "one process here", false),
             ("window=1s fault=kill@2s", "after the window", true),
         ] {
             let text = shown(words, &machine());

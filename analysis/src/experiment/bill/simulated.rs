@@ -163,20 +163,18 @@ fn levels_of_one_run_are_compared_with_each_other() {
             level(Isolation::Process, 0, p50 + 200),
         ];
         let run = fixtures::run(row.repeat as usize, p50 as f64);
-        let moved =
-            RunOutline { levels, core_rtt_after_ns: Some(310.0), fit_for_latency: false, ..run };
+        let moved = RunOutline { levels, core_rtt_after_ns: Some(310.0), fit_for_latency: false, ..run };
         row.figures = Figures::from_outline(&moved);
     }
     let runs = ExperimentRuns::new(&experiment);
     let bill = Bill::from_runs(&runs).unwrap();
-    let verdicts: Vec<_> =
-        bill.rows[1..].iter().map(|row| (row.level(), row.adds[0].line.pairs, row.adds[0].line.verdict)).collect();
+    let verdicts: Vec<_> = bill.rows[1..]
+        .iter()
+        .map(|row| (row.level(), row.adds[0].line.pairs, row.adds[0].line.verdict))
+        .collect();
     assert_eq!(
         verdicts,
-        [
-            ("thread (A/A)".to_owned(), 8, Verdict::Equivalent),
-            ("process".to_owned(), 8, Verdict::Slower)
-        ]
+        [("thread (A/A)".to_owned(), 8, Verdict::Equivalent), ("process".to_owned(), 8, Verdict::Slower)]
     );
     let fitness = runs.fitness().sentence();
     assert!(fitness.contains("0 of 8 runs"), "a run is one run: {fitness}");

@@ -106,7 +106,10 @@ fn csv_and_markdown_have_every_measure() {
     assert!(table.starts_with("stage,count,min_ns,p50_ns,"), "{table}");
     assert!(table.contains("\nsubmit,40,200,200,,,,,200,200.0\n"), "{table}");
     assert!(document.contains("**not fit for latency claims**"), "{document}");
-    assert!(document.contains("- 40 orders came back") && rows(&document) == 14 + 2 + 5, "{document}");
+    assert!(
+        document.contains("- 40 orders came back") && rows(&document) == 14 + 3 + 3 + 2 + 5,
+        "{document}"
+    );
 }
 
 #[test]
@@ -117,6 +120,7 @@ fn csv_and_markdown_list_incidents() {
     let all = "- incidents: 59 deaths of 1 strategy, quarantined 0, restarted 59";
     assert!(document.contains(all), "{document}");
     assert!(document.contains("\n- … and 9 more, felt less: see summary.json\n"), "{document}");
-    // Each table with head and rule: the fifty worst, distributions, refused orders, threads.
-    assert_eq!(rows(&document), 14 + 2 + 50 + 2 + 3 + 2 + 1 + 2 + 5, "{document}");
+    // Each table with head and rule: costs and events of a level, the fifty worst, distributions,
+    // refused orders, threads.
+    assert_eq!(rows(&document), 14 + 3 + 3 + 2 + 50 + 2 + 3 + 2 + 1 + 2 + 5, "{document}");
 }

@@ -29,11 +29,19 @@ struct StrategyFault {
 impl Containment<'_> {
     /// Returns `true` if the run continues when a strategy dies.
     pub fn contains_strategies(&self) -> bool {
-        self.strategy(0).is_some()
+        self.processes.first().is_some_and(SupervisedProcess::is_strategy)
+    }
+
+    /// Returns the place of a strategy among the supervised processes; `None` of a thread of the
+    /// engine, and where no death is contained.
+    fn place_of(&self, strategy: u16) -> Option<usize> {
+        // Strategies come first and in order; those that are threads are left out.
+        let places = self.processes.len().min(usize::from(strategy) + 1);
+        self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
     }
 
     fn strategy(&self, strategy: u16) -> Option<&SupervisedProcess> {
-        self.processes.get(usize::from(strategy)).filter(|case| case.is_strategy())
+        self.place_of(strategy).map(|place| &self.processes[place])
     }
 
     /// Returns `true` if a strategy's death is contained and its process has not exited normally:
@@ -76,12 +84,10 @@ impl Containment<'_> {
         if let Some(found) = blocked_slot(seen.blocked_claim, liveness, is_contained) {
             return Some(found);
         }
-        if self.contains_strategies() {
-            return None;
-        }
-        let quarantined = seen.strategies.iter().enumerate();
+        // That of a process is contained, unless no death is; a thread of the engine never is.
+        let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
-            quarantined.into_iter().find_map(|(index, of)| Some((index as u16, of.repair.quarantined?.1)))?;
+            quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
         Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
@@ -115,7 +121,8 @@ impl Containment<'_> {
     /// then.
     pub fn record_end(&mut self, seen: &Observations, now: u64) {
         for strategy in 0..self.plan.trading().strategies {
-            let Some(case) = self.strategy(strategy) else { return };
+            let Some(place) = self.place_of(strategy) else { continue };
+            let case = &self.processes[place];
             if case.stage != SupervisionStage::Running {
                 continue;
             }
@@ -129,9 +136,9 @@ impl Containment<'_> {
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
                 let pid = seen.processes[process].pid;
-                let incident = self.record_incident(strategy, pid, how, seen, now);
+                let incident = self.record_incident(place, pid, how, seen, now);
                 self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
-                self.processes[usize::from(strategy)].stage = SupervisionStage::Down;
+                self.processes[place].stage = SupervisionStage::Down;
             }
         }
     }
@@ -153,11 +160,11 @@ impl Containment<'_> {
         }
         let case = &self.processes[place];
         let (stage, process) = (case.stage, case.process);
-        let trouble = self.detect_fault(case, place as u16, seen, liveness);
+        let trouble = self.detect_fault(case, case.strategy(), seen, liveness);
         if let Some(StrategyFault { cause, violation, detected, is_hang }) = trouble {
             let ProcessObservation { pid, exit, failed_start, .. } = &seen.processes[process];
             let pid = if failed_start.is_some() { 0 } else { *pid };
-            let incident = self.record_incident(place as u16, pid, cause, seen, detected.unwrap_or(now));
+            let incident = self.record_incident(place, pid, cause, seen, detected.unwrap_or(now));
             self.incidents[incident].quarantined = violation;
             self.incidents[incident].silence = self.processes[place]
                 .threads
@@ -253,15 +260,16 @@ impl Containment<'_> {
 
     fn record_incident(
         &mut self,
-        strategy: u16,
+        place: usize,
         pid: u32,
         cause: String,
         seen: &Observations,
         detected: u64,
     ) -> usize {
         let detected_ns = self.ns_since_start(detected);
+        let strategy = self.processes[place].strategy();
         let (sent, settled) = self.sent_and_settled(strategy, seen);
-        let case = &mut self.processes[usize::from(strategy)];
+        let case = &mut self.processes[place];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let is_living = case.stage == SupervisionStage::Running;
         let ran = if is_living { detected_ns.saturating_sub(case.running_ns) } else { 0 };
@@ -366,7 +374,10 @@ impl Containment<'_> {
                 why: format!("none of them made progress; the last: {cause}"),
             }
         };
-        out.perform(Action::Complain(format!("note: {}", stayed_down.describe(place as u16))));
+        out.perform(Action::Complain(format!(
+            "note: {}",
+            stayed_down.describe(self.processes[place].strategy())
+        )));
         died.stayed_down = Some(stayed_down);
         None
     }
@@ -383,7 +394,7 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.stage = SupervisionStage::Starting(incident);
-        let (role, epoch) = (Role::Strategy(place as u16), case.epoch);
+        let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));
         out.perform(Action::Renew(role, epoch));
         self.restart(place, liveness, now, out);

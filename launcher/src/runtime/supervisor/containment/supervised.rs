@@ -93,6 +93,14 @@ impl SupervisedProcess {
         }
     }
 
+    /// Returns the index of the strategy that the process is; 0 of another process.
+    pub(super) const fn strategy(&self) -> u16 {
+        match self.roles {
+            SupervisedRoles::Strategy(index) => index,
+            SupervisedRoles::Gateways(_) | SupervisedRoles::Journaled(_) => 0,
+        }
+    }
+
     pub(super) const fn is_strategy(&self) -> bool {
         matches!(self.roles, SupervisedRoles::Strategy(_))
     }

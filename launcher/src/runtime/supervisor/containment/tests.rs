@@ -5,6 +5,7 @@ use crate::runtime::supervisor::observations::{
     ExitObservation, GatewayObservation, ProcessObservation, StrategyObservation, ThreadObservation,
 };
 use protocol::status::{LivenessSample, ThreadState};
+use protocol::supervision::ProtocolViolation;
 
 const MS: u64 = 1_000_000;
 /// The strategy that dies; strategy 0 lives.
@@ -216,4 +217,24 @@ fn strategy_memory_stays_until_engine_has_recovered() {
         Action::Restart(victim),
     ];
     assert!(run.actions.windows(3).any(|actions| actions == restart), "{:?}", run.actions);
+}
+
+#[test]
+fn death_beside_threads_fences_the_strategy_that_died() {
+    let plan = plan("isolation=thread+process strategies=2 on_death=continue");
+    let mut run = ScriptedRun::new(&plan);
+    run.end(plan.process_of(Role::Strategy(VICTIM)).unwrap());
+    (0..10).for_each(|_| run.step());
+    let fence = |action: &Action| match action {
+        Action::Fence(role, _) => Some(*role),
+        _ => None,
+    };
+    let fences: Vec<Role> = run.actions.iter().filter_map(fence).collect();
+    assert_eq!(fences, [Role::Strategy(VICTIM)]);
+    assert_eq!(run.containment.incidents[0].strategy, VICTIM);
+    assert!(run.containment.is_running(0) && !run.containment.is_running(VICTIM));
+    // A thread that is quarantined is not contained.
+    run.seen.strategies[0].repair.quarantined = Some((0, ProtocolViolation::Garbage));
+    let found = run.containment.violation(&run.liveness, &run.seen);
+    assert_eq!(found.map(|(role, _)| role), Some(Role::Strategy(0)));
 }
