@@ -329,7 +329,7 @@ impl Containment<'_> {
         incident: usize,
         seen: &Observations,
     ) -> bool {
-        let repair = seen.strategies[place].repair;
+        let repair = seen.strategies[usize::from(self.processes[place].strategy())].repair;
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
         if is_repaired {
             self.incidents[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));

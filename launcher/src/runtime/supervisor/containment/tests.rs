@@ -233,6 +233,7 @@ fn death_beside_threads_fences_the_strategy_that_died() {
     assert_eq!(fences, [Role::Strategy(VICTIM)]);
     assert_eq!(run.containment.incidents[0].strategy, VICTIM);
     assert!(run.containment.is_running(0) && !run.containment.is_running(VICTIM));
+    assert!(run.containment.incidents[0].repaired_ns.is_some() && !run.containment.awaits(VICTIM, &run.seen));
     // A thread that is quarantined is not contained.
     run.seen.strategies[0].repair.quarantined = Some((0, ProtocolViolation::Garbage));
     let found = run.containment.violation(&run.liveness, &run.seen);
