@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What each isolation level costs on a machine with many cores: the bills of docs/src/isolation-cost.md, most important first, in parts of a
-# minute or two. Needs one static program (packaging/release.sh) and no network. A part that does not fit into the time left is skipped by name.
+# What each isolation level costs on a machine with many cores: the bills of
+# docs/src/isolation-cost.md, most important first, in parts of a minute or two. Needs one static
+# program (packaging/release.sh) and no network. A part that does not fit into the time left is
+# skipped by name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh

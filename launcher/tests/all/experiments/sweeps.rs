@@ -136,7 +136,10 @@ fn bill_has_comparable_row_for_each_level() {
     for word in ["isolation", "CPU s/M", "PSS", "switches", "against thread's", "thread (A/A)", "all pairs"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
-    assert!(stdout.lines().count() <= 60, "fits one screen:\n{stdout}");
+    // Above it stand announcements, more of them the more pairs are lost.
+    let report = stdout.lines().skip_while(|line| !line.contains("against threads,"));
+    // A table more for each placement of the cores.
+    assert!((20..=80).contains(&report.count()), "the page has the rest:\n{stdout}");
     let folder = only(&out);
     let path = folder.display();
     let bill = output(&format!("bill {path} --json")).json();
