@@ -79,7 +79,11 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
         "technique",
         "Use these techniques for the two contended hand-offs [default: spsc-mux; with --preset bill: all]",
     ),
-    ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
+    (
+        "bill",
+        "isolation",
+        "Separate strategies and engine at these levels; native: threads over rings on the heap [default: all and native]",
+    ),
 ];
 
 /// The subcommands of `launcher`.
@@ -201,9 +205,10 @@ the same schedule are needed for a verdict.";
 
 const BILL_EXAMPLES: &str = "\
 Examples:
-  launcher bill                         every level with spsc-mux, in five minutes
+  launcher bill                         native and every level, in five minutes
   launcher bill --preset bill           every level with every technique
-  launcher bill --technique spsc-mux --repeats 10
+  launcher bill --isolation native,thread,process --repeats 10
+  launcher bill --isolation thread,process --stamps all,ends
   launcher bill runs/BILL               the table of what was measured before";
 
 const CONTAIN_EXAMPLES: &str = "\

@@ -60,7 +60,8 @@ fn count_or_dash(value: Option<f64>) -> String {
 
 /// The technique of the answer: the default one if it has costs, or the first that has.
 pub(in crate::experiment) fn headline_technique(bill: &Bill) -> Option<Technique> {
-    let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
+    let measured = bill.rows.iter().filter(|row| !row.adds.is_empty() && !row.is_native());
+    let mut measured = measured.map(|row| row.technique);
     let first = measured.clone().next()?;
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
@@ -88,14 +89,33 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         let words = words.map(|(words, percentiles)| format!("{} {words}", percentiles.join(" and ")));
         format!("{}: {}", row.level(), words.collect::<Vec<_>>().join(", "))
     };
-    let sentences: Vec<String> = costs.iter().map(sentence).collect();
-    format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, sentences.join(". "))
+    let all = |costs: &[(&BillRow, &LevelCost)]| costs.iter().map(sentence).collect::<Vec<_>>().join(". ");
+    let mut answer = format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, all(&costs));
+    let monolith: Vec<(&BillRow, &LevelCost)> = native_costs(bill, technique).collect();
+    if let Some((_, cost)) = monolith.first() {
+        let native = cost.line.a_ns.filter(|_| !has_conditions);
+        let native = native.map_or_else(String::new, |ns| format!("'s {}", duration(ns as u64)));
+        answer += &format!(". Against the monolith, native by value{native}: {}", all(&monolith));
+    }
+    answer
 }
 
-/// Iterates over the levels of a technique that were compared with threads over all placements.
+/// Iterates over the rows of a technique and of the arm `native`.
+fn headline_rows(bill: &Bill, technique: Technique) -> impl Iterator<Item = &BillRow> {
+    bill.rows.iter().filter(move |row| row.technique == technique || row.is_native())
+}
+
+/// Iterates over the levels of a technique, and the arm `native`, that were compared with threads
+/// over all placements.
 fn headline_costs(bill: &Bill, technique: Technique) -> impl Iterator<Item = (&BillRow, &LevelCost)> {
-    let rows = bill.rows.iter().filter(move |row| row.technique == technique);
-    rows.filter_map(|row| Some((row, row.adds.first()?)))
+    headline_rows(bill, technique).filter_map(|row| Some((row, row.adds.first()?)))
+}
+
+/// Iterates over the rows of the level `process` that were compared with the monolith.
+fn native_costs(bill: &Bill, technique: Technique) -> impl Iterator<Item = (&BillRow, &LevelCost)> {
+    let is_process = |row: &&BillRow| row.isolation == Isolation::Process;
+    let rows = headline_rows(bill, technique).filter(is_process);
+    rows.filter_map(|row| Some((row, row.adds_to_native.as_ref()?)))
 }
 
 /// Returns the table of the endpoint with the technique of the answer: a row for each level and
@@ -113,6 +133,11 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
         )
     };
     let rows: Vec<Line<'_>> = lines().collect();
+    let native = |(row, line): &Line<'_>| {
+        let lines = row.adds_to_native.iter().flat_map(LevelCost::lines);
+        let found = lines.into_iter().find(|found| found.percentile == line.percentile);
+        found.map_or_else(|| "–".into(), |line| format_cost(line, unit))
+    };
     let title = format!("{technique}: {} against threads, {}", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows(
         "bill_endpoint",
@@ -126,10 +151,14 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
             ("kept pairs", &kept),
             ("all pairs", &|(_, line)| format_all_pairs(line, unit)),
             ("verdict", &|(_, line)| line.verdict.to_string()),
+            ("against native", &native),
         ],
         &rows,
     );
-    Some(grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs"))
+    let grid = grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs");
+    let has_native = bill.rows.iter().any(|row| row.adds_to_native.is_some());
+    let native = "native: threads over rings on the heap (rtrb-mux, rtrb-pointer-mux); against it: by value";
+    Some(if has_native { grid.note(native) } else { grid })
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
@@ -153,7 +182,7 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
         ("p99 without steal", &latencies[4]),
     ];
     columns.extend(cost_columns(bill));
-    let rows = bill.rows.iter().filter(|row| row.technique == technique);
+    let rows = headline_rows(bill, technique);
     let title =
         format!("{technique}: {} in {}, and what else a level costs", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
@@ -163,7 +192,8 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
 /// Returns the table of what each isolation level adds to a technique in threads: a row for each
 /// technique, and one for each placement of the cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
-    let added = || bill.rows.iter().filter(|row| !row.adds.is_empty());
+    let rows = || bill.rows.iter().filter(|row| !row.is_native());
+    let added = || rows().filter(|row| !row.adds.is_empty());
     let levels = distinct(added().map(BillRow::level_at_condition));
     (!levels.is_empty()).then_some(())?;
     let keys = |row: &BillRow| {
@@ -175,7 +205,7 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let mut sorted = distinct(added().flat_map(keys));
     sorted.sort_by_key(|(technique, floor)| (techniques.iter().position(|other| other == technique), *floor));
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
-    let costs = || bill.rows.iter().flat_map(|row| &row.adds);
+    let costs = || rows().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
     let unit = TimeUnit::for_durations(threads_ns).max(unit_of(costs()));
     let cells = |(technique, floor): &(String, Option<u64>)| {
@@ -183,14 +213,14 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
             let is_it = |row: &&BillRow| {
                 row.technique_at_condition() == *technique && row.level_at_condition() == *level
             };
-            let row = bill.rows.iter().find(is_it)?;
+            let row = rows().find(is_it)?;
             row.adds.iter().find(|cost| placement_key(cost) == *floor)
         };
         let threads = levels.iter().find_map(|level| of(level)?.line.a_ns);
         let mut cells = vec![technique.clone()];
         cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
         cells.push(unit.format_or_dash(threads));
-        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit));
+        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_cost(&cost.line, unit));
         cells.extend(levels.iter().map(cost));
         GridRow::plain(cells)
     };
@@ -220,8 +250,8 @@ fn placement_key(cost: &LevelCost) -> Option<u64> {
 }
 
 /// `▲ +12 [+3, +20]`; a dash where the two cannot be compared.
-fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
-    let evidence = cost.line.evidence();
+fn format_cost(line: &ComparisonLine, unit: TimeUnit) -> String {
+    let evidence = line.evidence();
     evidence.difference.map_or_else(
         || "–".into(),
         |found| {

@@ -1,12 +1,14 @@
 //! `bill`: the cost of each isolation level with each technique.
 
 mod headline;
+mod native;
 mod report;
 mod rows;
 #[cfg(test)]
 mod simulated;
 
 pub(super) use headline::{answer, headline_technique};
+pub use native::{NATIVE, native_techniques};
 pub use report::report;
 
 use super::runs::{self, ExperimentRuns, too_few_repeats};
@@ -53,7 +55,7 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &bill), json })
 }
 
-/// Repeats of a bill unless told: of 100 simulated bills, an A/A test of so many pairs declares
+/// Repeats of a bill unless told: of 100 simulated bills with these, the A/A test declares
 /// equivalence in at least 80 and a difference in at most 5.
 pub const REPEATS: u32 = 15;
 
@@ -123,6 +125,10 @@ pub struct BillRow {
     /// placement if the machine moved its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
+    /// What the level adds to the monolith at the endpoint: threads over a queue on the heap, with
+    /// messages by value. Null if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds_to_native: Option<LevelCost>,
     /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
@@ -226,11 +232,16 @@ impl BillRow {
 
     /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
-        match [&self.condition, &self.variant].map(String::as_str) {
-            ["", ""] => self.isolation.to_string(),
-            ["", one] | [one, ""] => format!("{} ({one})", self.isolation),
-            [condition, variant] => format!("{} ({condition}, {variant})", self.isolation),
-        }
+        let messages = native::messages_of(self.isolation, self.technique);
+        let level = messages.map_or_else(|| self.isolation.name(), |_| NATIVE);
+        let parts = [messages.unwrap_or_default(), &self.condition, &self.variant];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() { level.to_owned() } else { format!("{level} ({})", parts.join(", ")) }
+    }
+
+    /// Returns `true` if the row is one of the arm `native`.
+    pub(super) fn is_native(&self) -> bool {
+        native::messages_of(self.isolation, self.technique).is_some()
     }
 
     /// Returns the isolation level with its variant, without the conditions.

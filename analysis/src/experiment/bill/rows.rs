@@ -1,5 +1,6 @@
 //! The runs that each row of the bill needs.
 
+use super::native::{messages_of, native_techniques};
 use super::{BillRow, LevelCost, Reference};
 use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
@@ -22,7 +23,8 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
     let rank = |measured: &RowRuns| {
         let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
-        (level, technique, measured.condition_places.clone(), measured.variant.clone())
+        let is_aa_test = measured.is_aa_test;
+        (level, technique, measured.condition_places.clone(), measured.setting.clone(), is_aa_test)
     };
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
@@ -38,7 +40,9 @@ pub(super) fn endpoint(record: &ExperimentRuns) -> Endpoint {
 struct RowRuns {
     isolation: Isolation,
     technique: Technique,
-    variant: String,
+    /// The settings that set the row apart: `stamps ends`.
+    setting: String,
+    is_aa_test: bool,
     /// The values of the conditions that vary: `strategies 2`.
     condition: String,
     /// The places of these values on their axes.
@@ -49,6 +53,13 @@ struct RowRuns {
 }
 
 impl RowRuns {
+    /// Returns what sets the row apart from others of its level, technique and condition.
+    fn variant(&self) -> String {
+        let aa_test = if self.is_aa_test { BillRow::AA_TEST } else { "" };
+        let parts: Vec<&str> = [aa_test, &self.setting].into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
+    }
+
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
@@ -70,11 +81,8 @@ impl RowRuns {
         Some(Self {
             isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
-            variant: if point.is_aa_test {
-                BillRow::AA_TEST.into()
-            } else {
-                Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", ")
-            },
+            setting: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
+            is_aa_test: point.is_aa_test,
             condition: conditions().filter_map(text).collect::<Vec<_>>().join(", "),
             condition_places: conditions().map(place).collect(),
             runs: point.outlines(),
@@ -84,8 +92,8 @@ impl RowRuns {
 }
 
 fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
-    let RowRuns { isolation, technique, variant, condition, runs, .. } = of;
-    let (isolation, technique) = (*isolation, *technique);
+    let RowRuns { isolation, technique, condition, runs, .. } = of;
+    let (isolation, technique, variant) = (*isolation, *technique, of.variant());
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
         median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
@@ -93,12 +101,19 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     let of_measure =
         |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
     let at = |percentile| of_measure(Measure::RtVenue, percentile);
-    let plain = |wanted: &Reference| {
+    let with_setting = |wanted: &Reference, setting: &str| {
         all.iter().find(|other| {
-            other.variant.is_empty()
+            !other.is_aa_test
+                && other.setting == setting
                 && other.condition == *condition
                 && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
         })
+    };
+    let plain = |wanted: &Reference| with_setting(wanted, "");
+    // What a level adds is asked of two rows with the same settings, if there are.
+    let level_reference = |technique| {
+        let threads = Reference { isolation: Isolation::Thread, technique };
+        with_setting(&threads, &of.setting).or_else(|| plain(&threads))
     };
     let is_measured = |wanted: &Reference| plain(wanted).is_some();
     let reference = if variant.is_empty() {
@@ -107,14 +122,15 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         // What sets it apart is what it is to show: against the same without it.
         Some(Reference { isolation, technique }).filter(is_measured)
     };
-    let pairing = reference
-        .as_ref()
-        .and_then(plain)
+    let repeated = reference.as_ref().filter(|_| of.is_aa_test);
+    let other = repeated.and_then(|same| with_setting(same, &of.setting));
+    let pairing = other
+        .or_else(|| reference.as_ref().and_then(plain))
         .map(|other| pair_runs(&other.runs, runs).with_margin(endpoint.margin));
     BillRow {
         isolation,
         technique,
-        variant: variant.clone(),
+        variant,
         condition: condition.clone(),
         runs: sound.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
@@ -133,11 +149,14 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
             let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
             [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
         }),
-        adds: match isolation {
-            Isolation::Thread if variant != BillRow::AA_TEST => Vec::new(),
-            _ => plain(&Reference { isolation: Isolation::Thread, technique })
-                .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
-        },
+        adds: level_technique(of, all)
+            .and_then(level_reference)
+            .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
+        adds_to_native: native_techniques()
+            .first()
+            .filter(|_| messages_of(isolation, technique).is_none() && !of.is_aa_test)
+            .and_then(|native| level_reference(*native))
+            .and_then(|native| level_costs(native, of, &[], endpoint).into_iter().next()),
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
@@ -150,30 +169,23 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     }
 }
 
+/// Returns the technique whose threads a row is compared with: its own, and for the arm `native` the
+/// default one or the first that was measured. `None` for those threads themselves.
+fn level_technique(of: &RowRuns, all: &[RowRuns]) -> Option<Technique> {
+    if messages_of(of.isolation, of.technique).is_some() && !of.is_aa_test {
+        let is_native = |row: &&RowRuns| messages_of(row.isolation, row.technique).is_some();
+        let threads = || all.iter().filter(|row| row.isolation == Isolation::Thread && !is_native(row));
+        let mut techniques = threads().map(|row| row.technique);
+        let first = techniques.clone().next();
+        return techniques.find(|technique| *technique == Technique::default()).or(first);
+    }
+    (of.isolation != Isolation::Thread || of.is_aa_test).then_some(of.technique)
+}
+
 /// Returns the medians of what a strategy of a level cost in each run.
 fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
     let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
-    let costs: Vec<StrategyCosts> = runs.iter().filter_map(of_level).collect();
-    let middle = |figure: fn(&StrategyCosts) -> Option<f64>| {
-        median(&costs.iter().filter_map(figure).collect::<Vec<_>>())
-    };
-    Some(StrategyCosts {
-        isolation,
-        strategies: costs.first()?.strategies,
-        cpu_s_per_million: middle(|of| of.cpu_s_per_million),
-        idle_cpu: middle(|of| of.idle_cpu),
-        private_bytes: middle(|of| of.private_bytes),
-        shared_bytes: middle(|of| of.shared_bytes),
-        page_table_bytes: middle(|of| of.page_table_bytes),
-        huge_bytes: middle(|of| of.huge_bytes),
-        minor_faults: middle(|of| Some(of.minor_faults))?,
-        voluntary_switches: middle(|of| Some(of.voluntary_switches))?,
-        involuntary_switches: middle(|of| Some(of.involuntary_switches))?,
-        dtlb_misses: middle(|of| of.dtlb_misses),
-        last_level_misses: middle(|of| of.last_level_misses),
-        startup_ns: middle(|of| of.startup_ns),
-        restart_ns: middle(|of| of.restart_ns),
-    })
+    StrategyCosts::medians(&runs.iter().filter_map(of_level).collect::<Vec<_>>())
 }
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
@@ -231,11 +243,11 @@ mod tests {
     use crate::stats::fixtures;
 
     fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
-        let (technique, variant) = (Technique::default(), variant.into());
         RowRuns {
             isolation,
-            technique,
-            variant,
+            technique: Technique::default(),
+            setting: variant.into(),
+            is_aa_test: false,
             condition: String::new(),
             condition_places: Vec::new(),
             runs,
