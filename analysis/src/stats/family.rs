@@ -23,7 +23,7 @@ pub fn correct_secondary<'a>(lines: impl IntoIterator<Item = &'a mut ComparisonL
     let mut lines: Vec<&mut ComparisonLine> = lines.into_iter().filter(|line| !line.is_secondary).collect();
     lines.iter_mut().for_each(|line| line.is_secondary = true);
     lines.retain(|line| line.why.is_empty());
-    let mut found: Vec<_> = lines.iter_mut().filter_map(|line| line.difference.as_mut()).collect();
+    let mut found: Vec<_> = lines.iter_mut().filter_map(|line| line.deciding_mut()).collect();
     let corrected = holm(&found.iter().map(|found| found.p.unwrap_or(1.0)).collect::<Vec<_>>());
     found.iter_mut().zip(corrected).for_each(|(found, p)| found.p = Some(p));
     let mut tests: Vec<_> = found.iter_mut().filter_map(|found| found.equivalence.as_mut()).collect();

@@ -30,4 +30,4 @@ pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values}
 pub use pairing::{PlacementRuns, RunPairing, pair_runs};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
-pub use verdict::{ComparisonLine, Verdict, compare_figure};
+pub use verdict::{ComparisonLine, MIN_KEPT_SHARE, Verdict, compare_figure, kept_pairs_decide};

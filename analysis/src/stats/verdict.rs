@@ -3,9 +3,9 @@
 //! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
 //! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
-use super::interval::{Difference, HostDifference, difference, format_ratio};
+use super::interval::{Difference, HostDifference, MIN_PAIRS, difference, format_ratio};
 use super::outline::{Percentile, RunOutline, values};
-use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing};
+use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend};
 use super::spread::median;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
@@ -77,10 +77,30 @@ pub struct ComparisonLine {
     pub why: Vec<String>,
 }
 
+/// Least share of all pairs that must be kept for the kept ones to decide.
+pub const MIN_KEPT_SHARE: f64 = 0.5;
+
+/// Returns `true` if the kept pairs decide, and not all pairs of complete and valid runs.
+pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
+    kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
+}
+
 impl ComparisonLine {
+    /// Returns the difference that decides: of the kept pairs if they are enough, else of all.
+    pub fn deciding(&self) -> Option<Difference> {
+        self.all_pairs.filter(|all| !kept_pairs_decide(self.pairs, all.pairs)).or(self.difference)
+    }
+
+    /// Returns the difference that decides, to correct it.
+    pub(super) fn deciding_mut(&mut self) -> Option<&mut Difference> {
+        let pairs = self.pairs;
+        let all = self.all_pairs.as_mut().filter(|all| !kept_pairs_decide(pairs, all.pairs));
+        all.or(self.difference.as_mut())
+    }
+
     /// Sets the verdict by the difference and the reasons.
     pub(super) fn judge(&mut self) {
-        let known = self.difference.filter(|_| self.why.is_empty());
+        let known = self.deciding().filter(|_| self.why.is_empty());
         self.verdict = known.map_or(Verdict::CannotTell, |found| found.verdict());
     }
 }
@@ -110,17 +130,27 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
         let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
         why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
     }
+    let all_pairs = pairing.difference_of_all(measure, percentile, step);
+    let all_decide = all_pairs.is_some_and(|all| !kept_pairs_decide(pairing.a.len(), all.pairs));
+    if all_decide {
+        // Of all pairs there are enough.
+        why.retain(|why| !can_repeats_mend(why));
+    }
+    let middle_of = |index: usize, kept: &Option<Vec<f64>>| {
+        let all: Vec<&RunOutline> = pairing.all.iter().map(|pair| pair[index]).collect();
+        if all_decide { middle(&side(&all)) } else { middle(kept) }
+    };
     let mut line = ComparisonLine {
         measure: measure.name().into(),
         percentile,
-        a_ns: middle(&a),
-        b_ns: middle(&b),
+        a_ns: middle_of(0, &a),
+        b_ns: middle_of(1, &b),
         pairs: pairing.a.len(),
         made: pairing.made,
         excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
         is_secondary: false,
         difference,
-        all_pairs: pairing.difference_of_all(measure, percentile, step),
+        all_pairs,
         hosts: by_host,
         verdict: Verdict::CannotTell,
         why,
