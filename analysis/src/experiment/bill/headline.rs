@@ -1,14 +1,19 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
 use super::{Bill, BillRow, LevelCost};
-use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, verdict_mark};
+use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration, duration_or_dash, plain, short};
-use crate::stats::ComparisonLine;
+use crate::stats::{ComparisonLine, Estimate};
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
+
+/// Which of the two estimates decides.
+const KEPT_PAIRS: &str = "kept pairs decide if at least 5 and half of all, otherwise all pairs";
+/// The variant of rows with `--stamps ends`.
+const STAMPS_AT_ENDS: &str = "stamps ends";
 
 /// The columns of a table with one row for each isolation level and technique.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
@@ -158,7 +163,42 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
     let grid = grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs");
     let has_native = bill.rows.iter().any(|row| row.adds_to_native.is_some());
     let native = "native: threads over rings on the heap (rtrb-mux, rtrb-pointer-mux); against it: by value";
-    Some(if has_native { grid.note(native) } else { grid })
+    let grid = grid.note(KEPT_PAIRS);
+    let grid = if has_native { grid.note(native) } else { grid };
+    Some(stamps_notes(bill).into_iter().fold(grid, Grid::note))
+}
+
+/// Describes what the stamps between the ends cost, and what a process costs without them, for each
+/// condition with runs of both.
+pub(super) fn stamps_notes(bill: &Bill) -> Vec<String> {
+    let Some(technique) = headline_technique(bill) else { return Vec::new() };
+    let ends = |isolation: Isolation| {
+        let is_it = move |row: &&BillRow| {
+            (row.isolation, row.technique, row.variant.as_str()) == (isolation, technique, STAMPS_AT_ENDS)
+        };
+        bill.rows.iter().filter(is_it)
+    };
+    let (measure, percentile) = (bill.endpoint.measure(), bill.endpoint.percentile);
+    let note = |thread: &BillRow| {
+        let line = line_of(&thread.differences, measure, percentile)?;
+        let by = line.evidence().difference?.difference;
+        let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
+        let cost = Estimate { value: -by.value, low: -by.high, high: -by.low };
+        let [value, interval] = unit.difference(cost);
+        let (of, at) = (time_or_dash(line.a_ns), percentile.name());
+        let condition =
+            if thread.condition.is_empty() { String::new() } else { format!(", {}", thread.condition) };
+        let symbol = unit.symbol();
+        let mut note = format!(
+            "stamps{condition}: t2, t3, t6 and t7 take {value} {symbol} {interval} of thread's {of} at {at}"
+        );
+        let mut processes = ends(Isolation::Process).filter(|row| row.condition == thread.condition);
+        if let Some(cost) = processes.next().and_then(|row| row.adds.first()) {
+            note += &format!("; with stamps at the ends only, a process is {}", describe_verdict(&cost.line));
+        }
+        Some(note)
+    };
+    ends(Isolation::Thread).filter_map(note).collect()
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {

@@ -40,7 +40,7 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         .tables(ALL, verdicts(bill))
         .tables(FILES | PAGE, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
-        .tables(ALL, strategy_table(bill))
+        .tables(FILES | PAGE, strategy_table(bill))
         .tables(FILES | PAGE, [table(bill)])
         .charts(charts)
         .charts(remarks);
@@ -48,6 +48,8 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         name: "bill",
         answer: answer(bill),
         notes: bill.notes.clone(),
+        // What was not measured; the rest is in the files.
+        terminal_notes: Some(bill.notes.iter().filter(|note| note.contains(" left out")).cloned().collect()),
         sections: [vec![section], point_sections(sweep)].concat(),
         ..report_frame(sweep)
     }

@@ -125,7 +125,7 @@ impl ExperimentFlags for BillFlags {
     }
 
     fn out(&self) -> Result<Option<PathBuf>> {
-        Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
+        Ok(native::split_levels(&self.swept)?.0.request(None, self.common.config.as_ref())?.base.out)
     }
 }
 
