@@ -27,7 +27,7 @@ pub use interval::{
 };
 pub use margin::Margin;
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
-pub use pairing::{PlacementRuns, RunPairing, pair_runs};
+pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
 pub use shift::{Estimate, Sample};
 pub use spread::{Spread, median};
-pub use verdict::{ComparisonLine, MIN_KEPT_SHARE, Verdict, compare_figure, kept_pairs_decide};
+pub use verdict::{ComparisonLine, Verdict, compare_figure};

@@ -54,6 +54,14 @@ pub struct PlacementRuns {
     pub b_ns: Option<f64>,
 }
 
+/// Least share of all pairs that must be kept for the kept ones to decide.
+pub const MIN_KEPT_SHARE: f64 = 0.5;
+
+/// Returns `true` if the kept pairs decide, and not all pairs of complete and valid runs.
+pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
+    kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
+}
+
 /// Pairs the sound runs of A and B by schedule and host, in the order in which they were made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
@@ -151,7 +159,13 @@ impl RunPairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
         let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
-        let runs = || self.a.iter().chain(&self.b);
+        // Of the pairs that decide.
+        let deciding: Vec<&RunOutline> = if kept_pairs_decide(pairs, self.all.len()) {
+            self.a.iter().chain(&self.b).copied().collect()
+        } else {
+            self.all.iter().flatten().copied().collect()
+        };
+        let runs = || deciding.iter();
         let of = |what: &str, is: fn(&RunOutline) -> bool| {
             let count = runs().filter(|run| is(run)).count();
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))

@@ -3,9 +3,9 @@
 //! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
 //! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
-use super::interval::{Difference, HostDifference, MIN_PAIRS, difference, format_ratio};
+use super::interval::{Difference, HostDifference, difference, format_ratio};
 use super::outline::{Percentile, RunOutline, values};
-use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend};
+use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend, kept_pairs_decide};
 use super::spread::median;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
@@ -75,14 +75,6 @@ pub struct ComparisonLine {
     pub verdict: Verdict,
     /// Reasons against comparing the two sides; empty if they are comparable.
     pub why: Vec<String>,
-}
-
-/// Least share of all pairs that must be kept for the kept ones to decide.
-pub const MIN_KEPT_SHARE: f64 = 0.5;
-
-/// Returns `true` if the kept pairs decide, and not all pairs of complete and valid runs.
-pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
-    kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
 
 impl ComparisonLine {

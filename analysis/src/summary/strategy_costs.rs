@@ -4,7 +4,6 @@
 use super::IncidentSummary;
 use super::threads::ThreadSummary;
 use crate::record::{ProcessUsage, RunRecord};
-use crate::stats::median;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use serde::{Deserialize, Serialize};
@@ -48,10 +47,10 @@ pub struct StrategyCosts {
 }
 
 impl StrategyCosts {
-    /// Returns the medians of a level's costs over several runs; `None` without any.
-    pub fn medians(all: &[Self]) -> Option<Self> {
+    /// Combines a level's costs over several runs, figure by figure; `None` without any.
+    pub fn combine(all: &[Self], combine: fn(&[f64]) -> Option<f64>) -> Option<Self> {
         let middle =
-            |figure: fn(&Self) -> Option<f64>| median(&all.iter().filter_map(figure).collect::<Vec<_>>());
+            |figure: fn(&Self) -> Option<f64>| combine(&all.iter().filter_map(figure).collect::<Vec<_>>());
         let first = all.first()?;
         Some(Self {
             isolation: first.isolation,

@@ -194,7 +194,7 @@ pub(super) fn stamps_notes(bill: &Bill) -> Vec<String> {
         );
         let mut processes = ends(Isolation::Process).filter(|row| row.condition == thread.condition);
         if let Some(cost) = processes.next().and_then(|row| row.adds.first()) {
-            note += &format!("; with stamps at the ends only, a process is {}", describe_verdict(&cost.line));
+            note += &format!("; with stamps at the ends only, a process: {}", describe_verdict(&cost.line));
         }
         Some(note)
     };

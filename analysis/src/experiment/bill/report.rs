@@ -49,7 +49,13 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         answer: answer(bill),
         notes: bill.notes.clone(),
         // What was not measured; the rest is in the files.
-        terminal_notes: Some(bill.notes.iter().filter(|note| note.contains(" left out")).cloned().collect()),
+        terminal_notes: Some(
+            bill.notes
+                .iter()
+                .filter(|note| note.contains(" left out: ") && !note.starts_with("warm-up"))
+                .cloned()
+                .collect(),
+        ),
         sections: [vec![section], point_sections(sweep)].concat(),
         ..report_frame(sweep)
     }

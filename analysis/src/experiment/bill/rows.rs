@@ -169,8 +169,8 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     }
 }
 
-/// Returns the technique whose threads a row is compared with: its own, and for the arm `native` the
-/// default one or the first that was measured. `None` for those threads themselves.
+/// Returns the technique whose threads a row is compared with: its own, and for the arm `native`
+/// the default one or the first that was measured. `None` for those threads themselves.
 fn level_technique(of: &RowRuns, all: &[RowRuns]) -> Option<Technique> {
     if messages_of(of.isolation, of.technique).is_some() && !of.is_aa_test {
         let is_native = |row: &&RowRuns| messages_of(row.isolation, row.technique).is_some();
@@ -185,7 +185,7 @@ fn level_technique(of: &RowRuns, all: &[RowRuns]) -> Option<Technique> {
 /// Returns the medians of what a strategy of a level cost in each run.
 fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
     let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
-    StrategyCosts::medians(&runs.iter().filter_map(of_level).collect::<Vec<_>>())
+    StrategyCosts::combine(&runs.iter().filter_map(of_level).collect::<Vec<_>>(), median)
 }
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are

@@ -196,7 +196,7 @@ fn few_kept_pairs_do_not_decide() {
             let is_kept = repeat < kept;
             let ns = if is_kept { 1_300.0 } else { 1_000.0 - 300.0 * (repeat % 2) as f64 };
             let after = if is_kept { run(repeat, ns).core_rtt_ns } else { Some(490.0) };
-            RunOutline { core_rtt_after_ns: after, ..run(repeat, ns) }
+            RunOutline { run: format!("b{repeat}"), core_rtt_after_ns: after, ..run(repeat, ns) }
         };
         verdict(&runs(29, 1_000.0), &(0..29).map(of).collect::<Vec<_>>())
     };

@@ -1,5 +1,5 @@
-//! The arm `native` of `launcher bill`: named among the levels of `--isolation`, measured as threads
-//! over queues on the heap, in runs of their own.
+//! The arm `native` of `launcher bill`: named among the levels of `--isolation`, and measured as
+//! threads over queues on the heap, in runs of their own.
 
 use super::super::flags::{AxisValue, SweepRequest, SweptSettings};
 use super::super::usage;
