@@ -15,16 +15,30 @@ pub enum Cost {
     },
     /// A minor page fault: a fresh page is mapped and touched.
     Fault,
-    /// A voluntary context switch: the thread sleeps as shortly as the kernel lets it.
+    /// A voluntary context switch: the thread sleeps for [`NAP`].
     Switch,
     /// A pause of [`STALL`], of each [`STALL_EVERY`]th order only.
     Stall,
 }
 
+impl Cost {
+    /// Reads the name of a cost: `spend-50`, `fault`, `switch`, `stall`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "fault" => Some(Self::Fault),
+            "switch" => Some(Self::Switch),
+            "stall" => Some(Self::Stall),
+            _ => Some(Self::Spend { ns: text.strip_prefix("spend-")?.parse().ok()? }),
+        }
+    }
+}
+
+/// The time of a planted sleep: so long that the thread gives its core away first.
+const NAP: Duration = Duration::from_micros(50);
 /// The length of a planted stall.
-pub const STALL: Duration = Duration::from_millis(2);
+const STALL: Duration = Duration::from_millis(2);
 /// Orders from one planted stall to the next.
-pub const STALL_EVERY: u64 = 50;
+const STALL_EVERY: u64 = 50;
 
 /// Bytes of a page that is touched.
 const PAGE: usize = 4096;
@@ -76,7 +90,7 @@ impl Payment {
                 let mut page = MmapMut::map_anon(PAGE).expect("a page can be mapped");
                 page[0] = black_box(1);
             }
-            Cost::Switch => sleep(Duration::from_nanos(1)),
+            Cost::Switch => sleep(NAP),
             Cost::Stall if self.orders.is_multiple_of(STALL_EVERY) => sleep(STALL),
             Cost::Stall => {}
         }

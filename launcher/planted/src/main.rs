@@ -1,41 +1,57 @@
-//! The launcher with strategies that have a known cost at one isolation level:
+//! The launcher, whose built-in player has a cost at one isolation level that a variable names:
 //!
 //! ```text
-//! planted bill --strategy spend-50-at-process --isolation thread,process --strategies 1
-//! planted run --strategy fault-at-thread --isolation thread+process --strategies 2
+//! PLANTED=spend-50-at-process planted bill --isolation thread,process --strategies 1
+//! PLANTED=fault-at-thread planted run --isolation thread+process --strategies 2
 //! ```
 //!
-//! A bill must find the cost at that level and nowhere else. `nothing` is the same strategy without
-//! a cost: what a bill claims there is wrong. `.ci/planted.sh` counts both over many bills.
+//! A bill must find the cost at that level and nowhere else. Without the variable the player has
+//! the same code and no cost: each difference that a bill then claims is wrong. `.ci/planted.sh`
+//! counts both over many bills.
 #![forbid(unsafe_code)]
 
 mod cost;
 mod strategy;
 
-use cost::Cost::{self, Fault, Spend, Stall, Switch};
+use cost::Cost;
+use launcher::protocol::plan::Trading;
+use launcher::roles::registry::Registry;
 use launcher::strategy::Context;
 use std::process::ExitCode;
+use std::sync::Arc;
 use strategy::{Planted, Side};
 
-/// Returns the function that creates strategies with a cost at one side.
-fn plant(cost: Cost, side: Side) -> impl Fn(&Context) -> Planted {
-    move |context| Planted::new(context, (side == Side::of(context)).then_some(cost))
+/// The variable that names the cost and its level: `spend-50-at-process`. Every process of a run
+/// inherits it.
+const VARIABLE: &str = "PLANTED";
+
+/// Reads a cost and the side that pays it.
+fn parse(text: &str) -> Option<(Cost, Side)> {
+    let (cost, side) = text.split_once("-at-")?;
+    let side = match side {
+        "thread" => Side::Thread,
+        "process" => Side::Process,
+        _ => return None,
+    };
+    Some((Cost::parse(cost)?, side))
 }
 
 fn main() -> ExitCode {
-    use Side::{Process, Thread};
-    launcher::Harness::new()
-        .strategy("nothing", |context| Planted::new(context, None))
-        .strategy("spend-20-at-process", plant(Spend { ns: 20 }, Process))
-        .strategy("spend-50-at-process", plant(Spend { ns: 50 }, Process))
-        .strategy("spend-200-at-process", plant(Spend { ns: 200 }, Process))
-        .strategy("spend-20000-at-process", plant(Spend { ns: 20_000 }, Process))
-        .strategy("spend-20000-at-thread", plant(Spend { ns: 20_000 }, Thread))
-        .strategy("fault-at-process", plant(Fault, Process))
-        .strategy("fault-at-thread", plant(Fault, Thread))
-        .strategy("switch-at-process", plant(Switch, Process))
-        .strategy("switch-at-thread", plant(Switch, Thread))
-        .strategy("stall-at-process", plant(Stall, Process))
-        .strategy("stall-at-thread", plant(Stall, Thread))
-        .main()
+    let text = std::env::var(VARIABLE).unwrap_or_default();
+    let planted = parse(&text);
+    if planted.is_none() && !text.is_empty() {
+        eprintln!(
+            "error: {VARIABLE}={text}: unknown cost; give spend-NS, fault, switch or stall, then -at-thread or -at-process"
+        );
+        return ExitCode::from(2);
+    }
+    let make = move |context: &Context| {
+        let is_here = |(_, side): &(Cost, Side)| *side == Side::of(context);
+        Planted::new(context, planted.filter(is_here).map(|(cost, _)| cost))
+    };
+    let mut registry = Registry::with_built_in::<()>();
+    registry.add_strategy::<(), Planted>(Trading::PLAYER, Arc::new(make));
+    // The launcher then keeps this registry.
+    registry.install();
+    launcher::main()
 }
