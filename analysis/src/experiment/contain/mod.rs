@@ -13,7 +13,7 @@ use crate::document::answer_json;
 use crate::grouping::distinct;
 use crate::merge::OrderLosses;
 use crate::summary::VenueIncident;
-use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
+use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
@@ -124,9 +124,10 @@ impl Containments {
         })
     }
 
-    /// Returns what each level contains with each technique that was tried.
+    /// Returns what each level contains with each technique that was tried, in runs with one level.
     pub fn summaries(&self) -> Vec<(Isolation, Technique, String)> {
-        let tried = distinct(self.rows.iter().map(|row| (row.isolation, row.technique)));
+        let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
+        let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));
         let summary =
             |(isolation, technique)| Some((isolation, technique, self.summary_for(isolation, technique)?));
         tried.into_iter().filter_map(summary).collect()
@@ -134,7 +135,10 @@ impl Containments {
 
     /// Returns how many faults a level contains with a technique, if tried: `11 of 12, 1 late`.
     fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
-        let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
+        let is_of = |row: &&Containment| {
+            row.others.is_empty() && (row.isolation, row.technique) == (isolation, technique)
+        };
+        let rows = || self.rows.iter().filter(is_of);
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
         let late = if late > 0 { format!(", {late} late") } else { String::new() };
@@ -149,8 +153,11 @@ impl Containments {
 /// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// The isolation level.
+    /// The isolation level of the strategy with the fault.
     pub isolation: Isolation,
+    /// The isolation levels of the other strategies, in a run that mixes levels; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Isolation>,
     /// The technique.
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
@@ -181,11 +188,22 @@ pub struct Containment {
     pub folder: String,
 }
 
+impl Containment {
+    /// Returns the strategies' levels in words: the level of the strategy with the fault, and those
+    /// of the others if the run mixes levels: `process, others thread`.
+    pub fn levels(&self) -> String {
+        let others: Vec<&str> = self.others.iter().map(|level| level.name()).collect();
+        let others =
+            if others.is_empty() { String::new() } else { format!(", others {}", others.join(" and ")) };
+        format!("{}{others}", self.isolation)
+    }
+}
+
 /// The outcome of one venue fault with one technique at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
-    /// The isolation level.
-    pub isolation: Isolation,
+    /// The isolation levels of the strategies.
+    pub isolation: IsolationLevels,
     /// The technique.
     pub technique: Technique,
     /// Whether the fault stayed with its venue.
@@ -201,8 +219,8 @@ pub struct VenueContainment {
 /// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
-    /// The isolation level.
-    pub isolation: Isolation,
+    /// The isolation levels of the strategies.
+    pub isolation: IsolationLevels,
     /// The technique.
     pub technique: Technique,
     /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.

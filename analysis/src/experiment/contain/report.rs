@@ -8,7 +8,7 @@ use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMI
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
-use protocol::plan::{Isolation, Journaling};
+use protocol::plan::Journaling;
 use std::path::Path;
 
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.
@@ -21,7 +21,7 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
             .text(answers)
             .charts([charts::matrix(all)])
             .tables(ALL, [totals(all)])
-            .tables(ALL, levels(all).into_iter().map(|level| by_level(all, level))),
+            .tables(ALL, levels(all).into_iter().map(|level| by_level(all, &level))),
         ReportSection::new("around", "What the others felt").charts(charts::incidents(all, folder)),
     ];
     if !all.rows.is_empty() {
@@ -97,7 +97,7 @@ fn totals(all: &Containments) -> Grid {
     };
     let levels = levels(all).into_iter();
     let mut rows: Vec<GridRow> =
-        levels.map(|level| row(level.to_string(), &|one| one.isolation == level)).collect();
+        levels.map(|level| row(level.clone(), &|one| one.levels() == level)).collect();
     if rows.len() > 1 {
         rows.push(row("total".into(), &|_| true));
     }
@@ -106,8 +106,8 @@ fn totals(all: &Containments) -> Grid {
 }
 
 /// What was contained at a level: faults down, techniques across.
-fn by_level(all: &Containments, level: Isolation) -> Grid {
-    let rows = || all.rows.iter().filter(|row| row.isolation == level);
+fn by_level(all: &Containments, level: &str) -> Grid {
+    let rows = || all.rows.iter().filter(|row| row.levels() == level);
     let techniques = distinct(rows().map(|row| row.technique));
     let faults = distinct(rows().map(|row| row.fault.as_str()));
     let line = |fault: &&str| {
@@ -119,7 +119,13 @@ fn by_level(all: &Containments, level: Isolation) -> Grid {
     };
     let title = format!("isolation {level}: did the fault stay with its strategy?");
     let head = std::iter::once("fault").chain(techniques.iter().map(|technique| technique.name()));
-    Grid::new(format!("contain_{level}"), title, 1, head, faults.iter().map(line))
+    Grid::new(
+        format!("contain_{}", level.replace(", ", "_").replace(' ', "_")),
+        title,
+        1,
+        head,
+        faults.iter().map(line),
+    )
 }
 
 fn recovery_times(all: &Containments) -> Grid {
@@ -128,7 +134,7 @@ fn recovery_times(all: &Containments) -> Grid {
         "what it took, where it was contained",
         3,
         &[
-            ("isolation", &|row: &Containment| row.isolation.to_string()),
+            ("isolation", &Containment::levels),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
             ("detect", &|row| time(row.detect_ns)),
@@ -148,7 +154,7 @@ fn full_table(all: &Containments) -> Grid {
          fault never came)",
         3,
         &[
-            ("isolation", &|row: &Containment| row.isolation.to_string()),
+            ("isolation", &Containment::levels),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
             ("contained", &|row| row.contained.name().to_owned()),

@@ -115,7 +115,7 @@ fn containment(survey: &Survey) -> Markup {
         @for (number, row) in rows.enumerate() {
             @let (x, y) = ((number % columns) as f64 * (FAULT + 2.0), (number / columns) as f64 * (FAULT + 2.0));
             rect class=(row.contained.name().to_lowercase()) x=(coordinate(x)) y=(coordinate(y)) width=(FAULT) height=(FAULT) {
-                title { (row.fault) ", " (row.isolation) ": " (row.contained.name()) }
+                title { (row.fault) ", " (row.levels()) ": " (row.contained.name()) }
             }
         }
     }

@@ -5,8 +5,8 @@ use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, Placement,
-    Technique, Trading,
+    ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, IsolationLevels, Journaling, OnDeath,
+    Placement, Technique, Trading,
 };
 use shm::ring::Step;
 
@@ -41,7 +41,7 @@ pub struct NamedFault {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
     pub technique: Technique,
-    pub isolation: Isolation,
+    pub isolation: IsolationLevels,
     pub scenario: NamedFault,
     /// The journal of exchanges and engine.
     pub journal: Journaling,
@@ -58,6 +58,14 @@ impl ContainCase {
             FaultTarget::Exchange(_) => format!("{fault} with journal {journal} under {isolation}"),
             FaultTarget::Gateway(_) => format!("{fault} against {technique} under {isolation}"),
             _ => format!("{name} against {technique} under {isolation}"),
+        }
+    }
+
+    /// Returns the strategy that has the fault; of a fault of another role the standard one.
+    pub const fn victim(&self) -> u16 {
+        match self.scenario.fault.target {
+            FaultTarget::Strategy(index) => index,
+            _ => VICTIM,
         }
     }
 
@@ -118,7 +126,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
 /// Returns all combinations to try, by isolation level, technique and fault.
 pub fn contain_cases(
     techniques: &[Technique],
-    isolations: &[Isolation],
+    isolations: &[IsolationLevels],
     faults: Option<&Faults>,
 ) -> Vec<ContainCase> {
     let scenarios = match faults {
@@ -127,7 +135,12 @@ pub fn contain_cases(
     };
     let mut cases = Vec::new();
     for &isolation in isolations {
-        for &technique in techniques.iter().filter(|of| planner::is_supported(**of, isolation)) {
+        let is_supported = |technique: &&Technique| {
+            isolation.distinct().all(|level| planner::is_supported(**technique, level))
+        };
+        // A thread cannot be restarted, and without restarts no role returns.
+        let has_threads = isolation.has(Isolation::Thread);
+        for &technique in techniques.iter().filter(is_supported) {
             // What carries the orders makes little difference to a gateway: the standard set tries
             // one technique only.
             let is_tried = |scenario: &&NamedFault| {
@@ -138,10 +151,8 @@ pub fn contain_cases(
             for scenario in scenarios.iter().filter(is_tried) {
                 let journals = match scenario.fault.target {
                     // The launcher's process has no exchange or gateway that could die alone.
-                    FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
-                        continue;
-                    }
-                    FaultTarget::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
+                    FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if has_threads => continue,
+                    FaultTarget::Engine if has_threads => &JOURNALS[..1],
                     FaultTarget::Exchange(_) | FaultTarget::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
                 };
@@ -195,7 +206,7 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.first()?;
     Some(ContainCase {
         technique: settings.technique?,
-        isolation: settings.isolation?.only()?,
+        isolation: settings.isolation?,
         scenario: NamedFault::new(fault),
         journal: settings.journal.unwrap_or_default(),
     })
@@ -204,12 +215,17 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
 /// Returns the user's settings with those of one cell of the matrix in their place. They give a
 /// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
-    let contains = case.isolation != Isolation::Thread;
+    let contains = !case.isolation.has(Isolation::Thread);
+    let on_death = match case.isolation.of(case.victim()) {
+        Isolation::Thread => OnDeath::Stop,
+        // Next to threads a strategy can be fenced, and not restarted.
+        _ => asked.on_death.unwrap_or(if contains { OnDeath::Restart } else { OnDeath::Continue }),
+    };
     let own = Settings {
         technique: Some(case.technique),
-        isolation: Some(case.isolation.into()),
+        isolation: Some(case.isolation),
         fault: Some(Faults(vec![case.scenario.fault])),
-        on_death: Some(if contains { asked.on_death.unwrap_or(OnDeath::Restart) } else { OnDeath::Stop }),
+        on_death: Some(on_death),
         ..Settings::default()
     };
     let load = Settings {
@@ -251,8 +267,12 @@ mod tests {
     /// found again.
     fn cases_of(faults: &str) -> Vec<(ContainCase, Settings)> {
         let faults = Faults::parse(faults).unwrap();
-        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
+        let cases = contain_cases(&[Technique::default()], &each_level(), Some(&faults));
         cases.into_iter().map(found_again).collect()
+    }
+
+    fn each_level() -> Vec<IsolationLevels> {
+        Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect()
     }
 
     fn found_again(case: ContainCase) -> (ContainCase, Settings) {
@@ -266,9 +286,9 @@ mod tests {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
-        let cases = contain_cases(&Technique::all(), Isolation::ALL, None);
+        let cases = contain_cases(&Technique::all(), &each_level(), None);
         let heap = |case: &&ContainCase| !case.technique.crosses_processes();
-        assert!(cases.iter().filter(heap).all(|case| case.isolation == Isolation::Thread));
+        assert!(cases.iter().filter(heap).all(|case| case.isolation.is_only(Isolation::Thread)));
         let kernel_push =
             cases.iter().any(|case| case.technique.is_kernel() && case.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
@@ -292,7 +312,7 @@ mod tests {
     #[test]
     fn role_faults_are_tried_with_and_without_journal() {
         let cases = cases_of("kill:exchange; stop:exchange@1s; kill:engine");
-        let of = |isolation| cases.iter().filter(move |(case, _)| case.isolation == isolation).count();
+        let of = |isolation| cases.iter().filter(move |(case, _)| case.isolation.is_only(isolation)).count();
         assert_eq!(Isolation::ALL.iter().map(|isolation| of(*isolation)).collect::<Vec<_>>(), [1, 9, 9, 9]);
         let gateways = cases_of("kill:gateway-1; stop:gateway-1");
         assert_eq!(gateways.len(), 2 * (Isolation::ALL.len() - 1));
@@ -305,7 +325,7 @@ mod tests {
         let asked =
             |kinds: &str| Settings { strategy: SettingValue::parse(kinds).ok(), ..Settings::default() };
         let victims = |kinds: &str| {
-            let mut cases = contain_cases(&[Technique::default()], &[Isolation::Process], None);
+            let mut cases = contain_cases(&[Technique::default()], &[Isolation::Process.into()], None);
             cases.retain(|case| !case.is_of_role());
             cases.retain_mut(|case| choose_victim(case, &asked(kinds)));
             let victims = cases.into_iter().map(|case| (case.scenario.name, case.scenario.fault.target));
@@ -324,9 +344,31 @@ mod tests {
     }
 
     #[test]
+    fn mixed_levels_fence_the_victim_beside_threads() {
+        let of = |levels: &str| {
+            let faults = Faults::parse("kill; kill:exchange; kill:gateway-1").unwrap();
+            let levels: IsolationLevels = levels.parse().unwrap();
+            let cases = contain_cases(&[Technique::default()], &[levels], Some(&faults));
+            cases.into_iter().map(found_again).collect::<Vec<_>>()
+        };
+        for (levels, victim, on_death) in [
+            ("thread+process", Isolation::Process, OnDeath::Continue),
+            ("process+thread", Isolation::Thread, OnDeath::Stop),
+        ] {
+            let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
+            assert_eq!((case.isolation.of(case.victim()), settings.on_death), (victim, Some(on_death)));
+        }
+        let restarted = of("process+sandbox");
+        assert_eq!(restarted.len(), 5, "the strategy, the exchange with three journals, the gateway");
+        assert!(restarted.iter().all(|(_, settings)| settings.on_death == Some(OnDeath::Restart)));
+    }
+
+    #[test]
     fn user_settings_stay_and_threads_never_restart() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
-        let of = |isolation| settings(&contain_cases(&[Technique::default()], &[isolation], None)[0], &asked);
+        let of = |isolation: Isolation| {
+            settings(&contain_cases(&[Technique::default()], &[isolation.into()], None)[0], &asked)
+        };
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
         assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));
         assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Stop));

@@ -70,24 +70,14 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     }
     techniques.extend(asked.base.technique);
     isolations.extend(asked.base.isolation);
-    let only = |levels: IsolationLevels| {
-        levels.only().ok_or_else(|| {
-            UsageError(format!(
-                "--isolation {levels} with contain: each fault is tried at one level at a time.\n\
-                 Separate levels with a comma: {}",
-                levels.to_string().replace('+', ",")
-            ))
-        })
-    };
-    let mut isolations = isolations.into_iter().map(only).collect::<Result<Vec<_>, _>>()?;
     let has_program = has_program(&asked.base);
     if techniques.is_empty() {
         techniques = cross_process_techniques();
         techniques.retain(|of| !has_program || Technique::built_in().contains(of));
     }
     if isolations.is_empty() {
-        isolations = Isolation::ALL.to_vec();
-        isolations.retain(|level| !has_program || carries_programs(*level));
+        isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
+        isolations.retain(|levels| !has_program || levels.distinct().all(carries_programs));
     }
     let mut cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
     if asked.base.fault.is_none() {
@@ -96,7 +86,8 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     if !cases.is_empty() {
         return Ok((asked.base, cases));
     }
-    let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
+    let levels = isolations.iter().flat_map(IsolationLevels::distinct);
+    let mut all = levels.flat_map(|level| techniques.iter().map(move |of| (*of, level)));
     let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
     let names: Vec<&str> = techniques.iter().map(|technique| technique.name()).collect();
     let none = || UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")));

@@ -1,10 +1,10 @@
 //! Derives a row of the containment table from a run: the outcome of one fault.
 
-use super::matrix::{ContainCase, VICTIM};
+use super::matrix::ContainCase;
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
-use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
+use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 
 /// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
 /// at least [`MIN_WAIT_NS`].
@@ -38,10 +38,7 @@ impl VictimEnd {
 
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
-    let victim = match case.scenario.fault.target {
-        FaultTarget::Strategy(index) => index,
-        _ => VICTIM,
-    };
+    let victim = case.victim();
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let fault_ns = match case.scenario.fault.when {
@@ -61,7 +58,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
-        isolation: case.isolation,
+        isolation: case.isolation.of(victim),
+        others: levels_of_others(case, victim, summary.plan.trading().strategies),
         technique: case.technique,
         fault: case.scenario.name.clone(),
         contained: match (survived && was_stopped, came, waited) {
@@ -82,6 +80,17 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         during_max_ns: during.max_ns,
         folder: folder.to_owned(),
     }
+}
+
+/// Returns the levels of the other strategies; none in a run with one level.
+fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<Isolation> {
+    if case.isolation.only().is_some() {
+        return Vec::new();
+    }
+    let is_theirs = |level: &Isolation| {
+        (0..strategies).any(|other| other != victim && case.isolation.of(other) == *level)
+    };
+    case.isolation.distinct().filter(is_theirs).collect()
 }
 
 /// Returns the row of the containment table for a run with a venue fault; `None` if it ended too
@@ -145,7 +154,7 @@ pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleCont
     // A gateway that stays down takes nothing but its venue with it.
     let is_settled =
         |restart: &RoleRestartSummary| gateway.is_some() || restart.detect_to_recovery_ns.is_some();
-    let came = restart.is_some() || gateway.is_none() && can_have_struck(case, VICTIM, summary);
+    let came = restart.is_some() || gateway.is_none() && can_have_struck(case, case.victim(), summary);
     RoleContainment {
         isolation: case.isolation,
         technique: case.technique,
