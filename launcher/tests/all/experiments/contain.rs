@@ -113,3 +113,26 @@ fn exchange_restarts_only_with_journal() {
         assert!(row["recover_ns"].is_u64() && row["served_ns"].is_u64(), "{row:#}");
     }
 }
+
+/// In a run that mixes levels a row has the level of the faulty strategy, and those of the others.
+#[test]
+fn mixed_levels_are_named_by_victim_and_others() {
+    let flags = "--technique spsc-mux --isolation thread+process,process+thread --fault segv";
+    let (table, out) = contain(&format!("{flags} --window 800ms --liveness 2s"));
+    let rows = list(&table["rows"]);
+    let of = |level: &str| rows.iter().find(|row| row["isolation"] == level).unwrap();
+    let (thread, process) = (of("thread"), of("process"));
+    assert_eq!(
+        (list(&thread["others"]), list(&process["others"])),
+        (&["process".into()][..], &["thread".into()][..])
+    );
+    assert_eq!(thread["contained"], "no", "a thread takes the engine with it: {thread:#}");
+    assert!(["yes", "waited"].contains(&string(&process["contained"])), "{process:#}");
+    assert_eq!(process["lost_of_others"], 0, "{process:#}");
+    let folder = entries(out.path()).remove(0);
+    for file in ["contain.md", "contain.csv", "report.html"] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let is_named = |levels: &&str| text.contains(*levels);
+        assert!(["process, others thread", "thread, others process"].iter().all(is_named), "{file}: {text}");
+    }
+}
