@@ -6,9 +6,10 @@
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh
+#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of launcher/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
-parts=${PARTS:-levels number memory park native binary shared}
+parts=${PARTS:-levels number memory park native binary shared planted} planted=${PLANTED_PROGRAM:-}
 mkdir -p "$out"
 load="--technique spsc-mux --orders 60k --window 1s --delay uniform:1ms..20ms --venues 4"
 mixed="--isolation thread+thread+process"
@@ -42,3 +43,15 @@ part() {
   part binary 50 $load --isolation thread+process --strategies 2 --idle spin --binary shared,own --working-set 4MiB --repeats 10
   part shared 60 $load $mixed --strategies 12,30 --strategy-cores 4 --idle yield --repeats 8
 }
+case " $parts " in *" planted "*)
+  # Sixteen bills of half a minute.
+  if [ -z "$planted" ]; then
+    echo "== planted: SKIPPED, PLANTED_PROGRAM names no program"
+  elif [ $((SECONDS + 520)) -gt "$budget" ]; then
+    echo "== planted: SKIPPED, 520 s do not fit into the $((budget - SECONDS)) s that are left"
+  else
+    PROGRAM=$planted BILLS=${BILLS:-4} OUT=$out/planted FLAGS="$load --isolation thread+thread+process --strategies 3 --idle spin --repeats 16" \
+      bash "$(dirname "$0")/planted.sh" || echo "== planted: not all found, exit code $?"
+  fi
+  ;;
+esac

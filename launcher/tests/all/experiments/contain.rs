@@ -101,7 +101,10 @@ fn impossible_containment_test_is_usage_error() {
 /// What a journal buys: without one the run ends with its exchange.
 #[test]
 fn exchange_restarts_only_with_journal() {
-    let (table, _) = contain("--technique spsc-mux --isolation process --fault kill:exchange");
+    // On a busy machine recovery takes most of a second: orders must be due after it, or none is
+    // served.
+    let flags = "--technique spsc-mux --isolation process --fault kill:exchange --window 3s";
+    let (table, _) = contain(flags);
     let roles = list(&table["roles"]);
     let of = |journal: &str| roles.iter().find(|row| row["journal"] == journal).unwrap();
     assert_eq!((roles.len(), list(&table["rows"]).len()), (3, 0), "{roles:#?}");
