@@ -14,6 +14,7 @@ mod pairing;
 pub mod placement;
 pub(crate) mod seeded_rng;
 mod shift;
+mod slope;
 mod spread;
 #[cfg(test)]
 pub(crate) mod synthetic;
@@ -29,5 +30,6 @@ pub use margin::Margin;
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
 pub use shift::{Estimate, Sample};
+pub use slope::slope;
 pub use spread::{Spread, median};
 pub use verdict::{ComparisonLine, Verdict, compare_figure};
