@@ -23,12 +23,16 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     }
     let between = |number: usize| {
         let (x, y) = points[number];
-        points[number + 1..].iter().filter(move |(other, _)| *other != x).map(move |(ox, oy)| (oy - y) / (ox - x))
+        points[number + 1..]
+            .iter()
+            .filter(move |(other, _)| *other != x)
+            .map(move |(ox, oy)| (oy - y) / (ox - x))
     };
     let mut slopes: Vec<f64> = (0..points.len()).flat_map(between).collect();
     slopes.sort_unstable_by(f64::total_cmp);
     let of_size = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
-    let variance = (of_size(points.len() as f64) - ties.iter().map(|tied| of_size(*tied)).sum::<f64>()) / 18.0;
+    let variance =
+        (of_size(points.len() as f64) - ties.iter().map(|tied| of_size(*tied)).sum::<f64>()) / 18.0;
     let outside = (slopes.len() as f64 - Z * variance.sqrt()) / 2.0;
     if outside < 1.0 {
         return None;

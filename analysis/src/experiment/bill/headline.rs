@@ -1,11 +1,13 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::{Bill, BillRow, LevelCost};
+use super::{Bill, BillRow, LevelCost, growth};
 use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration, duration_or_dash, plain, short};
+use crate::report::strategy_costs::kibibytes;
 use crate::stats::{ComparisonLine, Estimate};
+use crate::summary::StrategyCosts;
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
@@ -55,6 +57,23 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
+/// What one strategy of a row costs besides latency, for the terminal.
+const STRATEGY_COLUMNS: [Column<'static, BillRow>; 6] = [
+    ("CPU s/M", &|row| of_strategy(row, |costs| costs.cpu_s_per_million.map(plain))),
+    ("private", &|row| of_strategy(row, |costs| costs.private_bytes.map(kibibytes))),
+    ("tables", &|row| of_strategy(row, |costs| costs.page_table_bytes.map(kibibytes))),
+    ("start", &|row| of_strategy(row, |costs| costs.startup_ns.map(|ns| duration(ns as u64)))),
+    ("faults", &|row| of_strategy(row, |costs| Some(short(costs.minor_faults.round() as u64)))),
+    ("switches", &|row| {
+        let switches = |costs: &StrategyCosts| costs.voluntary_switches + costs.involuntary_switches;
+        of_strategy(row, |costs| Some(short(switches(costs).round() as u64)))
+    }),
+];
+
+fn of_strategy(row: &BillRow, figure: impl Fn(&StrategyCosts) -> Option<String>) -> String {
+    row.strategy.as_ref().and_then(figure).unwrap_or_else(|| "–".into())
+}
+
 pub(super) fn time_or_dash(ns: Option<f64>) -> String {
     duration_or_dash(ns.map(|ns| ns as u64))
 }
@@ -95,7 +114,15 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         format!("{}: {}", row.level(), words.collect::<Vec<_>>().join(", "))
     };
     let all = |costs: &[(&BillRow, &LevelCost)]| costs.iter().map(sentence).collect::<Vec<_>>().join(". ");
-    let mut answer = format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, all(&costs));
+    // A level along a setting has one sentence for all values.
+    let is_drawn = |row: &BillRow| {
+        let level = row.level_at_condition();
+        bill.growth.iter().any(|curve| curve.level == level && curve.technique == row.technique)
+    };
+    let single = costs.iter().filter(|(row, _)| !is_drawn(row)).map(sentence);
+    let sentences: Vec<String> = growth::sentences(bill, technique).into_iter().chain(single).collect();
+    let mut answer =
+        format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, sentences.join(". "));
     let monolith: Vec<(&BillRow, &LevelCost)> = native_costs(bill, technique).collect();
     if let Some((_, cost)) = monolith.first() {
         let native = cost.line.a_ns.filter(|_| !has_conditions);
@@ -221,10 +248,17 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
         ("p99.9", &latencies[2]),
         ("p99 without steal", &latencies[4]),
     ];
-    columns.extend(cost_columns(bill));
+    let has_strategy = bill.rows.iter().any(|row| row.strategy.is_some());
+    let costs = cost_columns(bill);
+    if has_strategy {
+        columns.extend(STRATEGY_COLUMNS);
+        columns.extend(costs.into_iter().filter(|(name, _)| *name == "contains"));
+    } else {
+        columns.extend(costs);
+    }
     let rows = headline_rows(bill, technique);
-    let title =
-        format!("{technique}: {} in {}, and what else a level costs", bill.endpoint.measure, unit.name());
+    let whose = if has_strategy { "a strategy costs" } else { "else a level costs" };
+    let title = format!("{technique}: {} in {}, and what {whose}", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
     Some(grid.note("from due; all techniques: bill.md and report.html"))
 }

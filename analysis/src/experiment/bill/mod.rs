@@ -1,14 +1,18 @@
 //! `bill`: the cost of each isolation level with each technique.
 
+mod growth;
 mod headline;
 mod native;
+mod picture;
 mod report;
 mod rows;
 #[cfg(test)]
 mod simulated;
 
+pub use growth::{Growth, GrowthPoint};
 pub(super) use headline::{answer, headline_technique};
 pub use native::{NATIVE, native_techniques};
+pub use picture::growth_picture;
 pub use report::report;
 
 use super::runs::{self, ExperimentRuns, too_few_repeats};
@@ -37,7 +41,7 @@ pub const KIND: KindEntry = KindEntry {
     headlines: |experiment| {
         let runs = ExperimentRuns::new(experiment);
         let endpoint = rows::endpoint(&runs);
-        let rows = rows::rows(&runs).unwrap_or_default().into_iter();
+        let rows = rows::rows(&runs).map_or_else(|_| Vec::new(), |(rows, _)| rows).into_iter();
         // Of each row with its reference, and with threads.
         let lines = rows.flat_map(|row| {
             let against = row.differences.into_iter().find(|line| endpoint.is_of(line));
@@ -73,6 +77,9 @@ pub struct Bill {
     pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,
+    /// What levels add along the settings that vary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<Growth>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
     pub conditions: String,
@@ -183,7 +190,7 @@ impl Bill {
     /// # Errors
     /// The experiment varies what a bill does not have.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
-        let (mut rows, endpoint) = (rows::rows(record)?, rows::endpoint(record));
+        let ((mut rows, growth), endpoint) = (rows::rows(record)?, rows::endpoint(record));
         correct_secondary(rows.iter_mut().flat_map(|row| row.secondary_lines(&endpoint)));
         let mut notes = sweep::notes(record);
         let contains: Option<Vec<LevelContains>> =
@@ -206,7 +213,7 @@ impl Bill {
             endpoint.describe(),
             endpoint.margin.to_string().replace(',', " and ")
         ));
-        Ok(Self { endpoint, rows, conditions: condition_line(record), notes })
+        Ok(Self { endpoint, rows, growth, conditions: condition_line(record), notes })
     }
 }
 

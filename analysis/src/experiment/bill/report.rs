@@ -4,7 +4,7 @@
 use super::headline::{
     BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
-use super::{Bill, BillRow};
+use super::{Bill, BillRow, growth};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
@@ -38,6 +38,8 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         .text(text)
         .charts(charts.next())
         .tables(ALL, verdicts(bill))
+        .tables(ALL, growth::table(bill))
+        .charts(growth::charts(bill))
         .tables(FILES | PAGE, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
         .tables(FILES | PAGE, strategy_table(bill))

@@ -1,7 +1,9 @@
 //! The runs that each row of the bill needs.
 
+mod growth;
+
 use super::native::{messages_of, native_techniques};
-use super::{BillRow, LevelCost, Reference};
+use super::{BillRow, Growth, LevelCost, Reference};
 use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
@@ -9,8 +11,9 @@ use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, pl
 use crate::summary::{Measure, StrategyCosts};
 use protocol::plan::{Isolation, Technique};
 
-/// Builds a row for each isolation level and technique from the runs of an experiment.
-pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
+/// Builds a row for each isolation level and technique from the runs of an experiment, and the
+/// curves of what levels add along its conditions.
+pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>), String> {
     if let Some(other) = record.axes.iter().find(|axis| !axis.axis.is_of_bill()) {
         let why = "a bill is of techniques and isolation levels at one load";
         return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
@@ -24,17 +27,35 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
         let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
         let is_aa_test = measured.is_aa_test;
-        (level, technique, measured.condition_places.clone(), measured.setting.clone(), is_aa_test)
+        let places: Vec<Option<usize>> = measured.conditions.iter().map(|value| value.place).collect();
+        (level, technique, places, measured.setting.clone(), is_aa_test)
     };
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
     let endpoint = endpoint(record);
-    Ok(measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect())
+    let rows: Vec<BillRow> = measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
+    let growth = growth::growth(&record.axes, &measured.iter().zip(&rows).collect::<Vec<_>>(), &endpoint);
+    Ok((rows, growth))
 }
 
 /// Returns the endpoint of an experiment as its runs have it.
 pub(super) fn endpoint(record: &ExperimentRuns) -> Endpoint {
     record.endpoint.for_runs(record.runs().map(|run| &run.outline))
+}
+
+/// The value of a condition: `strategies 2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ConditionValue {
+    axis: Axis,
+    text: String,
+    /// Its place on the axis.
+    place: Option<usize>,
+}
+
+impl core::fmt::Display for ConditionValue {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} {}", self.axis, self.text)
+    }
 }
 
 struct RowRuns {
@@ -43,10 +64,8 @@ struct RowRuns {
     /// The settings that set the row apart: `stamps ends`.
     setting: String,
     is_aa_test: bool,
-    /// The values of the conditions that vary: `strategies 2`.
-    condition: String,
-    /// The places of these values on their axes.
-    condition_places: Vec<Option<usize>>,
+    /// The values of the conditions that vary.
+    conditions: Vec<ConditionValue>,
     runs: Vec<RunOutline>,
     /// Where the machine had its cores, run by run.
     placements: Vec<usize>,
@@ -60,6 +79,11 @@ impl RowRuns {
         parts.join(", ")
     }
 
+    /// Returns the conditions in words: `idle park, strategies 2`.
+    fn condition(&self) -> String {
+        self.conditions.iter().map(ConditionValue::to_string).collect::<Vec<_>>().join(", ")
+    }
+
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
@@ -67,11 +91,10 @@ impl RowRuns {
 
     fn from_point(record: &ExperimentRuns, point: &Point) -> Option<Self> {
         let is_condition = |axis: &&AxisRecord| axis.axis.entry().bill == BillRole::Condition;
-        let conditions = || record.axes.iter().filter(is_condition);
-        let text = |axis: &AxisRecord| Some(format!("{} {}", axis.axis, point.value(axis.axis)?));
-        let place = |axis: &AxisRecord| {
-            let value = point.value(axis.axis)?;
-            axis.values.iter().position(|other| other == value)
+        let value = |record: &AxisRecord| {
+            let text = point.value(record.axis)?.to_owned();
+            let place = record.values.iter().position(|other| *other == text);
+            Some(ConditionValue { axis: record.axis, text, place })
         };
         let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
             (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
@@ -83,38 +106,57 @@ impl RowRuns {
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
             setting: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
             is_aa_test: point.is_aa_test,
-            condition: conditions().filter_map(text).collect::<Vec<_>>().join(", "),
-            condition_places: conditions().map(place).collect(),
+            conditions: record.axes.iter().filter(is_condition).filter_map(value).collect(),
             runs: point.outlines(),
             placements: Vec::new(),
         })
     }
 }
 
+/// Returns the row at the conditions of another with this level, technique and setting.
+fn same_condition<'a>(
+    of: &RowRuns,
+    all: impl IntoIterator<Item = &'a RowRuns>,
+    wanted: &Reference,
+    setting: &str,
+) -> Option<&'a RowRuns> {
+    all.into_iter().find(|other| {
+        !other.is_aa_test
+            && other.setting == setting
+            && other.conditions == of.conditions
+            && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
+    })
+}
+
+/// Returns the threads of a technique with which a row is compared: with the same settings, if
+/// there are.
+fn threads_with<'a>(of: &RowRuns, all: &[&'a RowRuns], technique: Technique) -> Option<&'a RowRuns> {
+    let threads = Reference { isolation: Isolation::Thread, technique };
+    let with = |setting| same_condition(of, all.iter().copied(), &threads, setting);
+    with(&of.setting).or_else(|| with(""))
+}
+
+/// Returns the threads to which a level adds its cost. `None` for those threads themselves.
+fn threads_of<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns> {
+    threads_with(of, all, level_technique(of, all)?)
+}
+
 fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
-    let RowRuns { isolation, technique, condition, runs, .. } = of;
+    let RowRuns { isolation, technique, runs, .. } = of;
     let (isolation, technique, variant) = (*isolation, *technique, of.variant());
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
+    // Of a run with one level: what all its threads and processes used.
+    let is_whole = !sound.iter().any(|run| run.is_of_level());
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
-        median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
+        let values = sound.iter().filter(|_| is_whole).map(|run| of(run));
+        median(&values.collect::<Option<Vec<_>>>()?)
     };
     let of_measure =
         |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
     let at = |percentile| of_measure(Measure::RtVenue, percentile);
-    let with_setting = |wanted: &Reference, setting: &str| {
-        all.iter().find(|other| {
-            !other.is_aa_test
-                && other.setting == setting
-                && other.condition == *condition
-                && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
-        })
-    };
+    let with_setting = |wanted: &Reference, setting: &str| same_condition(of, all, wanted, setting);
     let plain = |wanted: &Reference| with_setting(wanted, "");
-    // What a level adds is asked of two rows with the same settings, if there are.
-    let level_reference = |technique| {
-        let threads = Reference { isolation: Isolation::Thread, technique };
-        with_setting(&threads, &of.setting).or_else(|| plain(&threads))
-    };
+    let all_rows: Vec<&RowRuns> = all.iter().collect();
     let is_measured = |wanted: &Reference| plain(wanted).is_some();
     let reference = if variant.is_empty() {
         reference(isolation, technique, is_measured)
@@ -131,7 +173,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         isolation,
         technique,
         variant,
-        condition: condition.clone(),
+        condition: of.condition(),
         runs: sound.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
         without_steal_ns: Percentile::ALL.map(|percentile| of_measure(Measure::WithoutSteal, percentile)),
@@ -149,19 +191,24 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
             let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
             [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
         }),
-        adds: level_technique(of, all)
-            .and_then(level_reference)
+        adds: threads_of(of, &all_rows)
             .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
         adds_to_native: native_techniques()
             .first()
             .filter(|_| messages_of(isolation, technique).is_none() && !of.is_aa_test)
-            .and_then(|native| level_reference(*native))
+            .and_then(|native| threads_with(of, &all_rows, *native))
             .and_then(|native| level_costs(native, of, &[], endpoint).into_iter().next()),
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
         // A short run may end before its memory is sampled.
-        pss_bytes: median(&sound.iter().filter_map(|run| Some(run.pss_bytes? as f64)).collect::<Vec<_>>()),
+        pss_bytes: median(
+            &sound
+                .iter()
+                .filter(|_| is_whole)
+                .filter_map(|run| Some(run.pss_bytes? as f64))
+                .collect::<Vec<_>>(),
+        ),
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
@@ -171,9 +218,9 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
 
 /// Returns the technique whose threads a row is compared with: its own, and for the arm `native`
 /// the default one or the first that was measured. `None` for those threads themselves.
-fn level_technique(of: &RowRuns, all: &[RowRuns]) -> Option<Technique> {
+fn level_technique(of: &RowRuns, all: &[&RowRuns]) -> Option<Technique> {
     if messages_of(of.isolation, of.technique).is_some() && !of.is_aa_test {
-        let is_native = |row: &&RowRuns| messages_of(row.isolation, row.technique).is_some();
+        let is_native = |row: &RowRuns| messages_of(row.isolation, row.technique).is_some();
         let threads = || all.iter().filter(|row| row.isolation == Isolation::Thread && !is_native(row));
         let mut techniques = threads().map(|row| row.technique);
         let first = techniques.clone().next();
@@ -242,14 +289,13 @@ mod tests {
     use super::*;
     use crate::stats::fixtures;
 
-    fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
+    pub(super) fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         RowRuns {
             isolation,
             technique: Technique::default(),
             setting: variant.into(),
             is_aa_test: false,
-            condition: String::new(),
-            condition_places: Vec::new(),
+            conditions: Vec::new(),
             runs,
             placements: Vec::new(),
         }
@@ -306,14 +352,14 @@ mod tests {
     #[test]
     fn rows_are_compared_within_their_condition() {
         let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
-        let of = |isolation, condition: &str, ns| RowRuns {
-            condition: condition.into(),
+        let of = |isolation, strategies: &str, ns| RowRuns {
+            conditions: vec![ConditionValue { axis: Axis::Strategies, text: strategies.into(), place: None }],
             ..measured(isolation, "", runs(ns))
         };
         let all = [
-            of(Isolation::Thread, "strategies 1", 300.0),
-            of(Isolation::Thread, "strategies 4", 900.0),
-            of(Isolation::Process, "strategies 4", 990.0),
+            of(Isolation::Thread, "1", 300.0),
+            of(Isolation::Thread, "4", 900.0),
+            of(Isolation::Process, "4", 990.0),
         ];
         let found = row(&all[2], &all, &[], &Endpoint::default());
         let added = found.adds[0].line.difference.unwrap();

@@ -1,0 +1,179 @@
+//! What a level adds along a setting, such as the number of strategies: types, table, sentences and
+//! chart.
+
+use super::Bill;
+use crate::chart::axis;
+use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
+use crate::chart::xy_plot::{is_log, line_class};
+use crate::experiment::axis::Axis;
+use crate::experiment::time_unit::TimeUnit;
+use crate::grouping::{distinct, grouped};
+use crate::stats::{Estimate, Percentile, Verdict};
+use crate::table::Grid;
+use maud::Markup;
+use protocol::plan::{Isolation, Technique};
+use serde::{Deserialize, Serialize};
+
+/// What a level adds to threads along a setting, at one percentile of the endpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// The setting that varies.
+    pub along: Axis,
+    /// The isolation level.
+    pub isolation: Isolation,
+    /// The level, with what else sets its rows apart: `thread (A/A)`.
+    pub level: String,
+    /// The technique.
+    pub technique: Technique,
+    /// The values of the other conditions: `idle park`; empty without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub condition: String,
+    /// The percentile.
+    pub percentile: Percentile,
+    /// A point for each value of the setting.
+    pub points: Vec<GrowthPoint>,
+    /// What a step of the setting adds to the difference, in nanoseconds, over all pairs; null with
+    /// fewer than three values.
+    pub slope: Option<Estimate>,
+    /// The step: `one more`, `MiB`.
+    pub step: String,
+}
+
+/// What a level adds at one value of a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GrowthPoint {
+    /// The value as a number.
+    pub at: f64,
+    /// The value's text.
+    pub value: String,
+    /// The threads' latency, in nanoseconds.
+    pub thread_ns: Option<f64>,
+    /// The difference to threads in nanoseconds; null with too few pairs.
+    pub difference: Option<Estimate>,
+    /// The margin of equivalence, in nanoseconds.
+    pub margin_ns: Option<f64>,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// The verdict on the level.
+    pub verdict: Verdict,
+}
+
+impl Growth {
+    /// Names a curve's panel: its technique, setting and further conditions.
+    pub(super) fn panel(&self) -> String {
+        let parts = [self.technique.name(), &self.condition].map(str::to_owned);
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        format!("{}, by {}", parts.join(", "), self.along)
+    }
+
+    /// Describes the verdicts and the slope: `p50 equivalent at 4 and 8, cannot tell at 16`.
+    fn describe(&self) -> String {
+        let verdicts = grouped(self.points.iter().map(|point| (point.verdict, point.value.as_str())));
+        let words =
+            verdicts.into_iter().map(|(verdict, values)| format!("{verdict} at {}", values.join(", ")));
+        let slope = self.slope.map_or_else(String::new, |slope| {
+            let unit = slope_unit(slope);
+            let [value, interval] = unit.difference(slope);
+            let each =
+                if self.step == "one more" { "one more".to_owned() } else { format!("each {}", self.step) };
+            format!(", {value} {} {interval} for {each}", unit.symbol())
+        });
+        format!("{} {}{slope}", self.percentile.name(), words.collect::<Vec<_>>().join(", "))
+    }
+}
+
+fn slope_unit(slope: Estimate) -> TimeUnit {
+    TimeUnit::for_durations([slope.value, slope.low, slope.high])
+}
+
+/// Returns a sentence for each level along each setting.
+pub(super) fn sentences(bill: &Bill, technique: Technique) -> Vec<String> {
+    let of_technique = bill.growth.iter().filter(|curve| curve.technique == technique);
+    let key = |curve: &Growth| {
+        let condition =
+            if curve.condition.is_empty() { String::new() } else { format!(", {}", curve.condition) };
+        format!("{}{condition}, {}", curve.level, curve.along)
+    };
+    let lines = grouped(of_technique.map(|curve| (key(curve), curve.describe())));
+    lines.into_iter().map(|(key, lines)| format!("{key}: {}", lines.join("; "))).collect()
+}
+
+/// Returns the table of curves: a row for each, with its slope.
+pub(super) fn table(bill: &Bill) -> Option<Grid> {
+    let ends = |curve: &Growth| {
+        let ends = [curve.points.first(), curve.points.last()].into_iter().flatten();
+        ends.map(|point| point.value.clone()).collect::<Vec<_>>().join(" to ")
+    };
+    let slope = |curve: &Growth| {
+        curve.slope.map_or_else(
+            || "–".into(),
+            |slope| {
+                let unit = slope_unit(slope);
+                format!("{} {}", unit.difference(slope).join(" "), unit.symbol())
+            },
+        )
+    };
+    let grid = Grid::from_rows(
+        "bill_growth",
+        "What a level adds to threads along a setting",
+        4,
+        &[
+            ("level", &|curve: &Growth| curve.level.clone()),
+            ("technique", &|curve| curve.technique.to_string()),
+            ("along", &|curve| format!("{} {}", curve.along, ends(curve))),
+            ("at", &|curve| curve.percentile.name().into()),
+            ("with", &|curve| curve.condition.clone()),
+            ("a step adds", &slope),
+            ("step", &|curve| curve.step.clone()),
+        ],
+        &bill.growth,
+    );
+    let note = "a step adds: the median slope over all pairs [95 % interval] (Theil, Sen)";
+    (!bill.growth.is_empty()).then(|| grid.note(note))
+}
+
+/// Returns the curves that are drawn, a group for each chart: those of the endpoint's first
+/// percentile.
+pub(super) fn panels(bill: &Bill) -> Vec<(String, Vec<&Growth>)> {
+    let drawn = bill.growth.iter().filter(|curve| curve.percentile == bill.endpoint.percentile);
+    grouped(drawn.map(|curve| (curve.panel(), curve)))
+}
+
+/// Draws a chart for each technique, setting and further condition: a line for each level.
+pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
+    let draw = |(number, (panel, curves)): (usize, &(String, Vec<&Growth>))| {
+        let points = || curves.iter().flat_map(|curve| &curve.points);
+        let along = curves[0].along;
+        let series = curves.iter().enumerate().map(|(number, curve)| {
+            let known: Vec<(f64, Estimate)> =
+                curve.points.iter().filter_map(|point| Some((point.at, point.difference?))).collect();
+            let of = |figure: fn(&Estimate) -> f64| known.iter().map(|(_, by)| figure(by)).collect();
+            DataSeries {
+                dots: (0..known.len()).collect(),
+                x: known.iter().map(|(at, _)| *at).collect(),
+                y: of(|by| by.value),
+                low: of(|by| by.low),
+                high: of(|by| by.high),
+                ..DataSeries::with_class(curve.level.clone(), line_class(number))
+            }
+        });
+        let (measure, name) = (&bill.endpoint.measure, bill.endpoint.percentile.name());
+        let levels = distinct(curves.iter().map(|curve| curve.level.clone())).join("; ");
+        let y = PlotAxis { has_zero: true, ..PlotAxis::new("difference to threads", axis::DURATION) };
+        Plot {
+            id: format!("growth-{number}"),
+            title: format!("What a level adds at {measure} {name}: {panel}"),
+            description: format!(
+                "Difference to threads against {along}, a line for each of: {levels}. Dots are estimates, bars 95 % intervals."
+            ),
+            height: 380,
+            x: PlotAxis::with_log(along.name(), axis::NUMBER, is_log(points().map(|point| point.at), 8.0)),
+            y,
+            series: series.collect(),
+            lines: vec![ReferenceLine { axis: 'y', at: 0.0 }],
+            ..Plot::default()
+        }
+        .figure()
+    };
+    panels(bill).iter().enumerate().map(draw).collect()
+}
