@@ -9,6 +9,7 @@ mod native;
 use super::benchmark;
 use super::dry_run::dry_run;
 use super::flags::{AxisValue, SweepRequest, SweptSettings};
+use super::forecast::shared_across_levels;
 use super::launch::expected_time;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
@@ -116,6 +117,7 @@ impl ExperimentFlags for BillFlags {
         record.keep_logs = self.keep_logs;
         record.endpoint.margin = self.margin.unwrap_or_default();
         lay_out(&mut record, &asked)?;
+        record.notes.extend(shared_across_levels(&record));
         let settings = settings_with_aa_test(&record);
         record.plan_rows(&settings);
         if is_limited {
@@ -289,6 +291,18 @@ mod tests {
         let alone = TestCommandLine::try_parse_from(words).unwrap().flags;
         let error = alone.plan(fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("--isolation native,thread,process"), "{error}");
+    }
+
+    #[test]
+    fn levels_that_share_cores_are_remarked() {
+        let is_remarked =
+            |line: &str| planned(line).notes.iter().any(|note| note.starts_with("levels share cores"));
+        assert!(is_remarked("--isolation thread+process --strategies 4 --idle park"));
+        assert!(
+            !is_remarked("--isolation thread,process --strategies 4 --idle park"),
+            "each in its own runs"
+        );
+        assert!(!is_remarked("--isolation thread,process --strategies 1"));
     }
 
     #[test]
