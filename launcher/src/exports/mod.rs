@@ -40,7 +40,7 @@ const NO_PICTURE: &str = "no orders around the median: the stages were not stamp
                           choose another run";
 
 /// Error if a bill has no curve.
-const NO_CURVES: &str = "no level was measured at several values of a setting with enough repeats; measure them: \
+const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
                          launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
 /// The command-line flags of `launcher export`.

@@ -1,7 +1,7 @@
 //! What a level adds along a setting, such as the number of strategies: types, table, sentences and
 //! chart.
 
-use super::Bill;
+use super::{Bill, BillRow};
 use crate::chart::axis;
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use crate::chart::xy_plot::{is_log, line_class};
@@ -56,6 +56,23 @@ pub struct GrowthPoint {
     pub pairs: usize,
     /// The verdict on the level.
     pub verdict: Verdict,
+}
+
+impl GrowthPoint {
+    /// Returns the point of a row that was compared with threads.
+    pub(super) fn of_row(row: &BillRow, percentile: Percentile, at: f64, value: String) -> Option<Self> {
+        let line = row.adds.first()?.lines().find(|line| line.percentile == percentile)?;
+        let found = line.evidence().difference;
+        Some(Self {
+            at,
+            value,
+            thread_ns: line.a_ns,
+            difference: found.map(|found| found.difference),
+            margin_ns: found.and_then(|found| found.equivalence).map(|test| test.margin),
+            pairs: found.map_or(line.pairs, |found| found.pairs),
+            verdict: line.verdict,
+        })
+    }
 }
 
 impl Growth {

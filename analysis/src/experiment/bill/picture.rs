@@ -1,15 +1,16 @@
 //! Draws what levels add along a setting, as one SVG file for a page of a book: `launcher export
 //! BILL --svg FILE`.
 //!
-//! A panel for each technique, setting and further condition. Values stand at equal distances; each
-//! has the margin of equivalence as a box around zero, and a dot with its 95 % interval for each
-//! level.
+//! A panel for each technique, setting and further condition; without such a setting one with a
+//! place for each level. Values stand at equal distances; each has the margin of equivalence as a
+//! box around zero, and a dot with its 95 % interval for each level.
 
 use super::growth::{Growth, panels};
-use super::{Bill, GrowthPoint};
+use super::{Bill, BillRow, GrowthPoint};
 use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
+use crate::experiment::Axis;
 use crate::grouping::distinct;
 use crate::numbers::duration;
 use maud::{Markup, html};
@@ -24,13 +25,17 @@ const DODGE: f64 = 16.0;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
 
-/// Draws a bill's curves, and returns a whole SVG file. `None` if no setting with several values
-/// was varied, or no value has enough pairs.
+/// Draws what levels add to threads, and returns a whole SVG file. `None` if no level has enough
+/// pairs.
 pub fn growth_picture(bill: &Bill) -> Option<String> {
-    let panels = panels(bill);
-    let intervals = panels.iter().flat_map(|(_, curves)| curves).flat_map(|curve| &curve.points);
-    intervals.clone().find(|point| point.difference.is_some())?;
-    let levels = distinct(bill.growth.iter().map(|curve| (curve.level.clone(), class(curve))));
+    let single = levels_as_values(bill);
+    let mut panels = panels(bill);
+    if panels.is_empty() {
+        panels.extend(single.first().map(|first| (first.technique.to_string(), single.iter().collect())));
+    }
+    let curves = || panels.iter().flat_map(|(_, curves)| curves);
+    curves().flat_map(|curve| &curve.points).find(|point| point.difference.is_some())?;
+    let levels = distinct(curves().map(|curve| (curve.level.clone(), class(curve))));
     let endpoint = format!("{} {}", bill.endpoint.measure, bill.endpoint.percentile.name());
     let title = format!("What a level adds to threads, {endpoint}");
     let names: Vec<&str> = panels.iter().map(|(name, _)| name.as_str()).collect();
@@ -41,13 +46,33 @@ pub fn growth_picture(bill: &Bill) -> Option<String> {
     );
     let content = html! {
         (text(EDGES.0, 30.0, "start", "heading", &title))
-        (legend(&levels))
+        @if curves().all(|curve| curve.along != Axis::Isolation) { (legend(&levels)) }
         @for (number, (name, curves)) in panels.iter().enumerate() {
             (panel(name, curves, &levels, 62.0 + PANEL * number as f64))
         }
     };
     let height = 70.0 + PANEL * panels.len() as f64;
     Some(svg::file((WIDTH, height), &title, Some(&description), STYLE, &content))
+}
+
+/// Returns a curve of one point for each row, whose value is the row's level.
+fn levels_as_values(bill: &Bill) -> Vec<Growth> {
+    let percentile = bill.endpoint.percentile;
+    let curve = |row: &BillRow| {
+        let point = GrowthPoint::of_row(row, percentile, 0.0, row.level())?;
+        Some(Growth {
+            along: Axis::Isolation,
+            isolation: row.isolation,
+            level: row.level(),
+            technique: row.technique,
+            condition: String::new(),
+            percentile,
+            points: vec![point],
+            slope: None,
+            step: String::new(),
+        })
+    };
+    bill.rows.iter().filter_map(curve).collect()
 }
 
 /// A level, and its class.
@@ -109,6 +134,7 @@ fn panel(name: &str, curves: &[&Growth], levels: &[Level], top: f64) -> Markup {
             @let shift = DODGE * (level as f64 - (levels.len() as f64 - 1.0) / 2.0);
             @for point in &curve.points {
                 @let place = values.iter().position(|value| *value == point.value).unwrap_or(0);
+                @let shift = if curve.along == Axis::Isolation { 0.0 } else { shift };
                 (dot(point, middle(place) + shift, &y, class(curve)))
             }
         }
@@ -145,7 +171,6 @@ fn dot(point: &GrowthPoint, x: f64, y: &Scale, class: &str) -> Markup {
 mod tests {
     use super::*;
     use crate::document::fixture;
-    use crate::experiment::Axis;
     use crate::stats::{Estimate, Percentile, Verdict};
     use protocol::plan::{Isolation, Technique};
 
@@ -187,6 +212,6 @@ mod tests {
     #[test]
     fn bill_without_curves_has_no_picture() {
         assert_eq!(growth_picture(&bill(&[None, None])), None);
-        assert_eq!(growth_picture(&Bill { growth: Vec::new(), ..bill(&[]) }), None);
+        assert_eq!(growth_picture(&Bill { growth: Vec::new(), rows: Vec::new(), ..bill(&[]) }), None);
     }
 }

@@ -3,7 +3,7 @@
 use super::super::{BillRow, Growth, GrowthPoint};
 use super::{ConditionValue, RowRuns, threads_of};
 use crate::experiment::{AxisRecord, Endpoint};
-use crate::stats::{ComparisonLine, Percentile, RunOutline, pair_runs, slope};
+use crate::stats::{Percentile, RunOutline, pair_runs, slope};
 
 /// A row of the bill with its runs.
 type Measured<'a> = (&'a RowRuns, &'a BillRow);
@@ -58,21 +58,9 @@ fn draw(
         let value = runs.conditions.iter().find(|value| value.axis == along.axis)?;
         Some((along.axis.number(&value.text)?, value.text.clone()))
     };
-    let line = |row: &BillRow| -> Option<ComparisonLine> {
-        row.adds.first()?.lines().find(|line| line.percentile == percentile).cloned()
-    };
     let point = |(runs, row): &Measured<'_>| {
-        let ((at, value), line) = (value(runs)?, line(row)?);
-        let found = line.evidence().difference;
-        Some(GrowthPoint {
-            at,
-            value,
-            thread_ns: line.a_ns,
-            difference: found.map(|found| found.difference),
-            margin_ns: found.and_then(|found| found.equivalence).map(|test| test.margin),
-            pairs: found.map_or(line.pairs, |found| found.pairs),
-            verdict: line.verdict,
-        })
+        let (at, value) = value(runs)?;
+        GrowthPoint::of_row(row, percentile, at, value)
     };
     let all: Vec<&RowRuns> = rows.iter().map(|(runs, _)| *runs).collect();
     let differences = |(runs, _): &Measured<'_>| {
