@@ -38,8 +38,7 @@ part() {
   part memory 125 $load $mixed --strategies 3 --idle spin --working-set 0,256KiB,4MiB,64MiB --repeats 12
   part number-one 60 $load --isolation thread,process --strategies 1 --idle spin --repeats 10
   part park 85 $load $mixed --strategies 3,12,30 --idle park --repeats 10
-  part native 110 ${load/--technique spsc-mux/--technique std-mpsc,crossbeam-channel,crossbeam-array-queue,spsc-mux} --isolation thread,process \
-    --strategies 4 --idle spin --repeats 8
+  part native 80 $load --isolation native,thread,process --strategies 4 --idle spin --repeats 10
   part binary 50 $load --isolation thread+process --strategies 2 --idle spin --binary shared,own --working-set 4MiB --repeats 10
   part shared 60 $load $mixed --strategies 12,30 --strategy-cores 4 --idle yield --repeats 8
 }

@@ -12,7 +12,7 @@ use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
 use crate::experiment::Axis;
 use crate::grouping::distinct;
-use crate::numbers::duration;
+use crate::numbers::{counted, duration};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 
@@ -98,7 +98,7 @@ fn legend(levels: &[Level]) -> Markup {
 }
 
 fn panel(name: &str, curves: &[&Growth], levels: &[Level], top: f64) -> Markup {
-    let frame = Frame { left: EDGES.0, right: EDGES.1, top: top + 24.0, bottom: top + PANEL - 62.0 };
+    let frame = Frame { left: EDGES.0, right: EDGES.1, top: top + 24.0, bottom: top + PANEL - 74.0 };
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let values = distinct(points().map(|point| point.value.clone()));
     let width = (frame.right - frame.left) / values.len().max(1) as f64;
@@ -126,7 +126,8 @@ fn panel(name: &str, curves: &[&Growth], levels: &[Level], top: f64) -> Markup {
             @if let Some(point) = first(value) {
                 (margin_box(point, middle(number), width, &y))
                 (text(middle(number), frame.bottom + 18.0, "middle", "", value))
-                (text(middle(number), frame.bottom + 36.0, "middle", "dim", &thread_label(point)))
+                (text(middle(number), frame.bottom + 35.0, "middle", "dim", &thread_label(point)))
+                (text(middle(number), frame.bottom + 51.0, "middle", "dim", &counted(point.pairs as u64, "pair")))
             }
         }
         @for curve in curves {
@@ -143,7 +144,7 @@ fn panel(name: &str, curves: &[&Growth], levels: &[Level], top: f64) -> Markup {
 
 fn thread_label(point: &GrowthPoint) -> String {
     let thread = point.thread_ns.map_or_else(|| "–".into(), |ns| duration(ns as u64));
-    format!("thread {thread}, {} pairs", point.pairs)
+    format!("of {thread}")
 }
 
 /// The margin of equivalence around zero.
@@ -205,7 +206,9 @@ mod tests {
         assert_eq!(drawn.matches("<circle").count(), 3);
         assert_eq!(drawn.matches("class=\"box\"").count(), 3, "each value has its margin");
         assert!(
-            drawn.contains("spsc-mux, idle park, by strategies") && drawn.contains("thread 300 ns, 20 pairs")
+            drawn.contains("spsc-mux, idle park, by strategies")
+                && drawn.contains("of 300 ns")
+                && drawn.contains("20 pairs")
         );
     }
 
