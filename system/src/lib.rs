@@ -38,6 +38,8 @@ pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
+pub mod storm;
+#[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]
 pub mod work;

@@ -15,6 +15,7 @@ pub mod board;
 pub mod compare;
 pub mod contain;
 mod convert;
+pub mod disturb;
 mod endpoint;
 mod entry;
 mod figures;
@@ -41,6 +42,7 @@ pub use compare::{Comparison, Comparisons};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
+pub use disturb::{Disturbance, DisturbanceDone, Disturbances, Effect};
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
 pub use figures::{Figures, SettingTexts};
@@ -81,6 +83,7 @@ impl Kind {
             Self::Bill => &bill::KIND,
             Self::Compare => &compare::KIND,
             Self::Contain => &contain::KIND,
+            Self::Disturb => &disturb::KIND,
             Self::Lab => &lab::KIND,
             Self::Board => &board::KIND,
             Self::Survey => &survey::KIND,

@@ -37,7 +37,7 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
             time(Point::Due),
             PATH.map(time),
             row.reason(),
-            merged.is_counted(row),
+            merged.is_counted(id, row),
             venue,
         ))?;
     }

@@ -51,7 +51,7 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
                 fault.kind
             ),
             _ => {
-                "`for DURATION` is only valid for venue faults.\nLeave it out, or use slow, disconnect, reject, mute or garble"
+                "`for DURATION` is only valid for faults of venues and for disturbances.\nLeave it out, or use slow, disconnect, reject, mute, garble or a storm"
                     .into()
             }
         });
@@ -84,7 +84,16 @@ fn is_of_strategy(target: FaultTarget) -> bool {
 fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let (technique, strategies) = (plan.technique, plan.trading().strategies);
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
-    if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_)) || fault.lasts.is_some() {
+    let is_disturbance = fault.kind.is_disturbance();
+    if is_disturbance && matches!(fault.when, Some(FaultTime::Push { .. })) {
+        return Err(format!(
+            "{} goes on from a time on, not within a push.\nGive a time, for example @1s",
+            fault.kind
+        ));
+    }
+    if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_))
+        || fault.lasts.is_some() && !is_disturbance
+    {
         return check_venue(fault, plan.trading().venues);
     }
     if let FaultTarget::Strategy(index) = fault.target
@@ -132,6 +141,8 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
     }
     match fault.every {
+        Some(Nanos(0)) if is_disturbance => Err("every 0 is at once.\nLeave it out".into()),
+        Some(_) if is_disturbance => Ok(()),
         Some(_) if !signal => Err(format!(
             "a strategy does {} to itself and is not the same afterwards: only kill and stop come again.\n\
              Leave every out, or use one of these",
@@ -217,7 +228,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
         );
-        is_of_thread(fault.target) && !lives
+        is_of_thread(fault.target) && !lives && !fault.kind.is_disturbance()
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation.has(Isolation::Thread) && some_do {

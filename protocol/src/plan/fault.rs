@@ -56,6 +56,26 @@ named_enum! {
         /// Moves the threads that wait on memory that it maps to a word of its own, and exits with
         /// one of these codes.
         Requeue = "requeue",
+        /// Does nothing: what disturbing strategies are compared with.
+        Calm = "calm",
+        /// Starts a process and waits for its end, again and again.
+        ForkStorm = "fork-storm",
+        /// Maps 64 KiB and unmaps them, again and again.
+        MapStorm = "map-storm",
+        /// Allocates 4 MiB, writes them, and returns them to the kernel, again and again.
+        AllocStorm = "alloc-storm",
+        /// Touches fresh pages for the first time, again and again.
+        FaultStorm = "fault-storm",
+        /// Sends signals to its own process, which handles and ignores them.
+        SignalStorm = "signal-storm",
+        /// Writes to a file and waits until that is on disk, again and again.
+        IoStorm = "io-storm",
+        /// Makes system calls that do nothing.
+        SyscallStorm = "syscall-storm",
+        /// Streams through more memory than the caches hold.
+        Thrash = "thrash",
+        /// Moves itself onto the engine's core and works there.
+        SquatCore = "squat-core",
         /// Venue: each of its reports is delayed.
         Slow = "slow",
         /// Venue: closes the session, cancels its open orders and refuses new ones.
@@ -88,6 +108,24 @@ impl FaultKind {
                 | Self::Network
                 | Self::Punch
                 | Self::Requeue
+        )
+    }
+
+    /// Returns `true` if the strategy continues to trade and does nothing wrong but what may disturb
+    /// its neighbors. Its own orders are in no percentile.
+    pub const fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Calm
+                | Self::ForkStorm
+                | Self::MapStorm
+                | Self::AllocStorm
+                | Self::FaultStorm
+                | Self::SignalStorm
+                | Self::IoStorm
+                | Self::SyscallStorm
+                | Self::Thrash
+                | Self::SquatCore
         )
     }
 

@@ -129,9 +129,23 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
             let grab = ResourceGrab::new(kind, context.surroundings.clone(), context.writable.clone());
             context.taking = Some(grab.with_read_only(context.read_only.clone()));
         }
-        // Faults of venues: the planner refuses them for strategies.
-        FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
-        }
+        // Disturbances have a time from which on they go on: see `storm`. Faults of venues: the
+        // planner refuses them for strategies.
+        FaultKind::Calm
+        | FaultKind::ForkStorm
+        | FaultKind::MapStorm
+        | FaultKind::AllocStorm
+        | FaultKind::FaultStorm
+        | FaultKind::SignalStorm
+        | FaultKind::IoStorm
+        | FaultKind::SyscallStorm
+        | FaultKind::Thrash
+        | FaultKind::SquatCore
+        | FaultKind::Slow
+        | FaultKind::Disconnect
+        | FaultKind::Reject
+        | FaultKind::Mute
+        | FaultKind::Garble => {}
     }
 }
 

@@ -4,6 +4,7 @@ mod acts;
 mod draws;
 pub mod own;
 pub mod resources;
+mod storm;
 pub mod venue;
 
 pub use draws::Draws;

@@ -110,13 +110,15 @@ impl NamedFault {
 
 /// Returns the faults that `launcher contain` injects by default: each kind, two of them also in
 /// the most harmful moment, the middle of a push, and a gateway that is killed or stopped. Not
-/// those of venues, which have a table of their own, and not [`FaultKind::Lose`]: a message lost
-/// before any peer sees it cannot be contained, only noticed, and that ends the run.
+/// those of venues and disturbances, which have tables of their own, and not [`FaultKind::Lose`]: a
+/// message lost before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(FaultTime::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
-    let is_tried = |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue();
+    let is_tried = |kind: &&FaultKind| {
+        **kind != FaultKind::Lose && !kind.is_of_venue() && !kind.is_disturbance()
+    };
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
         .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });
@@ -284,7 +286,8 @@ mod tests {
     #[test]
     fn default_faults_are_every_kind_and_mid_push() {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
-        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
+        let others = FaultKind::ALL.iter().filter(|kind| kind.is_of_venue() || kind.is_disturbance()).count();
+        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - others + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
         let cases = contain_cases(&Technique::all(), &each_level(), None);
         let heap = |case: &&ContainCase| !case.technique.crosses_processes();

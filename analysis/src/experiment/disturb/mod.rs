@@ -1,0 +1,262 @@
+//! `disturb`: what a strategy that makes no mistake does to its neighbors, by isolation level.
+//!
+//! Each disturbance is compared with the same runs in which the strategy does nothing
+//! ([`FaultKind::Calm`]), one after the other. The disturbing strategy's own orders are in no
+//! percentile, so `rt_venue_from_due` is the others'.
+
+mod report;
+
+pub use report::report;
+
+use super::runs::{self, ExperimentRuns, Point};
+use super::sweep::{self, condition_line};
+use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
+use crate::document::answer_json;
+use crate::stats::{
+    ComparisonLine, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_secondary, median,
+    pair_runs,
+};
+use crate::summary::Measure;
+use protocol::flow::Stage;
+use protocol::plan::{FaultKind, IsolationLevels, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The entry of `launcher disturb`.
+pub const KIND: KindEntry = KindEntry {
+    title: "What disturbs",
+    keeps_failures: true,
+    makes_runs: true,
+    has_pairs: false,
+    folder: "the folder of a disturb, not of a run",
+    summary: runs::summary,
+    fitness: runs::fitness,
+    damage: runs::damage,
+    answer: |experiment, _| {
+        let found = Disturbances::from_experiment(experiment)?;
+        let json = answer_json("bulkhead.disturb/1", &found).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&found, &ExperimentRuns::new(experiment)), json })
+    },
+    headlines: |experiment| {
+        let rows = Disturbances::from_experiment(experiment).map_or_else(|_| Vec::new(), |found| found.rows);
+        rows.into_iter().filter_map(|row| row.lines.into_iter().next()).collect()
+    },
+};
+
+/// The name of what the disturbing strategy did, among the figures of a run.
+const DONE: &str = "disturbing";
+/// The setting that has the disturbance.
+const FAULT: &str = "fault";
+/// The stage of the engine's own work before an order leaves, and that after its report.
+const ENGINE: [Measure; 2] =
+    [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
+
+/// What the disturbing strategy of a run did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DisturbanceDone {
+    /// Steps of the disturbance, such as processes started.
+    pub steps: u64,
+    /// How the strategy ended, if it died; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub died: String,
+}
+
+impl Figures {
+    /// Adds what the disturbing strategy did to the figures of its run.
+    pub fn insert_disturbance(&mut self, done: &DisturbanceDone) {
+        self.insert(DONE, done);
+    }
+}
+
+/// The answer of `launcher disturb`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbances {
+    /// The declared figures and their margin.
+    pub endpoint: Endpoint,
+    /// Rows by isolation level, technique and disturbance.
+    pub rows: Vec<Disturbance>,
+    /// The measuring conditions in one line.
+    pub conditions: String,
+    /// Remarks, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What one disturbance does to the others at an isolation level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// The isolation levels of the run's strategies.
+    pub isolation: IsolationLevels,
+    /// The technique.
+    pub technique: Technique,
+    /// The disturbance; `calm` is a test of the method.
+    pub kind: FaultKind,
+    /// Number of complete and valid runs.
+    pub runs: usize,
+    /// Orders of the others in these runs.
+    pub orders: u64,
+    /// Steps a run, median.
+    pub steps: Option<f64>,
+    /// How the disturbing strategy died in most runs: the level refused what it tried. Empty if it
+    /// went on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refused: String,
+    /// The others' `rt_venue_from_due`, then the engine's stages, each at p50, p99 and p99.9,
+    /// against calm runs.
+    pub lines: Vec<ComparisonLine>,
+}
+
+/// What is concluded of one disturbance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The strategy did nothing, or no run was sound.
+    NotTried,
+    /// The level refused what the strategy tried.
+    Refused,
+    /// Every figure of the endpoint is equivalent within its margin.
+    Undisturbed,
+    /// A figure of the endpoint is slower.
+    Disturbed,
+    /// The runs decide nothing.
+    CannotTell,
+}
+
+impl Disturbance {
+    /// Returns what is concluded from the figures of the endpoint.
+    pub fn effect(&self, endpoint: &Endpoint) -> Effect {
+        let declared = || self.lines.iter().filter(|line| endpoint.is_of(line));
+        if !self.refused.is_empty() {
+            return Effect::Refused;
+        }
+        if self.runs == 0 || self.steps.is_none_or(|steps| steps <= 0.0) {
+            return Effect::NotTried;
+        }
+        if declared().any(|line| line.verdict == Verdict::Slower) {
+            return Effect::Disturbed;
+        }
+        let is_equal = |line: &ComparisonLine| line.verdict == Verdict::Equivalent;
+        if declared().next().is_some() && declared().all(is_equal) {
+            Effect::Undisturbed
+        } else {
+            Effect::CannotTell
+        }
+    }
+
+    /// Returns the line of a figure.
+    pub(super) fn line(&self, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
+        super::ratio::line_of(&self.lines, measure, percentile)
+    }
+}
+
+impl Disturbances {
+    /// Compares the runs of an experiment with its calm ones.
+    ///
+    /// # Errors
+    /// A row's settings or figures cannot be read.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let record = ExperimentRuns::new(experiment);
+        let endpoint = record.endpoint.for_runs(record.runs().map(|run| &run.outline));
+        let done = |point: &Point| -> Result<Vec<DisturbanceDone>, String> {
+            let rows = experiment.made().filter(|row| row.setting.name == point.name);
+            let parts = rows.filter_map(|row| row.figures.part(DONE).transpose());
+            parts.collect::<Result<_, _>>().map_err(|error| format!("{DONE}: {error}"))
+        };
+        let mut rows = Vec::new();
+        for point in &record.points {
+            let key = Key::of(point).ok_or_else(|| format!("{}: not a disturbance", point.name))?;
+            let is_reference = |other: &&Point| {
+                let calm = Key { kind: FaultKind::Calm, ..key };
+                !other.is_aa_test && Key::of(other) == Some(calm)
+            };
+            let calm = record.points.iter().find(is_reference);
+            // The reference itself.
+            if calm.is_none_or(|calm| calm.name == point.name) {
+                continue;
+            }
+            let calm = calm.map_or_else(Vec::new, Point::outlines);
+            rows.push(compare(key, &calm, &point.outlines(), &done(point)?, &endpoint));
+        }
+        correct_secondary(
+            rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !endpoint.is_of(line))),
+        );
+        let mut notes = sweep::notes(&record);
+        notes.push(format!(
+            "endpoint, declared before: {} of the other strategies, margin the larger of {}; all else is secondary, with Holm's correction",
+            endpoint.describe(),
+            endpoint.margin.to_string().replace(',', " and ")
+        ));
+        Ok(Self { endpoint, rows, conditions: condition_line(&record), notes })
+    }
+}
+
+/// What sets a row apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Key {
+    isolation: IsolationLevels,
+    technique: Technique,
+    kind: FaultKind,
+}
+
+impl Key {
+    fn of(point: &Point) -> Option<Self> {
+        let setting = |name: &str| point.settings.get(name).map(String::as_str);
+        Some(Self {
+            isolation: setting("isolation")?.parse().ok()?,
+            technique: Technique::from_name(setting("technique")?)?,
+            kind: FaultKind::from_name(setting(FAULT)?.split([':', '@', ' ']).next()?)?,
+        })
+    }
+}
+
+fn compare(
+    Key { isolation, technique, kind }: Key,
+    calm: &[RunOutline],
+    runs: &[RunOutline],
+    done: &[DisturbanceDone],
+    endpoint: &Endpoint,
+) -> Disturbance {
+    let pairing: RunPairing<'_> = pair_runs(calm, runs).with_margin(endpoint.margin);
+    let sound = || runs.iter().filter(|run| run.is_sound());
+    let measures = [endpoint.measure()].into_iter().chain(ENGINE);
+    let lines = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+    let died: Vec<&DisturbanceDone> = done.iter().filter(|run| !run.died.is_empty()).collect();
+    let steps: Vec<f64> = done.iter().map(|run| run.steps as f64).collect();
+    Disturbance {
+        isolation,
+        technique,
+        kind,
+        runs: sound().count(),
+        orders: sound().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
+        steps: median(&steps),
+        refused: died.first().filter(|_| 2 * died.len() > done.len()).map_or_else(String::new, |run| run.died.clone()),
+        lines: lines.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixtures;
+    use protocol::plan::Isolation;
+
+    fn compared(ns: f64, steps: u64, died: &str) -> (Disturbance, Endpoint) {
+        let side = |ns: f64| (0..10).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
+        let endpoint = Endpoint::of_older();
+        let key = Key { isolation: Isolation::Process.into(), technique: Technique::default(), kind: FaultKind::MapStorm };
+        let done = vec![DisturbanceDone { steps, died: died.into() }; 10];
+        (compare(key, &side(300.0), &side(ns), &done, &endpoint), endpoint)
+    }
+
+    #[test]
+    fn effect_needs_steps_and_a_verdict() {
+        for (ns, steps, died, wanted) in [
+            (300.0, 500, "", Effect::Undisturbed),
+            (900.0, 500, "", Effect::Disturbed),
+            (300.0, 0, "", Effect::NotTried),
+            (900.0, 0, "", Effect::NotTried),
+            (300.0, 1, "signal 31 (SIGSYS)", Effect::Refused),
+        ] {
+            let (found, endpoint) = compared(ns, steps, died);
+            assert_eq!(found.effect(&endpoint), wanted, "{ns} {steps} {died}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The report of disturbances: a row for each, and a chart of what they did to the others.
+
+use super::{Disturbance, Disturbances, Effect};
+use crate::chart::axis;
+use crate::chart::interval_plot;
+use crate::chart::xy_plot::line_class;
+use crate::experiment::ratio::{MARKS, format_ratio, interval_row};
+use crate::experiment::runs::ExperimentRuns;
+use crate::experiment::sweep::report_frame;
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
+use crate::grouping::{distinct, grouped};
+use crate::numbers::{duration_or_dash, short};
+use crate::stats::{self, ComparisonLine, Percentile, Verdict};
+use crate::summary::Measure;
+use crate::table::{Column, Grid};
+use maud::Markup;
+use protocol::flow::Stage;
+use protocol::plan::FaultKind;
+
+/// Returns the report of `launcher disturb`.
+pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
+    let text = "A strategy works on the side, and makes no mistake; the others trade. Each row compares runs with that against runs in which the \
+                strategy does nothing, its own orders left out. undisturbed: equivalent within the margin at each percentile of the endpoint.";
+    let section = ReportSection::new("disturb", "What a strategy does to its neighbors")
+        .text(text)
+        .charts(chart(all))
+        .tables(TERMINAL, [effects(all)])
+        .tables(FILES | PAGE, [table(all)]);
+    ExperimentReport {
+        name: "disturb",
+        heading: "What isolation buys in time".into(),
+        answer: answer(all),
+        notes: all.notes.clone(),
+        sections: vec![section],
+        ..report_frame(record)
+    }
+}
+
+fn others(row: &Disturbance, all: &Disturbances, percentile: Percentile) -> Option<ComparisonLine> {
+    row.line(all.endpoint.measure(), percentile).cloned()
+}
+
+/// Returns what is concluded of a row, with its figure: `disturbed × 3.1 [2.9–3.4] at p99`.
+fn describe(row: &Disturbance, all: &Disturbances) -> String {
+    let declared = || row.lines.iter().filter(|line| all.endpoint.is_of(line));
+    let ratio = |line: &ComparisonLine| line.evidence().difference.map_or(0.0, |found| found.ratio.value);
+    match row.effect(&all.endpoint) {
+        Effect::NotTried => "not tried".into(),
+        Effect::Refused => format!("refused: {}", row.refused),
+        Effect::Undisturbed => "undisturbed".into(),
+        Effect::Disturbed => {
+            let slower = declared().filter(|line| line.verdict == Verdict::Slower);
+            let most = slower.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+            most.map_or_else(String::new, |line| {
+                let factor = line.evidence().difference.map_or_else(String::new, |found| stats::format_ratio(&found));
+                format!("disturbed × {factor} at {}", line.percentile.name())
+            })
+        }
+        Effect::CannotTell => "cannot tell".into(),
+    }
+}
+
+fn answer(all: &Disturbances) -> String {
+    let levels = grouped(all.rows.iter().map(|row| (row.isolation.to_string(), row)));
+    let of_level = |(level, rows): (String, Vec<&Disturbance>)| {
+        let real = || rows.iter().filter(|row| row.kind != FaultKind::Calm);
+        let with = |wanted: Effect| real().filter(|row| row.effect(&all.endpoint) == wanted).count();
+        let disturbed = real().filter(|row| row.effect(&all.endpoint) == Effect::Disturbed);
+        let named = distinct(disturbed.map(|row| format!("{} {}", row.kind, describe(row, all).trim_start_matches("disturbed "))));
+        let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+        format!(
+            "{level}: {} of {} disturb the others{named}, {} do not, {} refused, {} cannot tell",
+            with(Effect::Disturbed),
+            real().count(),
+            with(Effect::Undisturbed),
+            with(Effect::Refused),
+            with(Effect::CannotTell) + with(Effect::NotTried)
+        )
+    };
+    levels.into_iter().map(of_level).collect::<Vec<_>>().join(". ")
+}
+
+fn effects(all: &Disturbances) -> Grid {
+    let ratio = |percentile| move |row: &Disturbance| cell(others(row, all, percentile).as_ref());
+    let [p50, p99] = [Percentile::P50, Percentile::P99].map(ratio);
+    let engine = |row: &Disturbance| cell(row.line(Measure::Stage(Stage::OrchPreDispatch), Percentile::P99));
+    let columns: [Column<'_, Disturbance>; 7] = [
+        ("level", &|row| row.isolation.to_string()),
+        ("the strategy does", &|row| row.kind.to_string()),
+        ("steps", &|row| row.steps.map_or_else(|| "–".into(), |steps| short(steps as u64))),
+        ("others p50 ×", &p50),
+        ("others p99 ×", &p99),
+        ("engine p99 ×", &engine),
+        ("verdict", &|row| describe(row, all)),
+    ];
+    let title = format!("{} of the others, and the engine's t2 to t3, against calm runs", all.endpoint.measure);
+    Grid::from_rows("disturb", title, 2, &columns, &all.rows).note(MARKS)
+}
+
+fn cell(line: Option<&ComparisonLine>) -> String {
+    line.map_or_else(|| "–".into(), format_ratio)
+}
+
+/// Every figure of every row.
+fn table(all: &Disturbances) -> Grid {
+    let ratio = |measure: Measure, percentile| move |row: &Disturbance| cell(row.line(measure, percentile));
+    let time = |percentile: Percentile| {
+        move |row: &Disturbance| {
+            let line = row.line(all.endpoint.measure(), percentile);
+            duration_or_dash(line.and_then(|line| line.b_ns).map(|ns| ns as u64))
+        }
+    };
+    let times = Percentile::ALL.map(time);
+    let of_others = Percentile::ALL.map(|percentile| ratio(all.endpoint.measure(), percentile));
+    let before = Percentile::ALL.map(|percentile| ratio(Measure::Stage(Stage::OrchPreDispatch), percentile));
+    let after = Percentile::ALL.map(|percentile| ratio(Measure::Stage(Stage::OrchPostProcess), percentile));
+    let columns: [Column<'_, Disturbance>; 19] = [
+        ("level", &|row| row.isolation.to_string()),
+        ("the strategy does", &|row| row.kind.to_string()),
+        ("technique", &|row| row.technique.to_string()),
+        ("runs", &|row| row.runs.to_string()),
+        ("orders", &|row| short(row.orders)),
+        ("steps", &|row| row.steps.map_or_else(|| "–".into(), |steps| short(steps as u64))),
+        ("others p50", &times[0]),
+        ("others p99", &times[1]),
+        ("others p99.9", &times[2]),
+        ("p50 ×", &of_others[0]),
+        ("p99 ×", &of_others[1]),
+        ("p99.9 ×", &of_others[2]),
+        ("t2–t3 p50 ×", &before[0]),
+        ("t2–t3 p99 ×", &before[1]),
+        ("t2–t3 p99.9 ×", &before[2]),
+        ("t6–t7 p50 ×", &after[0]),
+        ("t6–t7 p99 ×", &after[1]),
+        ("t6–t7 p99.9 ×", &after[2]),
+        ("verdict", &|row| describe(row, all)),
+    ];
+    let title = "What each disturbance does to the others, and to the engine, against calm runs";
+    Grid::from_rows("disturb_full", title, 3, &columns, &all.rows).note(MARKS)
+}
+
+fn chart(all: &Disturbances) -> Option<Markup> {
+    let levels = distinct(all.rows.iter().map(|row| row.isolation.to_string()));
+    let row = |row: &Disturbance| {
+        let class = levels.iter().position(|level| *level == row.isolation.to_string()).map_or("c1", line_class);
+        Some(interval_row(format!("{}, {}", row.kind, row.isolation), class, &others(row, all, Percentile::P99)?))
+    };
+    let rows: Vec<_> = all.rows.iter().filter_map(row).collect();
+    let title = format!("{} p99 of the others against calm runs", all.endpoint.measure);
+    interval_plot::draw("disturb-p99", &title, "ratio to calm (1: equal)", axis::NUMBER, Some(1.0), &rows)
+}

@@ -1,0 +1,177 @@
+//! Disturbances: what a strategy may do to its neighbors without a mistake, step by step between
+//! its duty cycles.
+//!
+//! Each step is bounded in time and memory and leaves nothing behind. A strategy that is refused
+//! one exits with [`FaultKind::EXIT_REFUSED`]; the sandbox ends it at the system call.
+
+use super::resources::{Surroundings, unnamed_file};
+use core::num::NonZeroUsize;
+use protocol::agent::Cycle;
+use protocol::plan::FaultKind;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::time::{Duration, Instant};
+use system::clock::Clock;
+use system::{fault, pin, storm};
+
+/// What one mapping of a storm maps.
+const MAP_BYTES: NonZeroUsize = NonZeroUsize::new(64 << 10).expect("64 KiB");
+/// An allocation of this size is a mapping of its own, which goes back to the kernel when freed.
+const ALLOC_BYTES: usize = 4 << 20;
+/// Fresh pages of a step.
+const FAULT_BYTES: NonZeroUsize = NonZeroUsize::new(64 << 10).expect("64 KiB");
+/// What a step writes to disk.
+const WRITE_BYTES: usize = 4 << 10;
+/// Signals, and system calls, of a step.
+const CALLS: usize = 16;
+/// Memory through which a step streams [`STREAM_BYTES`].
+const THRASH_BYTES: usize = 64 << 20;
+const STREAM_BYTES: usize = 256 << 10;
+/// The length of a step on the engine's core.
+const SQUAT: Duration = Duration::from_micros(100);
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// A disturbance in progress.
+struct Storm {
+    kind: FaultKind,
+    /// Writes that were done.
+    writes: u64,
+    /// The file of a storm of writes.
+    file: Option<File>,
+    /// The memory through which a storm streams, and its place there.
+    memory: Vec<u8>,
+    place: usize,
+    /// The cores to which it goes back from the engine's.
+    own_cores: Vec<u32>,
+}
+
+impl Storm {
+    /// Prepares a disturbance.
+    ///
+    /// # Errors
+    /// The system refuses what it needs: a file, a signal handler, another core.
+    fn begin(kind: FaultKind, surroundings: &Surroundings) -> io::Result<Self> {
+        let mut storm = Self { kind, writes: 0, file: None, memory: Vec::new(), place: 0, own_cores: Vec::new() };
+        match kind {
+            FaultKind::SignalStorm => storm::handle_signal()?,
+            FaultKind::IoStorm => storm.file = Some(unnamed_file(&surroundings.folder)?),
+            FaultKind::Thrash => storm.memory = vec![1; THRASH_BYTES],
+            FaultKind::SquatCore => {
+                let core = surroundings.engine_core.ok_or(io::ErrorKind::NotFound)?;
+                storm.own_cores = pin::allowed_cores();
+                pin::restrict_to(&[core])?;
+            }
+            _ => {}
+        }
+        Ok(storm)
+    }
+
+    /// Does one step.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    fn step(&mut self) -> io::Result<()> {
+        match self.kind {
+            FaultKind::ForkStorm => storm::fork_and_wait()?,
+            FaultKind::MapStorm => storm::map_and_unmap(MAP_BYTES, false)?,
+            FaultKind::FaultStorm => storm::map_and_unmap(FAULT_BYTES, true)?,
+            FaultKind::AllocStorm => drop(std::hint::black_box(vec![1u8; ALLOC_BYTES])),
+            FaultKind::SignalStorm => (0..CALLS).try_for_each(|_| storm::signal_process())?,
+            FaultKind::SyscallStorm => (0..CALLS).try_for_each(|_| storm::ask_kernel())?,
+            FaultKind::IoStorm => self.write()?,
+            FaultKind::Thrash => self.stream(),
+            FaultKind::SquatCore => {
+                let begin = Instant::now();
+                while begin.elapsed() < SQUAT {
+                    std::hint::spin_loop();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes to the start of its file, and waits for the disk.
+    fn write(&mut self) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        self.writes += 1;
+        file.rewind()?;
+        file.write_all(&[self.writes as u8; WRITE_BYTES])?;
+        file.sync_data()
+    }
+
+    fn stream(&mut self) {
+        for _ in 0..STREAM_BYTES / LINE {
+            self.memory[self.place] = self.memory[self.place].wrapping_add(1);
+            self.place = (self.place + LINE) % THRASH_BYTES;
+        }
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        if !self.own_cores.is_empty() {
+            // Fails only if these cores are gone.
+            let _ = pin::restrict_to(&self.own_cores);
+        }
+    }
+}
+
+/// A disturbance of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Disturbance {
+    pub kind: FaultKind,
+    /// Begin and end, in nanoseconds after the start.
+    pub from_ns: u64,
+    pub until_ns: u64,
+    /// The time from the begin of a step to that of the next; 0: at once.
+    pub pause_ns: u64,
+}
+
+/// The disturbances of a strategy, one after the other or side by side.
+pub(super) struct Storms {
+    surroundings: Surroundings,
+    /// Each with what it needs once it has begun, and when its next step is due.
+    all: Vec<(Disturbance, Option<Storm>, u64)>,
+    steps: u64,
+}
+
+impl Storms {
+    pub(super) fn new(planned: Vec<Disturbance>, surroundings: Surroundings) -> Self {
+        let all = planned.into_iter().map(|one| (one, None, one.from_ns)).collect();
+        Self { surroundings, all, steps: 0 }
+    }
+
+    /// Returns the number of all steps that were done.
+    pub(super) const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Does the steps that are due. Returns `true` while a disturbance goes on. Exits if the system
+    /// refuses one.
+    pub(super) fn step<C: Clock>(&mut self, cycle: &Cycle<C>) -> bool {
+        let mut goes_on = false;
+        for (planned, storm, next_ns) in &mut self.all {
+            let is_at = |ns: u64| ns != u64::MAX && cycle.time.at(ns) <= cycle.now;
+            if !is_at(planned.from_ns) || is_at(planned.until_ns) {
+                *storm = None;
+                continue;
+            }
+            goes_on = true;
+            if !is_at(*next_ns) {
+                continue;
+            }
+            *next_ns = next_ns.saturating_add(planned.pause_ns);
+            let result = match storm {
+                Some(storm) => storm.step(),
+                None => Storm::begin(planned.kind, &self.surroundings).map(|begun| *storm = Some(begun)),
+            };
+            match result {
+                Ok(()) => self.steps += 1,
+                Err(_) => fault::exit(FaultKind::EXIT_REFUSED),
+            }
+        }
+        goes_on
+    }
+}
