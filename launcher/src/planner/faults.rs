@@ -13,6 +13,8 @@ use shm::ring::Step;
 const MAX_FAULTS: usize = 32;
 /// Minimum interval of a repeated fault, in nanoseconds.
 const MIN_EVERY_NS: u64 = 1_000_000;
+/// Time from one step of a disturbance to the next, unless told.
+const STEP_EVERY_NS: u64 = 500_000;
 /// Earliest default time of a fault, in nanoseconds after the start.
 const MIN_DEFAULT_NS: u64 = 100_000_000;
 
@@ -91,7 +93,8 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
             fault.kind
         ));
     }
-    if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_))
+    if fault.kind.is_of_venue()
+        || matches!(fault.target, FaultTarget::Venue(_))
         || fault.lasts.is_some() && !is_disturbance
     {
         return check_venue(fault, plan.trading().venues);
@@ -141,7 +144,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
     }
     match fault.every {
-        Some(Nanos(0)) if is_disturbance => Err("every 0 is at once.\nLeave it out".into()),
+        Some(Nanos(0)) if is_disturbance => Err("every 0: give at least 1ns".into()),
         Some(_) if is_disturbance => Ok(()),
         Some(_) if !signal => Err(format!(
             "a strategy does {} to itself and is not the same afterwards: only kill and stop come again.\n\
@@ -195,6 +198,14 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
+        // A disturbance ends with the window: the orders that it delayed come back undisturbed.
+        if let FaultTime::At { ns } = fault.when
+            && kind.is_disturbance()
+        {
+            let rest = resolved.input.window_ns().saturating_sub(ns);
+            fault.lasts_ns = Some(fault.lasts_ns.map_or(rest, |lasts| lasts.min(rest)));
+            fault.every_ns = fault.every_ns.or(Some(STEP_EVERY_NS));
+        }
         if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
             // The strategy does it itself, so it must be set before the start.
             fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);

@@ -53,7 +53,7 @@ pub struct OwnFaults {
     is_thread: bool,
     /// Timed faults, in nanoseconds after the start, latest first.
     pub timed: Vec<(u64, FaultKind)>,
-    /// Disturbances: from when to when, in nanoseconds after the start, and the pause after a step.
+    /// Disturbances: from when to when and how often, in nanoseconds after the start.
     disturbances: Vec<Disturbance>,
     /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
@@ -72,8 +72,8 @@ impl OwnFaults {
             match fault.when {
                 FaultTime::At { ns } if fault.kind.is_disturbance() => {
                     let until_ns = fault.lasts_ns.map_or(u64::MAX, |lasts| ns.saturating_add(lasts));
-                    let pause_ns = fault.every_ns.unwrap_or(0);
-                    disturbances.push(Disturbance { kind: fault.kind, from_ns: ns, until_ns, pause_ns });
+                    let every_ns = fault.every_ns.unwrap_or(0);
+                    disturbances.push(Disturbance { kind: fault.kind, from_ns: ns, until_ns, every_ns });
                 }
                 FaultTime::At { ns } => timed.push((ns, fault.kind)),
                 FaultTime::Push { order, step } => pushes.push((order, step, fault.kind)),
@@ -239,14 +239,12 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
             return shared.flood().max(1);
         }
         drop(shared);
-        let is_disturbing = self.storms.step(cycle);
-        let done = self.agent.duty_cycle(cycle);
-        // It never idles meanwhile.
-        if is_disturbing { done.max(1) } else { done }
+        self.storms.step(cycle);
+        self.agent.duty_cycle(cycle)
     }
 
     fn next_deadline(&self, draining: bool) -> u64 {
-        self.agent.next_deadline(draining)
+        self.agent.next_deadline(draining).min(self.storms.next_tick())
     }
 
     fn finished(&self, draining: bool) -> bool {

@@ -28,7 +28,7 @@ const CALLS: usize = 16;
 const THRASH_BYTES: usize = 64 << 20;
 const STREAM_BYTES: usize = 256 << 10;
 /// The length of a step on the engine's core.
-const SQUAT: Duration = Duration::from_micros(100);
+const SQUAT: Duration = Duration::from_micros(200);
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -52,7 +52,8 @@ impl Storm {
     /// # Errors
     /// The system refuses what it needs: a file, a signal handler, another core.
     fn begin(kind: FaultKind, surroundings: &Surroundings) -> io::Result<Self> {
-        let mut storm = Self { kind, writes: 0, file: None, memory: Vec::new(), place: 0, own_cores: Vec::new() };
+        let mut storm =
+            Self { kind, writes: 0, file: None, memory: Vec::new(), place: 0, own_cores: Vec::new() };
         match kind {
             FaultKind::SignalStorm => storm::handle_signal()?,
             FaultKind::IoStorm => storm.file = Some(unnamed_file(&surroundings.folder)?),
@@ -125,8 +126,8 @@ pub(super) struct Disturbance {
     /// Begin and end, in nanoseconds after the start.
     pub from_ns: u64,
     pub until_ns: u64,
-    /// The time from the begin of a step to that of the next; 0: at once.
-    pub pause_ns: u64,
+    /// The time from the begin of a step to that of the next.
+    pub every_ns: u64,
 }
 
 /// The disturbances of a strategy, one after the other or side by side.
@@ -135,12 +136,14 @@ pub(super) struct Storms {
     /// Each with what it needs once it has begun, and when its next step is due.
     all: Vec<(Disturbance, Option<Storm>, u64)>,
     steps: u64,
+    /// Tick of the next step of any.
+    next_tick: u64,
 }
 
 impl Storms {
     pub(super) fn new(planned: Vec<Disturbance>, surroundings: Surroundings) -> Self {
         let all = planned.into_iter().map(|one| (one, None, one.from_ns)).collect();
-        Self { surroundings, all, steps: 0 }
+        Self { surroundings, all, steps: 0, next_tick: u64::MAX }
     }
 
     /// Returns the number of all steps that were done.
@@ -148,21 +151,27 @@ impl Storms {
         self.steps
     }
 
-    /// Does the steps that are due. Returns `true` while a disturbance goes on. Exits if the system
-    /// refuses one.
-    pub(super) fn step<C: Clock>(&mut self, cycle: &Cycle<C>) -> bool {
-        let mut goes_on = false;
+    /// Returns the tick of the next step; `u64::MAX` if none is to come.
+    pub(super) const fn next_tick(&self) -> u64 {
+        self.next_tick
+    }
+
+    /// Does the steps that are due. Exits if the system refuses one.
+    pub(super) fn step<C: Clock>(&mut self, cycle: &Cycle<C>) {
+        self.next_tick = u64::MAX;
         for (planned, storm, next_ns) in &mut self.all {
             let is_at = |ns: u64| ns != u64::MAX && cycle.time.at(ns) <= cycle.now;
-            if !is_at(planned.from_ns) || is_at(planned.until_ns) {
+            if is_at(planned.until_ns) {
                 *storm = None;
                 continue;
             }
-            goes_on = true;
             if !is_at(*next_ns) {
+                self.next_tick = self.next_tick.min(cycle.time.at(*next_ns));
                 continue;
             }
-            *next_ns = next_ns.saturating_add(planned.pause_ns);
+            // A step that took longer than that, or came late, is followed by the next one at once.
+            *next_ns = next_ns.saturating_add(planned.every_ns);
+            self.next_tick = self.next_tick.min(cycle.time.at(*next_ns));
             let result = match storm {
                 Some(storm) => storm.step(),
                 None => Storm::begin(planned.kind, &self.surroundings).map(|begun| *storm = Some(begun)),
@@ -172,6 +181,5 @@ impl Storms {
                 Err(_) => fault::exit(FaultKind::EXIT_REFUSED),
             }
         }
-        goes_on
     }
 }

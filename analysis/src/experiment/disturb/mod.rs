@@ -47,8 +47,7 @@ const DONE: &str = "disturbing";
 /// The setting that has the disturbance.
 const FAULT: &str = "fault";
 /// The stage of the engine's own work before an order leaves, and that after its report.
-const ENGINE: [Measure; 2] =
-    [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
+const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
 /// What the disturbing strategy of a run did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -121,9 +120,14 @@ pub enum Effect {
 }
 
 impl Disturbance {
-    /// Returns what is concluded from the figures of the endpoint.
+    /// Iterates over the figures that were declared: of the others and of the engine.
+    pub(super) fn declared<'a>(&'a self, endpoint: &'a Endpoint) -> impl Iterator<Item = &'a ComparisonLine> {
+        self.lines.iter().filter(|line| is_declared(line, endpoint))
+    }
+
+    /// Returns what is concluded from the declared figures.
     pub fn effect(&self, endpoint: &Endpoint) -> Effect {
-        let declared = || self.lines.iter().filter(|line| endpoint.is_of(line));
+        let declared = || self.declared(endpoint);
         if !self.refused.is_empty() {
             return Effect::Refused;
         }
@@ -145,6 +149,12 @@ impl Disturbance {
     pub(super) fn line(&self, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
         super::ratio::line_of(&self.lines, measure, percentile)
     }
+}
+
+/// Returns `true` for the percentiles of the endpoint, of its measure and of the engine's own work.
+fn is_declared(line: &ComparisonLine, endpoint: &Endpoint) -> bool {
+    let is_measure = [endpoint.measure.as_str(), ENGINE[0].name()].contains(&line.measure.as_str());
+    is_measure && endpoint.percentiles().any(|percentile| percentile == line.percentile)
 }
 
 impl Disturbances {
@@ -176,12 +186,14 @@ impl Disturbances {
             rows.push(compare(key, &calm, &point.outlines(), &done(point)?, &endpoint));
         }
         correct_secondary(
-            rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !endpoint.is_of(line))),
+            rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
         );
         let mut notes = sweep::notes(&record);
         notes.push(format!(
-            "endpoint, declared before: {} of the other strategies, margin the larger of {}; all else is secondary, with Holm's correction",
+            "endpoint, declared before: {} of the other strategies, and {} of the engine; margin the larger of {}; all else is secondary, with \
+             Holm's correction",
             endpoint.describe(),
+            ENGINE[0].name(),
             endpoint.margin.to_string().replace(',', " and ")
         ));
         Ok(Self { endpoint, rows, conditions: condition_line(&record), notes })
@@ -227,7 +239,10 @@ fn compare(
         runs: sound().count(),
         orders: sound().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
         steps: median(&steps),
-        refused: died.first().filter(|_| 2 * died.len() > done.len()).map_or_else(String::new, |run| run.died.clone()),
+        refused: died
+            .first()
+            .filter(|_| 2 * died.len() > done.len())
+            .map_or_else(String::new, |run| run.died.clone()),
         lines: lines.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
     }
 }
@@ -241,7 +256,11 @@ mod tests {
     fn compared(ns: f64, steps: u64, died: &str) -> (Disturbance, Endpoint) {
         let side = |ns: f64| (0..10).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
         let endpoint = Endpoint::of_older();
-        let key = Key { isolation: Isolation::Process.into(), technique: Technique::default(), kind: FaultKind::MapStorm };
+        let key = Key {
+            isolation: Isolation::Process.into(),
+            technique: Technique::default(),
+            kind: FaultKind::MapStorm,
+        };
         let done = vec![DisturbanceDone { steps, died: died.into() }; 10];
         (compare(key, &side(300.0), &side(ns), &done, &endpoint), endpoint)
     }

@@ -7,7 +7,7 @@ use crate::chart::xy_plot::line_class;
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
+use crate::experiment::{ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration_or_dash, short};
 use crate::stats::{self, ComparisonLine, Percentile, Verdict};
@@ -42,7 +42,11 @@ fn others(row: &Disturbance, all: &Disturbances, percentile: Percentile) -> Opti
 
 /// Returns what is concluded of a row, with its figure: `disturbed × 3.1 [2.9–3.4] at p99`.
 fn describe(row: &Disturbance, all: &Disturbances) -> String {
-    let declared = || row.lines.iter().filter(|line| all.endpoint.is_of(line));
+    let declared = || row.declared(&all.endpoint);
+    let at = |line: &ComparisonLine| {
+        let whose = if line.measure == all.endpoint.measure { "others" } else { "engine" };
+        format!("{whose} {}", line.percentile.name())
+    };
     let ratio = |line: &ComparisonLine| line.evidence().difference.map_or(0.0, |found| found.ratio.value);
     match row.effect(&all.endpoint) {
         Effect::NotTried => "not tried".into(),
@@ -52,11 +56,20 @@ fn describe(row: &Disturbance, all: &Disturbances) -> String {
             let slower = declared().filter(|line| line.verdict == Verdict::Slower);
             let most = slower.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
             most.map_or_else(String::new, |line| {
-                let factor = line.evidence().difference.map_or_else(String::new, |found| stats::format_ratio(&found));
-                format!("disturbed × {factor} at {}", line.percentile.name())
+                let factor =
+                    line.evidence().difference.map_or_else(String::new, |found| stats::format_ratio(&found));
+                format!("disturbed × {factor}, {}", at(line))
             })
         }
-        Effect::CannotTell => "cannot tell".into(),
+        Effect::CannotTell => {
+            let equal = declared().filter(|line| line.verdict == Verdict::Equivalent).map(at);
+            let equal = equal.collect::<Vec<_>>().join(", ");
+            if equal.is_empty() {
+                "cannot tell".into()
+            } else {
+                format!("undisturbed: {equal}; else cannot tell")
+            }
+        }
     }
 }
 
@@ -66,7 +79,10 @@ fn answer(all: &Disturbances) -> String {
         let real = || rows.iter().filter(|row| row.kind != FaultKind::Calm);
         let with = |wanted: Effect| real().filter(|row| row.effect(&all.endpoint) == wanted).count();
         let disturbed = real().filter(|row| row.effect(&all.endpoint) == Effect::Disturbed);
-        let named = distinct(disturbed.map(|row| format!("{} {}", row.kind, describe(row, all).trim_start_matches("disturbed "))));
+        let named = distinct(
+            disturbed
+                .map(|row| format!("{} {}", row.kind, describe(row, all).trim_start_matches("disturbed "))),
+        );
         let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
         format!(
             "{level}: {} of {} disturb the others{named}, {} do not, {} refused, {} cannot tell",
@@ -93,7 +109,8 @@ fn effects(all: &Disturbances) -> Grid {
         ("engine p99 ×", &engine),
         ("verdict", &|row| describe(row, all)),
     ];
-    let title = format!("{} of the others, and the engine's t2 to t3, against calm runs", all.endpoint.measure);
+    let title =
+        format!("{} of the others, and the engine's t2 to t3, against calm runs", all.endpoint.measure);
     Grid::from_rows("disturb", title, 2, &columns, &all.rows).note(MARKS)
 }
 
@@ -142,8 +159,13 @@ fn table(all: &Disturbances) -> Grid {
 fn chart(all: &Disturbances) -> Option<Markup> {
     let levels = distinct(all.rows.iter().map(|row| row.isolation.to_string()));
     let row = |row: &Disturbance| {
-        let class = levels.iter().position(|level| *level == row.isolation.to_string()).map_or("c1", line_class);
-        Some(interval_row(format!("{}, {}", row.kind, row.isolation), class, &others(row, all, Percentile::P99)?))
+        let class =
+            levels.iter().position(|level| *level == row.isolation.to_string()).map_or("c1", line_class);
+        Some(interval_row(
+            format!("{}, {}", row.kind, row.isolation),
+            class,
+            &others(row, all, Percentile::P99)?,
+        ))
     };
     let rows: Vec<_> = all.rows.iter().filter_map(row).collect();
     let title = format!("{} p99 of the others against calm runs", all.endpoint.measure);

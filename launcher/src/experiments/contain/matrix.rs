@@ -116,9 +116,8 @@ pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(FaultTime::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
-    let is_tried = |kind: &&FaultKind| {
-        **kind != FaultKind::Lose && !kind.is_of_venue() && !kind.is_disturbance()
-    };
+    let is_tried =
+        |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue() && !kind.is_disturbance();
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
         .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });

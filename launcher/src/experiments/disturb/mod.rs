@@ -83,7 +83,12 @@ const fn spec(kind: FaultKind) -> FaultSpec {
 }
 
 /// Returns the settings of the runs of one disturbance.
-fn settings(fault: FaultSpec, technique: Technique, isolation: IsolationLevels, asked: &Settings) -> Settings {
+fn settings(
+    fault: FaultSpec,
+    technique: Technique,
+    isolation: IsolationLevels,
+    asked: &Settings,
+) -> Settings {
     let fault = match fault.target {
         FaultTarget::Any => FaultSpec { target: FaultTarget::Strategy(DISTURBING), ..fault },
         _ => fault,
@@ -103,6 +108,7 @@ fn settings(fault: FaultSpec, technique: Technique, isolation: IsolationLevels, 
         orders: Some(LOAD.0),
         window: Some(LOAD.1),
         delay: SettingValue::parse("uniform:1ms..20ms").ok(),
+        idle: SettingValue::parse("park").ok(),
         ..Settings::default()
     };
     own.over(asked.clone()).over(load)
@@ -149,16 +155,19 @@ impl ExperimentFlags for DisturbFlags {
                         Err(error) => return Err(error.into()),
                     }
                     if fault.kind == FaultKind::Calm
-                        && let Some(calm) = points.last().filter(|point| point.name.ends_with(&format!("{technique} under {isolation}")))
+                        && let Some(calm) = points
+                            .last()
+                            .filter(|point| point.name.ends_with(&format!("{technique} under {isolation}")))
                     {
-                        let again = Setting { name: format!("{} A/A", calm.name), is_aa_test: true, ..calm.clone() };
+                        let again =
+                            Setting { name: format!("{} A/A", calm.name), is_aa_test: true, ..calm.clone() };
                         points.push(again);
                     }
                 }
             }
         }
         let asked = SweepRequest { base, ..SweepRequest::default() };
-        let mut record = new_record(Kind::Disturb, &asked, REPEATS as u32, machine, &self.common);
+        let mut record = new_record(Kind::Disturb, &asked, REPEATS, machine, &self.common);
         record.endpoint.margin = self.margin.unwrap_or_default();
         record.notes.extend(notes);
         record.plan_rows(&points);
@@ -177,7 +186,10 @@ pub(super) fn done(summary: &Summary) -> DisturbanceDone {
         _ => None,
     });
     let Some(strategy) = disturbing else { return DisturbanceDone::default() };
-    let (role, name) = (Role::Strategy(strategy).to_string(), StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name);
+    let (role, name) = (
+        Role::Strategy(strategy).to_string(),
+        StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name,
+    );
     let agents = summary.processes.iter().flat_map(|thread| &thread.agents);
     let steps = agents.filter(|agent| agent.role == role).filter_map(|agent| agent.counters.get(name)).sum();
     let died = summary.incidents.iter().find(|incident| incident.strategy == strategy);

@@ -31,7 +31,8 @@ fn limits(cores: Option<&str>) -> Vec<(&'static str, [(&'static str, String); 2]
         ("memory", [("memory.max", memory.clone()), ("memory.limit_in_bytes", memory)]),
         ("cpu", [("cpu.max", format!("{} {us}", CPUS * us)), ("cpu.cfs_quota_us", (CPUS * us).to_string())]),
     ];
-    let cpuset = |cores: &str| (CPUSET, [("cpuset.cpus", cores.to_owned()), ("cpuset.cpus", cores.to_owned())]);
+    let cpuset =
+        |cores: &str| (CPUSET, [("cpuset.cpus", cores.to_owned()), ("cpuset.cpus", cores.to_owned())]);
     limits.extend(cores.map(cpuset));
     limits
 }
