@@ -22,6 +22,7 @@ mod figures;
 mod kind;
 pub mod lab;
 mod order;
+mod picture;
 mod ratio;
 mod record;
 mod report;

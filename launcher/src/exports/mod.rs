@@ -12,7 +12,8 @@ use crate::output;
 use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::bill::growth_picture;
-use analysis::experiment::{Bill, Experiment, ExperimentRuns};
+use analysis::experiment::disturb::disturbance_picture;
+use analysis::experiment::{Bill, Disturbances, Experiment, ExperimentRuns, Kind};
 use analysis::html::order_path;
 use analysis::merge;
 use analysis::record::RunRecord;
@@ -39,6 +40,9 @@ Examples:
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
 
+/// Error if nothing was compared with calm runs.
+const NO_DISTURBANCE: &str =
+    "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
 /// Error if a bill has no curve.
 const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
                          launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
@@ -58,7 +62,7 @@ pub struct ExportFlags {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Draw the path of an order around the median, with the time of each stage; of a bill, what
-    /// levels add along a setting
+    /// levels add along a setting; of a disturb, what each disturbance adds
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write the orders that were sent, for run --schedule FILE
@@ -98,9 +102,13 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws the path of a run's orders, or the curves of a bill.
+/// Draws the path of a run's orders, or what a bill or a disturb shows.
 fn picture(folder: &Path) -> Result<String> {
     if let Ok(experiment) = Experiment::read(folder) {
+        if experiment.kind == Kind::Disturb {
+            let found = Disturbances::from_experiment(&experiment).map_err(|why| anyhow!("--svg: {why}"))?;
+            return disturbance_picture(&found).with_context(|| format!("--svg: {NO_DISTURBANCE}"));
+        }
         let bill =
             Bill::from_runs(&ExperimentRuns::new(&experiment)).map_err(|why| anyhow!("--svg: {why}"))?;
         return growth_picture(&bill).with_context(|| format!("--svg: {NO_CURVES}"));

@@ -6,9 +6,10 @@ use crate::chart::axis;
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use crate::chart::xy_plot::{is_log, line_class};
 use crate::experiment::axis::Axis;
+use crate::experiment::picture::{self, PicturePanel, PictureSeries};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
-use crate::stats::{Estimate, Percentile, Verdict};
+use crate::stats::{ComparisonLine, Estimate, Percentile, Verdict};
 use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::{Isolation, Technique};
@@ -62,8 +63,13 @@ impl GrowthPoint {
     /// Returns the point of a row that was compared with threads.
     pub(super) fn of_row(row: &BillRow, percentile: Percentile, at: f64, value: String) -> Option<Self> {
         let line = row.adds.first()?.lines().find(|line| line.percentile == percentile)?;
+        Some(Self::of_line(line, at, value))
+    }
+
+    /// Returns the point of a comparison.
+    pub(in crate::experiment) fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
         let found = line.evidence().difference;
-        Some(Self {
+        Self {
             at,
             value,
             thread_ns: line.a_ns,
@@ -71,7 +77,7 @@ impl GrowthPoint {
             margin_ns: found.and_then(|found| found.equivalence).map(|test| test.margin),
             pairs: found.map_or(line.pairs, |found| found.pairs),
             verdict: line.verdict,
-        })
+        }
     }
 }
 
@@ -156,6 +162,53 @@ pub(super) fn panels(bill: &Bill) -> Vec<(String, Vec<&Growth>)> {
     grouped(drawn.map(|curve| (curve.panel(), curve)))
 }
 
+/// Draws what levels add to threads, and returns a whole SVG file: a panel for each technique,
+/// setting and further condition; without such a setting one with a place for each level. `None` if
+/// no level has enough pairs.
+pub fn growth_picture(bill: &Bill) -> Option<String> {
+    let single = levels_as_values(bill);
+    let mut shown = panels(bill);
+    if shown.is_empty() {
+        shown.extend(single.first().map(|first| (first.technique.to_string(), single.iter().collect())));
+    }
+    let panels: Vec<PicturePanel<'_>> = shown
+        .iter()
+        .map(|(name, curves)| PicturePanel {
+            name: name.clone(),
+            series: curves
+                .iter()
+                .map(|curve| PictureSeries {
+                    name: curve.level.clone(),
+                    level: curve.isolation,
+                    points: curve.points.iter().collect(),
+                })
+                .collect(),
+        })
+        .collect();
+    let endpoint = format!("{} {}", bill.endpoint.measure, bill.endpoint.percentile.name());
+    picture::draw(&format!("What a level adds to threads, {endpoint}"), &panels)
+}
+
+/// Returns a curve of one point for each row, whose value is the row's level.
+fn levels_as_values(bill: &Bill) -> Vec<Growth> {
+    let percentile = bill.endpoint.percentile;
+    let curve = |row: &BillRow| {
+        let point = GrowthPoint::of_row(row, percentile, 0.0, row.level())?;
+        Some(Growth {
+            along: Axis::Isolation,
+            isolation: row.isolation,
+            level: row.level(),
+            technique: row.technique,
+            condition: String::new(),
+            percentile,
+            points: vec![point],
+            slope: None,
+            step: String::new(),
+        })
+    };
+    bill.rows.iter().filter_map(curve).collect()
+}
+
 /// Draws a chart for each technique, setting and further condition: a line for each level.
 pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
     let draw = |(number, (panel, curves)): (usize, &(String, Vec<&Growth>))| {
@@ -193,4 +246,53 @@ pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
         .figure()
     };
     panels(bill).iter().enumerate().map(draw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::fixture;
+
+    fn bill(differences: &[Option<f64>]) -> Bill {
+        let point = |(number, by): (usize, &Option<f64>)| GrowthPoint {
+            at: number as f64,
+            value: (1 << number).to_string(),
+            thread_ns: Some(300.0),
+            difference: by.map(|ns| Estimate { value: ns, low: ns - 5.0, high: ns + 5.0 }),
+            margin_ns: Some(15.0),
+            pairs: 20,
+            verdict: Verdict::Equivalent,
+        };
+        let curve = Growth {
+            along: Axis::Strategies,
+            isolation: Isolation::Process,
+            level: "process".into(),
+            technique: Technique::default(),
+            condition: "idle park".into(),
+            percentile: Percentile::P50,
+            points: differences.iter().enumerate().map(point).collect(),
+            slope: None,
+            step: "one more".into(),
+        };
+        Bill { growth: vec![curve], ..fixture("before/bill.json") }
+    }
+
+    #[test]
+    fn picture_has_a_dot_for_each_known_point() {
+        let drawn = growth_picture(&bill(&[Some(3.0), None, Some(40.0)])).unwrap();
+        // One of the circles is the legend's.
+        assert_eq!(drawn.matches("<circle").count(), 3);
+        assert_eq!(drawn.matches("class=\"box\"").count(), 3, "each value has its margin");
+        assert!(
+            drawn.contains("spsc-mux, idle park, by strategies")
+                && drawn.contains("of 300 ns")
+                && drawn.contains("20 pairs")
+        );
+    }
+
+    #[test]
+    fn bill_without_curves_has_no_picture() {
+        assert_eq!(growth_picture(&bill(&[None, None])), None);
+        assert_eq!(growth_picture(&Bill { growth: Vec::new(), rows: Vec::new(), ..bill(&[]) }), None);
+    }
 }

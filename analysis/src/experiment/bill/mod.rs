@@ -3,16 +3,14 @@
 mod growth;
 mod headline;
 mod native;
-mod picture;
 mod report;
 mod rows;
 #[cfg(test)]
 mod simulated;
 
-pub use growth::{Growth, GrowthPoint};
+pub use growth::{Growth, GrowthPoint, growth_picture};
 pub(super) use headline::{answer, headline_technique};
 pub use native::{NATIVE, native_techniques};
-pub use picture::growth_picture;
 pub use report::report;
 
 use super::runs::{self, ExperimentRuns, too_few_repeats};

@@ -6,7 +6,7 @@
 
 mod report;
 
-pub use report::report;
+pub use report::{disturbance_picture, report};
 
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{self, condition_line};
@@ -183,13 +183,17 @@ impl Disturbances {
             let calm = calm.map_or_else(Vec::new, Point::outlines);
             rows.push(compare(key, &calm, &point.outlines(), &done(point)?, &endpoint));
         }
+        // A row answers one question with four figures.
+        for row in &mut rows {
+            correct_secondary(row.lines.iter_mut().filter(|line| is_declared(line, &endpoint)));
+        }
         correct_secondary(
             rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
         );
         let mut notes = sweep::notes(&record);
         notes.push(format!(
-            "endpoint, declared before: {} of the other strategies, and {} of the engine; margin the larger of {}; all else is secondary, with \
-             Holm's correction",
+            "endpoint, declared before: {} of the other strategies, and {} of the engine, with Holm's correction within a row; margin the larger of {}; all else is \
+             secondary, corrected over all rows",
             endpoint.describe(),
             ENGINE[0].name(),
             endpoint.margin.to_string().replace(',', " and ")

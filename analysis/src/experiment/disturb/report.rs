@@ -4,6 +4,8 @@ use super::{Disturbance, Disturbances, Effect};
 use crate::chart::axis;
 use crate::chart::interval_plot;
 use crate::chart::xy_plot::line_class;
+use crate::experiment::bill::GrowthPoint;
+use crate::experiment::picture::{self, PicturePanel, PictureSeries};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
@@ -15,7 +17,7 @@ use crate::summary::Measure;
 use crate::table::{Column, Grid};
 use maud::Markup;
 use protocol::flow::Stage;
-use protocol::plan::FaultKind;
+use protocol::plan::{FaultKind, Isolation};
 
 /// Returns the report of `launcher disturb`.
 pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
@@ -154,6 +156,46 @@ fn table(all: &Disturbances) -> Grid {
     ];
     let title = "What each disturbance does to the others, and to the engine, against calm runs";
     Grid::from_rows("disturb_full", title, 3, &columns, &all.rows).note(MARKS)
+}
+
+/// Draws what disturbances add to the engine's own work and to the others, and returns a whole SVG
+/// file: a panel for each, with a dot for each level. `None` if no row has enough pairs.
+pub fn disturbance_picture(all: &Disturbances) -> Option<String> {
+    let measures = [Measure::Stage(Stage::OrchPreDispatch), all.endpoint.measure()];
+    let each =
+        measures.into_iter().flat_map(|measure| all.endpoint.percentiles().map(move |of| (measure, of)));
+    let levels = distinct(all.rows.iter().filter_map(|row| row.isolation.only()));
+    let points = |level: Isolation, measure, percentile| -> Vec<GrowthPoint> {
+        let rows =
+            all.rows.iter().filter(|row| row.isolation.only() == Some(level) && row.refused.is_empty());
+        let point = |row: &Disturbance| {
+            let name = row.kind.name().trim_end_matches("-storm").to_owned();
+            Some(GrowthPoint::of_line(row.line(measure, percentile)?, 0.0, name))
+        };
+        rows.filter_map(point).collect()
+    };
+    let drawn: Vec<(String, Vec<(Isolation, Vec<GrowthPoint>)>)> = each
+        .map(|(measure, percentile)| {
+            let whose = if measure == all.endpoint.measure() { "the others" } else { "the engine" };
+            let name = format!("{whose}: {} {}", measure.name(), percentile.name());
+            (name, levels.iter().map(|level| (*level, points(*level, measure, percentile))).collect())
+        })
+        .collect();
+    let panels: Vec<PicturePanel<'_>> = drawn
+        .iter()
+        .map(|(name, levels)| PicturePanel {
+            name: name.clone(),
+            series: levels
+                .iter()
+                .map(|(level, points)| PictureSeries {
+                    name: level.to_string(),
+                    level: *level,
+                    points: points.iter().collect(),
+                })
+                .collect(),
+        })
+        .collect();
+    picture::draw("What a strategy adds to its neighbors, against calm runs", &panels)
 }
 
 fn chart(all: &Disturbances) -> Option<Markup> {
