@@ -4,12 +4,10 @@
 //! Values stand at equal distances; each has the margin of equivalence as a box around zero, and a
 //! dot with its 95 % interval for each series.
 
-use super::growth::{Growth, panels};
-use super::{Bill, BillRow, GrowthPoint};
+use super::bill::GrowthPoint;
 use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
-use crate::experiment::Axis;
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration};
 use maud::{Markup, html};
