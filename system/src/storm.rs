@@ -65,6 +65,7 @@ pub fn handle_signal() -> io::Result<()> {
 ///
 /// # Errors
 /// The system refuses it.
+#[expect(clippy::disallowed_methods, reason = "to this process, whose id is no other's while it runs")]
 pub fn signal_process() -> io::Result<()> {
     Ok(nix::sys::signal::kill(getpid(), Signal::SIGURG)?)
 }

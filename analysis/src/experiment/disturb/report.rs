@@ -158,6 +158,9 @@ fn table(all: &Disturbances) -> Grid {
     Grid::from_rows("disturb_full", title, 3, &columns, &all.rows).note(MARKS)
 }
 
+/// The points of each level.
+type LevelPoints = Vec<(Isolation, Vec<GrowthPoint>)>;
+
 /// Draws what disturbances add to the engine's own work and to the others, and returns a whole SVG
 /// file: a panel for each, with a dot for each level. `None` if no row has enough pairs.
 pub fn disturbance_picture(all: &Disturbances) -> Option<String> {
@@ -174,7 +177,7 @@ pub fn disturbance_picture(all: &Disturbances) -> Option<String> {
         };
         rows.filter_map(point).collect()
     };
-    let drawn: Vec<(String, Vec<(Isolation, Vec<GrowthPoint>)>)> = each
+    let drawn: Vec<(String, LevelPoints)> = each
         .map(|(measure, percentile)| {
             let whose = if measure == all.endpoint.measure() { "the others" } else { "the engine" };
             let name = format!("{whose}: {} {}", measure.name(), percentile.name());
