@@ -290,7 +290,10 @@ mod tests {
             ("fault=kill:venue-0", "fault `kill` does not apply to venues"),
             ("fault=mute:venue-0@order:3", "a venue pushes no orders"),
             ("fault='mute:venue-0@1s every 1s'", "for DUR says how long"),
-            ("fault='kill@1s for 1s'", "`for DURATION` is only valid for venue faults"),
+            (
+                "fault='kill@1s for 1s'",
+                "`for DURATION` is only valid for faults of venues and for disturbances",
+            ),
             (&format!("fault={}", ["kill"; 33].join(";")), "give at most 32"),
             (
                 "fault=kill@push:linked:3",

@@ -57,8 +57,8 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
-/// What one strategy of a row costs besides latency, for the terminal.
-const STRATEGY_COLUMNS: [Column<'static, BillRow>; 6] = [
+/// What one strategy of a row costs besides latency, for the terminal, and the memory of its runs.
+const STRATEGY_COLUMNS: [Column<'static, BillRow>; 7] = [
     ("CPU s/M", &|row| of_strategy(row, |costs| costs.cpu_s_per_million.map(plain))),
     ("private", &|row| of_strategy(row, |costs| costs.private_bytes.map(kibibytes))),
     ("tables", &|row| of_strategy(row, |costs| costs.page_table_bytes.map(kibibytes))),
@@ -68,6 +68,8 @@ const STRATEGY_COLUMNS: [Column<'static, BillRow>; 6] = [
         let switches = |costs: &StrategyCosts| costs.voluntary_switches + costs.involuntary_switches;
         of_strategy(row, |costs| Some(short(switches(costs).round() as u64)))
     }),
+    // Of all processes of a run with one level.
+    ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
 ];
 
 fn of_strategy(row: &BillRow, figure: impl Fn(&StrategyCosts) -> Option<String>) -> String {

@@ -118,9 +118,10 @@ pub enum Effect {
 }
 
 impl Disturbance {
-    /// Iterates over the figures that were declared: of the others and of the engine.
+    /// Iterates over the figures that were declared: of the others, and of the engine if its points
+    /// were stamped.
     pub(super) fn declared<'a>(&'a self, endpoint: &'a Endpoint) -> impl Iterator<Item = &'a ComparisonLine> {
-        self.lines.iter().filter(|line| is_declared(line, endpoint))
+        self.lines.iter().filter(|line| is_declared(line, endpoint) && line.a_ns.is_some())
     }
 
     /// Returns what is concluded from the declared figures.
@@ -270,11 +271,11 @@ mod tests {
     #[test]
     fn effect_needs_steps_and_a_verdict() {
         for (ns, steps, died, wanted) in [
-            (300.0, 500, "", Effect::Undisturbed),
+            (301.0, 500, "", Effect::Undisturbed),
             (900.0, 500, "", Effect::Disturbed),
-            (300.0, 0, "", Effect::NotTried),
+            (301.0, 0, "", Effect::NotTried),
             (900.0, 0, "", Effect::NotTried),
-            (300.0, 1, "signal 31 (SIGSYS)", Effect::Refused),
+            (301.0, 1, "signal 31 (SIGSYS)", Effect::Refused),
         ] {
             let (found, endpoint) = compared(ns, steps, died);
             assert_eq!(found.effect(&endpoint), wanted, "{ns} {steps} {died}");

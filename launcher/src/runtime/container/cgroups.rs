@@ -231,6 +231,23 @@ mod tests {
     }
 
     #[test]
+    fn cpuset_of_v1_has_the_memory_of_its_parent() {
+        let tree = fake::plain(3);
+        tree.put("proc/self/mounts", "none /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n");
+        tree.put("proc/self/cgroup", "4:cpuset:/\n");
+        tree.put("sys/fs/cgroup/cpuset/tasks", "");
+        tree.put("sys/fs/cgroup/cpuset/cpuset.mems", "0-1\n");
+        let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
+        let of = |strategy: u32| {
+            let front = format!("cpuset/bulkhead.RUN.strategy-{strategy}");
+            [format!("{front}/cpuset.cpus = {strategy}"), format!("{front}/cpuset.mems = 0-1")]
+        };
+        assert_eq!(seen(&tree), [of(0), of(1)].concat());
+        remove_files(&tree);
+        drop(groups);
+    }
+
+    #[test]
     fn cgroup_v1_is_child_of_launchers_group() {
         let tree = fake::plain(3);
         tree.put(
@@ -243,7 +260,7 @@ mod tests {
         tree.put("sys/fs/cgroup/cpu/tasks", "");
         tree.put("sys/fs/cgroup/unified/cgroup.subtree_control", "");
         tree.put("sys/fs/cgroup/unified/cgroup.controllers", "");
-        assert_eq!(missing_controllers(tree.root()), ["memory"]);
+        assert_eq!(missing_controllers(tree.root()), ["memory", "cpuset"]);
         let words = unlimited_text(tree.root()).unwrap();
         assert!(words.contains("not for all of a container together"), "{words}");
         let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
@@ -269,7 +286,7 @@ mod tests {
     #[test]
     fn without_control_groups_there_are_none() {
         let tree = fake::plain(3);
-        assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu"]);
+        assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu", "cpuset"]);
         drop(ContainerCgroups::begin(&plan(), tree.root()).unwrap());
         assert!(enter(tree.root(), RUN, "strategy-0").is_ok());
         assert_eq!(obstacle(tree.root()).is_some(), geteuid().is_root(), "root is not counted otherwise");
