@@ -4,14 +4,15 @@
 //! Values stand at equal distances; each has the margin of equivalence as a box around zero, and a
 //! dot with its 95 % interval for each series.
 
-use super::bill::GrowthPoint;
 use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
 use crate::grouping::distinct;
 use crate::numbers::{counted, duration};
+use crate::stats::{ComparisonLine, Estimate, Verdict};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
+use serde::{Deserialize, Serialize};
 
 const STYLE: &str = include_str!("picture.css");
 /// Height of a panel, with its heading and the labels below it.
@@ -21,6 +22,41 @@ const DODGE: f64 = 16.0;
 /// Classes of isolation levels.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
+
+/// A comparison at one value of what varies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComparedPoint {
+    /// The value as a number.
+    pub at: f64,
+    /// The value's text.
+    pub value: String,
+    /// The latency of the reference, in nanoseconds.
+    pub thread_ns: Option<f64>,
+    /// The difference to it in nanoseconds; null with too few pairs.
+    pub difference: Option<Estimate>,
+    /// The margin of equivalence, in nanoseconds.
+    pub margin_ns: Option<f64>,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+impl ComparedPoint {
+    /// Returns the point of a comparison.
+    pub fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
+        let found = line.evidence().difference;
+        Self {
+            at,
+            value,
+            thread_ns: line.a_ns,
+            difference: found.map(|found| found.difference),
+            margin_ns: found.and_then(|found| found.equivalence).map(|test| test.margin),
+            pairs: found.map_or(line.pairs, |found| found.pairs),
+            verdict: line.verdict,
+        }
+    }
+}
 
 /// A panel of a picture.
 pub struct PicturePanel<'a> {
@@ -37,7 +73,7 @@ pub struct PictureSeries<'a> {
     /// The level, which has the color.
     pub level: Isolation,
     /// Its points.
-    pub points: Vec<&'a GrowthPoint>,
+    pub points: Vec<&'a ComparedPoint>,
 }
 
 impl PictureSeries<'_> {
@@ -134,13 +170,13 @@ fn panel(shown: &PicturePanel<'_>, levels: &[Level], top: f64) -> Markup {
     }
 }
 
-fn reference_label(point: &GrowthPoint) -> String {
+fn reference_label(point: &ComparedPoint) -> String {
     let thread = point.thread_ns.map_or_else(|| "–".into(), |ns| duration(ns as u64));
     format!("of {thread}")
 }
 
 /// The margin of equivalence around zero.
-fn margin_box(point: &GrowthPoint, middle: f64, width: f64, y: &Scale) -> Markup {
+fn margin_box(point: &ComparedPoint, middle: f64, width: f64, y: &Scale) -> Markup {
     let margin = point.margin_ns.unwrap_or(0.0);
     let (top, bottom) = (y.at(margin), y.at(-margin));
     html! {
@@ -150,7 +186,7 @@ fn margin_box(point: &GrowthPoint, middle: f64, width: f64, y: &Scale) -> Markup
 }
 
 /// A level's difference with its interval.
-fn dot(point: &GrowthPoint, x: f64, y: &Scale, class: &str) -> Markup {
+fn dot(point: &ComparedPoint, x: f64, y: &Scale, class: &str) -> Markup {
     let Some(by) = point.difference else { return html! {} };
     html! {
         (line((x, y.at(by.low)), (x, y.at(by.high)), &format!("interval {class}")))

@@ -12,8 +12,8 @@ const Z: f64 = 1.959_963_985;
 /// Minimum number of different x for a slope: two points are a difference.
 const MIN_PLACES: usize = 3;
 
-/// Returns the slope of `y` over `x` with its 95 % interval, in units of y for one unit of x. `None`
-/// with fewer than three different x, or with too few points for an interval.
+/// Returns the slope of `y` over `x` with its 95 % interval, in units of y for one unit of x.
+/// `None` with fewer than three different x, or with too few points for an interval.
 pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     let mut places: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
     places.sort_unstable_by(f64::total_cmp);

@@ -111,8 +111,8 @@ impl FaultKind {
         )
     }
 
-    /// Returns `true` if the strategy continues to trade and does nothing wrong but what may disturb
-    /// its neighbors. Its own orders are in no percentile.
+    /// Returns `true` if the strategy continues to trade and makes no mistake, but may disturb its
+    /// neighbors. Its own orders are in no percentile.
     pub const fn is_disturbance(self) -> bool {
         matches!(
             self,

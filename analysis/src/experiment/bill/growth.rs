@@ -6,10 +6,10 @@ use crate::chart::axis;
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use crate::chart::xy_plot::{is_log, line_class};
 use crate::experiment::axis::Axis;
-use crate::experiment::picture::{self, PicturePanel, PictureSeries};
+use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
-use crate::stats::{ComparisonLine, Estimate, Percentile, Verdict};
+use crate::stats::{Estimate, Percentile};
 use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::{Isolation, Technique};
@@ -32,7 +32,7 @@ pub struct Growth {
     /// The percentile.
     pub percentile: Percentile,
     /// A point for each value of the setting.
-    pub points: Vec<GrowthPoint>,
+    pub points: Vec<ComparedPoint>,
     /// What a step of the setting adds to the difference, in nanoseconds, over all pairs; null with
     /// fewer than three values.
     pub slope: Option<Estimate>,
@@ -40,45 +40,15 @@ pub struct Growth {
     pub step: String,
 }
 
-/// What a level adds at one value of a setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GrowthPoint {
-    /// The value as a number.
-    pub at: f64,
-    /// The value's text.
-    pub value: String,
-    /// The threads' latency, in nanoseconds.
-    pub thread_ns: Option<f64>,
-    /// The difference to threads in nanoseconds; null with too few pairs.
-    pub difference: Option<Estimate>,
-    /// The margin of equivalence, in nanoseconds.
-    pub margin_ns: Option<f64>,
-    /// Pairs that count.
-    pub pairs: usize,
-    /// The verdict on the level.
-    pub verdict: Verdict,
-}
-
-impl GrowthPoint {
-    /// Returns the point of a row that was compared with threads.
-    pub(super) fn of_row(row: &BillRow, percentile: Percentile, at: f64, value: String) -> Option<Self> {
-        let line = row.adds.first()?.lines().find(|line| line.percentile == percentile)?;
-        Some(Self::of_line(line, at, value))
-    }
-
-    /// Returns the point of a comparison.
-    pub(in crate::experiment) fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
-        let found = line.evidence().difference;
-        Self {
-            at,
-            value,
-            thread_ns: line.a_ns,
-            difference: found.map(|found| found.difference),
-            margin_ns: found.and_then(|found| found.equivalence).map(|test| test.margin),
-            pairs: found.map_or(line.pairs, |found| found.pairs),
-            verdict: line.verdict,
-        }
-    }
+/// Returns the point of a row that was compared with threads.
+pub(super) fn point_of_row(
+    row: &BillRow,
+    percentile: Percentile,
+    at: f64,
+    value: String,
+) -> Option<ComparedPoint> {
+    let line = row.adds.first()?.lines().find(|line| line.percentile == percentile)?;
+    Some(ComparedPoint::of_line(line, at, value))
 }
 
 impl Growth {
@@ -193,7 +163,7 @@ pub fn growth_picture(bill: &Bill) -> Option<String> {
 fn levels_as_values(bill: &Bill) -> Vec<Growth> {
     let percentile = bill.endpoint.percentile;
     let curve = |row: &BillRow| {
-        let point = GrowthPoint::of_row(row, percentile, 0.0, row.level())?;
+        let point = point_of_row(row, percentile, 0.0, row.level())?;
         Some(Growth {
             along: Axis::Isolation,
             isolation: row.isolation,
@@ -252,9 +222,10 @@ pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
 mod tests {
     use super::*;
     use crate::document::fixture;
+    use crate::stats::Verdict;
 
     fn bill(differences: &[Option<f64>]) -> Bill {
-        let point = |(number, by): (usize, &Option<f64>)| GrowthPoint {
+        let point = |(number, by): (usize, &Option<f64>)| ComparedPoint {
             at: number as f64,
             value: (1 << number).to_string(),
             thread_ns: Some(300.0),

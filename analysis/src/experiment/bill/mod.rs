@@ -8,7 +8,7 @@ mod rows;
 #[cfg(test)]
 mod simulated;
 
-pub use growth::{Growth, GrowthPoint, growth_picture};
+pub use growth::{Growth, growth_picture};
 pub(super) use headline::{answer, headline_technique};
 pub use native::{NATIVE, native_techniques};
 pub use report::report;

@@ -4,8 +4,7 @@ use super::{Disturbance, Disturbances, Effect};
 use crate::chart::axis;
 use crate::chart::interval_plot;
 use crate::chart::xy_plot::line_class;
-use crate::experiment::bill::GrowthPoint;
-use crate::experiment::picture::{self, PicturePanel, PictureSeries};
+use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
@@ -159,7 +158,7 @@ fn table(all: &Disturbances) -> Grid {
 }
 
 /// The points of each level.
-type LevelPoints = Vec<(Isolation, Vec<GrowthPoint>)>;
+type LevelPoints = Vec<(Isolation, Vec<ComparedPoint>)>;
 
 /// Draws what disturbances add to the engine's own work and to the others, and returns a whole SVG
 /// file: a panel for each, with a dot for each level. `None` if no row has enough pairs.
@@ -168,12 +167,12 @@ pub fn disturbance_picture(all: &Disturbances) -> Option<String> {
     let each =
         measures.into_iter().flat_map(|measure| all.endpoint.percentiles().map(move |of| (measure, of)));
     let levels = distinct(all.rows.iter().filter_map(|row| row.isolation.only()));
-    let points = |level: Isolation, measure, percentile| -> Vec<GrowthPoint> {
+    let points = |level: Isolation, measure, percentile| -> Vec<ComparedPoint> {
         let rows =
             all.rows.iter().filter(|row| row.isolation.only() == Some(level) && row.refused.is_empty());
         let point = |row: &Disturbance| {
             let name = row.kind.name().trim_end_matches("-storm").to_owned();
-            Some(GrowthPoint::of_line(row.line(measure, percentile)?, 0.0, name))
+            Some(ComparedPoint::of_line(row.line(measure, percentile)?, 0.0, name))
         };
         rows.filter_map(point).collect()
     };

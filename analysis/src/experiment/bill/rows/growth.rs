@@ -1,6 +1,7 @@
 //! What a level adds along a setting: a point for each value, and the slope over all pairs.
 
-use super::super::{BillRow, Growth, GrowthPoint};
+use super::super::growth::point_of_row;
+use super::super::{BillRow, Growth};
 use super::{ConditionValue, RowRuns, threads_of};
 use crate::experiment::{AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, pair_runs, slope};
@@ -8,8 +9,8 @@ use crate::stats::{Percentile, RunOutline, pair_runs, slope};
 /// A row of the bill with its runs.
 type Measured<'a> = (&'a RowRuns, &'a BillRow);
 
-/// Returns a curve for each level, technique and percentile of the endpoint, along each setting with
-/// several values that are numbers.
+/// Returns a curve for each level, technique and percentile of the endpoint, along each setting
+/// with several values that are numbers.
 pub(super) fn growth(axes: &[AxisRecord], rows: &[Measured<'_>], endpoint: &Endpoint) -> Vec<Growth> {
     let is_numeric = |record: &&AxisRecord| {
         record.values.len() > 1 && record.values.iter().all(|text| record.axis.number(text).is_some())
@@ -60,7 +61,7 @@ fn draw(
     };
     let point = |(runs, row): &Measured<'_>| {
         let (at, value) = value(runs)?;
-        GrowthPoint::of_row(row, percentile, at, value)
+        point_of_row(row, percentile, at, value)
     };
     let all: Vec<&RowRuns> = rows.iter().map(|(runs, _)| *runs).collect();
     let differences = |(runs, _): &Measured<'_>| {
