@@ -74,7 +74,7 @@ impl Storm {
     /// The system refuses it.
     fn step(&mut self) -> io::Result<()> {
         match self.kind {
-            FaultKind::ForkStorm => storm::fork_and_wait()?,
+            FaultKind::ForkStorm => drop(storm::fork_and_wait()?),
             FaultKind::MapStorm => storm::map_and_unmap(MAP_BYTES, false)?,
             FaultKind::FaultStorm => storm::map_and_unmap(FAULT_BYTES, true)?,
             FaultKind::AllocStorm => drop(std::hint::black_box(vec![1u8; ALLOC_BYTES])),
