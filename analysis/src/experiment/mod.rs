@@ -43,7 +43,9 @@ pub use compare::{Comparison, Comparisons};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
-pub use disturb::{Disturbance, DisturbanceDone, Disturbances, Effect};
+pub use disturb::{
+    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, GapComparison,
+};
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
 pub use figures::{Figures, SettingTexts};

@@ -21,7 +21,7 @@ pub(crate) mod synthetic;
 mod verdict;
 
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
-pub use family::{correct_secondary, holm};
+pub use family::{correct_family, correct_secondary, holm};
 pub use interval::{
     Difference, Equivalence, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference,
     format_ratio,

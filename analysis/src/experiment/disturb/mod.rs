@@ -4,17 +4,20 @@
 //! ([`FaultKind::Calm`]), one after the other. The disturbing strategy's own orders are in no
 //! percentile, so `rt_venue_from_due` is the others'.
 
+mod gaps;
 mod report;
 
+pub use gaps::{EngineGaps, GapComparison};
 pub use report::{disturbance_picture, report};
 
+use super::contain::Contained;
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
 use crate::document::answer_json;
 use crate::stats::{
-    ComparisonLine, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_secondary, median,
-    pair_runs,
+    ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
+    correct_secondary, median, pair_runs,
 };
 use crate::summary::Measure;
 use protocol::flow::Stage;
@@ -47,7 +50,10 @@ const FAULT: &str = "fault";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
-/// What the disturbing strategy of a run did.
+/// The margin unless told: what adds less than half does not disturb.
+pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
+
+/// What the disturbing strategy of a run did, and what became of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceDone {
     /// Steps of the disturbance, such as processes started.
@@ -55,6 +61,12 @@ pub struct DisturbanceDone {
     /// How the strategy ended, if it died; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub died: String,
+    /// Whether the others survived it; null in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survived: Option<Contained>,
+    /// The gaps of the engine's thread.
+    #[serde(default)]
+    pub gaps: EngineGaps,
 }
 
 impl Figures {
@@ -84,8 +96,14 @@ pub struct Disturbance {
     pub isolation: IsolationLevels,
     /// The technique.
     pub technique: Technique,
-    /// The disturbance; `calm` is a test of the method.
+    /// The disturbance or other fault; `calm` is a test of the method.
     pub kind: FaultKind,
+    /// The fault as `launcher contain` names it: `kill in a push, half-written`.
+    #[serde(default)]
+    pub fault: String,
+    /// Number of runs by what became of the others, in the order of [`Contained`].
+    #[serde(default)]
+    pub outcomes: [usize; 4],
     /// Number of complete and valid runs.
     pub runs: usize,
     /// Orders of the others in these runs.
@@ -99,6 +117,9 @@ pub struct Disturbance {
     /// The others' `rt_venue_from_due`, then the engine's stages, each at p50, p99 and p99.9,
     /// against calm runs.
     pub lines: Vec<ComparisonLine>,
+    /// The gaps of the engine's thread; null if no pair of runs has them.
+    #[serde(default)]
+    pub gaps: Option<GapComparison>,
 }
 
 /// What is concluded of one disturbance.
@@ -109,6 +130,8 @@ pub enum Effect {
     NotTried,
     /// The level refused what the strategy tried.
     Refused,
+    /// The others did not survive it.
+    Spread,
     /// Every figure of the endpoint is equivalent within its margin.
     Undisturbed,
     /// A figure of the endpoint is slower.
@@ -118,6 +141,11 @@ pub enum Effect {
 }
 
 impl Disturbance {
+    /// Returns the name of the disturbance or other fault.
+    pub fn name(&self) -> String {
+        if self.fault.is_empty() { self.kind.to_string() } else { self.fault.clone() }
+    }
+
     /// Iterates over the figures that were declared: of the others, and of the engine if its points
     /// were stamped.
     pub(super) fn declared<'a>(&'a self, endpoint: &'a Endpoint) -> impl Iterator<Item = &'a ComparisonLine> {
@@ -130,18 +158,32 @@ impl Disturbance {
         if !self.refused.is_empty() {
             return Effect::Refused;
         }
+        if 2 * self.outcomes[Contained::No as usize] > self.outcomes.iter().sum() {
+            return Effect::Spread;
+        }
         if self.runs == 0 || self.steps.is_none_or(|steps| steps <= 0.0) {
             return Effect::NotTried;
         }
-        if declared().any(|line| line.verdict == Verdict::Slower) {
-            return Effect::Disturbed;
-        }
-        let is_equal = |line: &ComparisonLine| line.verdict == Verdict::Equivalent;
-        if declared().next().is_some() && declared().all(is_equal) {
+        let mut verdicts: Vec<Verdict> = declared().map(|line| line.verdict).collect();
+        verdicts.extend(self.gaps.as_ref().map(GapComparison::verdict));
+        if verdicts.contains(&Verdict::Slower) {
+            Effect::Disturbed
+        } else if !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Verdict::Equivalent) {
             Effect::Undisturbed
         } else {
             Effect::CannotTell
         }
+    }
+
+    /// Returns the share of the calm figure within which every declared figure lies at 90 %: 0.12
+    /// for ±12 %. `None` if one of them is not known.
+    pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
+        let share = |line: &ComparisonLine| {
+            let test = line.deciding()?.equivalence?;
+            Some(test.high.max(-test.low) / line.a_ns?)
+        };
+        let shares: Option<Vec<f64>> = self.declared(endpoint).map(share).collect();
+        shares?.into_iter().reduce(f64::max)
     }
 
     /// Returns the line of a figure.
@@ -164,9 +206,12 @@ impl Disturbances {
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let record = ExperimentRuns::new(experiment);
         let endpoint = record.endpoint.for_runs(record.runs().map(|run| &run.outline));
-        let done = |point: &Point| -> Result<Vec<DisturbanceDone>, String> {
+        let done = |point: &Point| -> Result<Vec<DoneInRun>, String> {
             let rows = experiment.made().filter(|row| row.setting.name == point.name);
-            let parts = rows.filter_map(|row| row.figures.part(DONE).transpose());
+            let parts = rows.filter_map(|row| {
+                let run = row.outline().map_or_else(String::new, |outline| outline.run);
+                row.figures.part(DONE).transpose().map(|done| done.map(|done| (run, done)))
+            });
             parts.collect::<Result<_, _>>().map_err(|error| format!("{DONE}: {error}"))
         };
         let mut rows = Vec::new();
@@ -181,20 +226,26 @@ impl Disturbances {
             if calm.is_none_or(|calm| calm.name == point.name) {
                 continue;
             }
-            let calm = calm.map_or_else(Vec::new, Point::outlines);
-            rows.push(compare(key, &calm, &point.outlines(), &done(point)?, &endpoint));
+            let (calm, calm_done) = match calm {
+                Some(calm) => (calm.outlines(), done(calm)?),
+                None => (Vec::new(), Vec::new()),
+            };
+            let row = compare(key, [&calm, &point.outlines()], [&calm_done, &done(point)?], &endpoint);
+            let fault = point.name.split(" against ").next().unwrap_or("").to_owned();
+            rows.push(Disturbance { fault, ..row });
         }
-        // A row answers one question with four figures.
+        // A row answers one question with five figures.
         for row in &mut rows {
-            correct_secondary(row.lines.iter_mut().filter(|line| is_declared(line, &endpoint)));
+            let gaps = row.gaps.as_mut().and_then(|gaps| gaps.difference.as_mut());
+            correct_family(row.lines.iter_mut().filter(|line| is_declared(line, &endpoint)), gaps);
         }
         correct_secondary(
             rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
         );
         let mut notes = sweep::notes(&record);
         notes.push(format!(
-            "endpoint, declared before: {} of the other strategies, and {} of the engine, with Holm's correction within a row; margin the larger of {}; all else is \
-             secondary, corrected over all rows",
+            "endpoint, declared before: {} of the other strategies, {} of the engine, and its gaps of 15 µs and longer, with Holm's correction within \
+             a row; margin the larger of {}; all else is secondary, corrected over all rows",
             endpoint.describe(),
             ENGINE[0].name(),
             endpoint.margin.to_string().replace(',', " and ")
@@ -217,68 +268,100 @@ impl Key {
         Some(Self {
             isolation: setting("isolation")?.parse().ok()?,
             technique: Technique::from_name(setting("technique")?)?,
-            kind: FaultKind::from_name(setting(FAULT)?.split([':', '@', ' ']).next()?)?,
+            // The last one: a fault that ends the strategy comes after its calm.
+            kind: FaultKind::from_name(
+                setting(FAULT)?.rsplit(';').next()?.trim().split([':', '@', ' ']).next()?,
+            )?,
         })
     }
 }
 
+/// The id of a run, and what its disturbing strategy did.
+type DoneInRun = (String, DisturbanceDone);
+
+/// Compares runs with calm ones, which are given first.
 fn compare(
     Key { isolation, technique, kind }: Key,
-    calm: &[RunOutline],
-    runs: &[RunOutline],
-    done: &[DisturbanceDone],
+    [calm, runs]: [&[RunOutline]; 2],
+    [calm_done, done]: [&[DoneInRun]; 2],
     endpoint: &Endpoint,
 ) -> Disturbance {
     let pairing: RunPairing<'_> = pair_runs(calm, runs).with_margin(endpoint.margin);
     let sound = || runs.iter().filter(|run| run.is_sound());
     let measures = [endpoint.measure()].into_iter().chain(ENGINE);
     let lines = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
-    let died: Vec<&DisturbanceDone> = done.iter().filter(|run| !run.died.is_empty()).collect();
-    let steps: Vec<f64> = done.iter().map(|run| run.steps as f64).collect();
+    let gaps = calm_done.iter().chain(done).map(|(run, done)| (run.as_str(), &done.gaps)).collect();
+    let done = || done.iter().map(|(_, done)| done);
+    let died: Vec<&DisturbanceDone> = done().filter(|run| !run.died.is_empty()).collect();
+    let steps: Vec<f64> = done().map(|run| run.steps as f64).collect();
+    let mut outcomes = [0; 4];
+    done().filter_map(|run| run.survived).for_each(|outcome| outcomes[outcome as usize] += 1);
     Disturbance {
         isolation,
         technique,
         kind,
+        fault: String::new(),
+        outcomes,
         runs: sound().count(),
         orders: sound().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
         steps: median(&steps),
         refused: died
             .first()
-            .filter(|_| 2 * died.len() > done.len())
+            .filter(|_| kind.is_disturbance() && 2 * died.len() > steps.len())
             .map_or_else(String::new, |run| run.died.clone()),
         lines: lines.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
+        gaps: GapComparison::of_pairs(&pairing, &gaps),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cause::{GapClass, GapTotal};
     use crate::stats::fixtures;
     use protocol::plan::Isolation;
 
-    fn compared(ns: f64, steps: u64, died: &str) -> (Disturbance, Endpoint) {
-        let side = |ns: f64| (0..10).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();
+    fn compared(ns: f64, steps: u64, died: &str, more_gaps: u64) -> (Disturbance, Endpoint) {
+        let side = |name: &str, ns: f64| {
+            let run = |repeat| RunOutline { run: format!("{name}-{repeat}"), ..fixtures::run(repeat, ns) };
+            (0..10).map(run).collect::<Vec<_>>()
+        };
         let endpoint = Endpoint::of_older();
         let key = Key {
             isolation: Isolation::Process.into(),
             technique: Technique::default(),
             kind: FaultKind::MapStorm,
         };
-        let done = vec![DisturbanceDone { steps, died: died.into() }; 10];
-        (compare(key, &side(300.0), &side(ns), &done, &endpoint), endpoint)
+        let (calm, runs) = (side("calm", 300.0), side("other", ns));
+        let done = |runs: &[RunOutline], long: u64| -> Vec<DoneInRun> {
+            let classes = vec![GapTotal { class: GapClass::Other, gaps: long, ns: long * 20_000, long }];
+            let gaps = EngineGaps { running_ns: 1_000_000_000, classes };
+            let done = DisturbanceDone { steps, died: died.into(), survived: Some(Contained::Yes), gaps };
+            runs.iter().map(|run| (run.run.clone(), done.clone())).collect()
+        };
+        let done = [done(&calm, 300), done(&runs, 300 + more_gaps)];
+        (compare(key, [&calm, &runs], [&done[0], &done[1]], &endpoint), endpoint)
     }
 
     #[test]
     fn effect_needs_steps_and_a_verdict() {
-        for (ns, steps, died, wanted) in [
-            (301.0, 500, "", Effect::Undisturbed),
-            (900.0, 500, "", Effect::Disturbed),
-            (301.0, 0, "", Effect::NotTried),
-            (900.0, 0, "", Effect::NotTried),
-            (301.0, 1, "signal 31 (SIGSYS)", Effect::Refused),
+        for (ns, steps, died, more_gaps, wanted) in [
+            (301.0, 500, "", 0, Effect::Undisturbed),
+            (900.0, 500, "", 0, Effect::Disturbed),
+            (301.0, 500, "", 100, Effect::Disturbed),
+            (301.0, 0, "", 0, Effect::NotTried),
+            (900.0, 0, "", 0, Effect::NotTried),
+            (301.0, 1, "signal 31 (SIGSYS)", 0, Effect::Refused),
         ] {
-            let (found, endpoint) = compared(ns, steps, died);
-            assert_eq!(found.effect(&endpoint), wanted, "{ns} {steps} {died}");
+            let (found, endpoint) = compared(ns, steps, died, more_gaps);
+            assert_eq!(found.effect(&endpoint), wanted, "{ns} {steps} {died} {more_gaps}");
         }
+    }
+
+    #[test]
+    fn others_that_did_not_survive_were_not_undisturbed() {
+        let (found, endpoint) = compared(301.0, 500, "", 0);
+        let spread = Disturbance { outcomes: [4, 0, 6, 0], ..found };
+        assert_eq!(spread.effect(&endpoint), Effect::Spread);
     }
 }

@@ -1,11 +1,11 @@
 //! The report of disturbances: a row for each, and a chart of what they did to the others.
 
-use super::{Disturbance, Disturbances, Effect};
+use super::{Disturbance, Disturbances, Effect, GapComparison};
 use crate::chart::axis;
 use crate::chart::interval_plot;
 use crate::chart::xy_plot::line_class;
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
-use crate::experiment::ratio::{MARKS, format_ratio, interval_row};
+use crate::experiment::ratio::{MARKS, format_ratio, interval_row, verdict_mark};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
@@ -18,10 +18,13 @@ use maud::Markup;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
 
+const GAPS: &str = "gaps/s: times of 15 µs and longer a second in which the engine's thread began no duty cycle, without steal, calm → disturbed.";
+const WITHIN: &str = "within ±M: at 90 %, every declared time lies that near to the calm one. survived: runs in which all orders of the others came back, none late.";
+
 /// Returns the report of `launcher disturb`.
 pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
     let text = "A strategy works on the side, and makes no mistake; the others trade. Each row compares runs with that against runs in which the \
-                strategy does nothing, its own orders left out. undisturbed: equivalent within the margin at each percentile of the endpoint.";
+                strategy does nothing, its own orders left out. undisturbed: equivalent within the margin, in each figure that was declared.";
     let section = ReportSection::new("disturb", "What a strategy does to its neighbors")
         .text(text)
         .charts(chart(all))
@@ -52,26 +55,65 @@ fn describe(row: &Disturbance, all: &Disturbances) -> String {
     match row.effect(&all.endpoint) {
         Effect::NotTried => "not tried".into(),
         Effect::Refused => format!("refused: {}", row.refused),
-        Effect::Undisturbed => "undisturbed".into(),
+        Effect::Spread => "the others did not survive".into(),
+        Effect::Undisturbed => format!("undisturbed{}", within(row, all)),
         Effect::Disturbed => {
             let slower = declared().filter(|line| line.verdict == Verdict::Slower);
             let most = slower.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-            most.map_or_else(String::new, |line| {
-                let factor =
-                    line.evidence().difference.map_or_else(String::new, |found| stats::format_ratio(&found));
-                format!("disturbed × {factor}, {}", at(line))
+            let gaps = || Some((row.gaps.as_ref()?.difference?, "engine gaps".to_owned()));
+            let found = match most {
+                Some(line) => line.evidence().difference.map(|found| (found, at(line))),
+                None => gaps(),
+            };
+            found.map_or_else(String::new, |(found, whose)| {
+                format!("disturbed × {}, {whose}", stats::format_ratio(&found))
             })
         }
         Effect::CannotTell => {
+            let gaps = row.gaps.as_ref().filter(|gaps| gaps.verdict() == Verdict::Equivalent);
             let equal = declared().filter(|line| line.verdict == Verdict::Equivalent).map(at);
-            let equal = equal.collect::<Vec<_>>().join(", ");
-            if equal.is_empty() {
-                "cannot tell".into()
-            } else {
-                format!("undisturbed: {equal}; else cannot tell")
-            }
+            let equal: Vec<String> = equal.chain(gaps.map(|_| "engine gaps".to_owned())).collect();
+            let known =
+                if equal.is_empty() { String::new() } else { format!("; undisturbed: {}", equal.join(", ")) };
+            format!("cannot tell{}{known}", within(row, all))
         }
     }
+}
+
+/// Describes how far the declared figures reach from the calm ones: ` within ±12 %`.
+fn within(row: &Disturbance, all: &Disturbances) -> String {
+    let reach = row.reach(&all.endpoint);
+    reach.map_or_else(String::new, |reach| format!(" within ±{:.0} %", (reach * 100.0).ceil()))
+}
+
+/// Counts the runs that the others survived: `9 of 10, 1 late`.
+fn survived(row: &Disturbance) -> String {
+    let [yes, late, ..] = row.outcomes;
+    let waited = if late > 0 { format!(", {late} late") } else { String::new() };
+    match row.outcomes.iter().sum::<usize>() {
+        0 => "–".into(),
+        all => format!("{yes} of {all}{waited}"),
+    }
+}
+
+/// Describes the long gaps of the engine's thread: `310 → 912`.
+fn long_gaps(row: &Disturbance) -> String {
+    let whole = |rate: f64| short(rate.round() as u64);
+    let mark = |gaps: &GapComparison| verdict_mark(gaps.verdict());
+    let gaps = row.gaps.as_ref();
+    gaps.map_or_else(
+        || "–".into(),
+        |gaps| format!("{}{} → {}", mark(gaps), whole(gaps.calm_per_s), whole(gaps.per_s)),
+    )
+}
+
+/// Describes the time that the engine's thread lost a second, by class: `fault 0.2 → 156 ms`.
+fn lost_time(row: &Disturbance) -> String {
+    let ms = |ns: f64| format!("{:.1}", ns / 1e6);
+    let classes = row.gaps.iter().flat_map(|gaps| &gaps.classes);
+    let texts = classes.map(|(class, [calm, with])| format!("{class} {} → {}", ms(*calm), ms(*with)));
+    let texts: Vec<String> = texts.collect();
+    if texts.is_empty() { "–".into() } else { texts.join(", ") }
 }
 
 fn answer(all: &Disturbances) -> String {
@@ -80,17 +122,18 @@ fn answer(all: &Disturbances) -> String {
         let real = || rows.iter().filter(|row| row.kind != FaultKind::Calm);
         let with = |wanted: Effect| real().filter(|row| row.effect(&all.endpoint) == wanted).count();
         let disturbed = real().filter(|row| row.effect(&all.endpoint) == Effect::Disturbed);
-        let named = distinct(
-            disturbed
-                .map(|row| format!("{} {}", row.kind, describe(row, all).trim_start_matches("disturbed "))),
-        );
+        let named =
+            distinct(disturbed.map(|row| {
+                format!("{} {}", row.name(), describe(row, all).trim_start_matches("disturbed "))
+            }));
         let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
         format!(
-            "{level}: {} of {} disturb the others{named}, {} do not, {} refused, {} cannot tell",
+            "{level}: {} of {} disturb the others{named}, {} do not, {} refused, {} not survived, {} cannot tell",
             with(Effect::Disturbed),
             real().count(),
             with(Effect::Undisturbed),
             with(Effect::Refused),
+            with(Effect::Spread),
             with(Effect::CannotTell) + with(Effect::NotTried)
         )
     };
@@ -101,18 +144,20 @@ fn effects(all: &Disturbances) -> Grid {
     let ratio = |percentile| move |row: &Disturbance| cell(others(row, all, percentile).as_ref());
     let [p50, p99] = [Percentile::P50, Percentile::P99].map(ratio);
     let engine = |row: &Disturbance| cell(row.line(Measure::Stage(Stage::OrchPreDispatch), Percentile::P99));
-    let columns: [Column<'_, Disturbance>; 7] = [
+    let columns: [Column<'_, Disturbance>; 9] = [
         ("level", &|row| row.isolation.to_string()),
-        ("the strategy does", &|row| row.kind.to_string()),
+        ("the strategy does", &Disturbance::name),
+        ("survived", &survived),
         ("steps", &|row| row.steps.map_or_else(|| "–".into(), |steps| short(steps as u64))),
         ("others p50 ×", &p50),
         ("others p99 ×", &p99),
         ("engine p99 ×", &engine),
+        ("gaps/s", &long_gaps),
         ("verdict", &|row| describe(row, all)),
     ];
     let title =
         format!("{} of the others, and the engine's t2 to t3, against calm runs", all.endpoint.measure);
-    Grid::from_rows("disturb", title, 2, &columns, &all.rows).note(MARKS)
+    Grid::from_rows("disturb", title, 2, &columns, &all.rows).note(MARKS).note(GAPS).note(WITHIN)
 }
 
 fn cell(line: Option<&ComparisonLine>) -> String {
@@ -132,10 +177,11 @@ fn table(all: &Disturbances) -> Grid {
     let of_others = Percentile::ALL.map(|percentile| ratio(all.endpoint.measure(), percentile));
     let before = Percentile::ALL.map(|percentile| ratio(Measure::Stage(Stage::OrchPreDispatch), percentile));
     let after = Percentile::ALL.map(|percentile| ratio(Measure::Stage(Stage::OrchPostProcess), percentile));
-    let columns: [Column<'_, Disturbance>; 19] = [
+    let columns: [Column<'_, Disturbance>; 22] = [
         ("level", &|row| row.isolation.to_string()),
-        ("the strategy does", &|row| row.kind.to_string()),
+        ("the strategy does", &Disturbance::name),
         ("technique", &|row| row.technique.to_string()),
+        ("survived", &survived),
         ("runs", &|row| row.runs.to_string()),
         ("orders", &|row| short(row.orders)),
         ("steps", &|row| row.steps.map_or_else(|| "–".into(), |steps| short(steps as u64))),
@@ -151,10 +197,12 @@ fn table(all: &Disturbances) -> Grid {
         ("t6–t7 p50 ×", &after[0]),
         ("t6–t7 p99 ×", &after[1]),
         ("t6–t7 p99.9 ×", &after[2]),
+        ("gaps/s", &long_gaps),
+        ("ms/s lost to", &lost_time),
         ("verdict", &|row| describe(row, all)),
     ];
     let title = "What each disturbance does to the others, and to the engine, against calm runs";
-    Grid::from_rows("disturb_full", title, 3, &columns, &all.rows).note(MARKS)
+    Grid::from_rows("disturb_full", title, 3, &columns, &all.rows).note(MARKS).note(GAPS).note(WITHIN)
 }
 
 /// The points of each level.
@@ -206,7 +254,7 @@ fn chart(all: &Disturbances) -> Option<Markup> {
         let class =
             levels.iter().position(|level| *level == row.isolation.to_string()).map_or("c1", line_class);
         Some(interval_row(
-            format!("{}, {}", row.kind, row.isolation),
+            format!("{}, {}", row.name(), row.isolation),
             class,
             &others(row, all, Percentile::P99)?,
         ))
