@@ -80,7 +80,7 @@ fn extra_figures(kind: Kind, settings: &Settings, run: &FinishedRun) -> Figures 
         outcome.iter().for_each(|outcome| extra.insert_outcome(outcome));
     }
     if kind == Kind::Disturb {
-        extra.insert_disturbance(&disturb::done(&run.summary));
+        extra.insert_disturbance(&disturb::done(settings, &run.summary));
     }
     extra
 }

@@ -81,7 +81,7 @@ impl ContainCase {
 impl NamedFault {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard
     /// time.
-    fn new(fault: FaultSpec) -> Self {
+    pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue { FaultTarget::Venue(VICTIM) } else { FaultTarget::Strategy(VICTIM) };
         let target = if fault.target == FaultTarget::Any { victim } else { fault.target };
@@ -95,7 +95,7 @@ impl NamedFault {
     }
 
     /// Whether the technique has the step at which it is due.
-    fn applies_to(&self, technique: Technique) -> bool {
+    pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
@@ -202,9 +202,10 @@ pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     }
 }
 
-/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix.
+/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix. Of
+/// several faults it is about the last.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
-    let fault = *settings.fault.as_ref()?.0.first()?;
+    let fault = *settings.fault.as_ref()?.0.last()?;
     Some(ContainCase {
         technique: settings.technique?,
         isolation: settings.isolation?,
@@ -213,15 +214,21 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
+/// Returns what follows the death of a case's victim.
+pub fn on_death(case: &ContainCase, asked: &Settings) -> OnDeath {
+    let contains = !case.isolation.has(Isolation::Thread);
+    match case.isolation.of(case.victim()) {
+        Isolation::Thread => OnDeath::Stop,
+        // Next to threads a strategy can be fenced, and not restarted.
+        _ => asked.on_death.unwrap_or(if contains { OnDeath::Restart } else { OnDeath::Continue }),
+    }
+}
+
 /// Returns the user's settings with those of one cell of the matrix in their place. They give a
 /// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = !case.isolation.has(Isolation::Thread);
-    let on_death = match case.isolation.of(case.victim()) {
-        Isolation::Thread => OnDeath::Stop,
-        // Next to threads a strategy can be fenced, and not restarted.
-        _ => asked.on_death.unwrap_or(if contains { OnDeath::Restart } else { OnDeath::Continue }),
-    };
+    let on_death = on_death(case, asked);
     let own = Settings {
         technique: Some(case.technique),
         isolation: Some(case.isolation),

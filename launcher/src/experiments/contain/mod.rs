@@ -7,7 +7,7 @@
 //! alone, so there the run ends, which is what the row shows.
 
 mod cost;
-mod matrix;
+pub(super) mod matrix;
 mod rows;
 
 use super::dry_run::dry_run;
@@ -28,7 +28,8 @@ use matrix::{
     has_program, settings,
 };
 use protocol::plan::{Isolation, IsolationLevels, Technique};
-use rows::{role_row, row, venue_row};
+pub(super) use rows::row;
+use rows::{role_row, venue_row};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -2,9 +2,11 @@
 //! isolation level.
 //!
 //! A point is a disturbance at a level; the runs of all points alternate. Three strategies trade.
-//! The second one works on the side, or does nothing: that is what the others are compared with,
-//! and once more itself, as an A/A test.
+//! The second one works on the side, or has another fault, or does nothing: that is what the others
+//! are compared with, and once more itself, as an A/A test.
 
+use super::contain::matrix::{ContainCase, NamedFault, case_of, on_death};
+use super::contain::row;
 use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
 use super::points::{check, new_point};
@@ -14,14 +16,19 @@ use crate::config::value::SettingValue;
 use crate::config::{Common, FaultSpec, Faults, Settings, UsageError};
 use crate::host::Machine;
 use analysis::experiment::axis::BillRole;
-use analysis::experiment::{DisturbanceDone, Experiment, Kind, Setting};
+use analysis::experiment::{
+    Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
+};
+use analysis::record::RunOutcome;
 use analysis::stats::Margin;
-use analysis::summary::Summary;
+use analysis::summary::{Summary, ThreadSummary};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
 use protocol::labels::{Counter, StrategyCounter};
-use protocol::plan::{FaultKind, FaultTarget, Isolation, IsolationLevels, OnDeath, Role, Technique};
+use protocol::plan::{
+    FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +49,7 @@ pub struct DisturbFlags {
     #[command(flatten)]
     common: Common,
     /// Largest difference that counts as none: a time, a percentage, or the larger of both
-    /// [default: 10ns,5%]
+    /// [default: 10ns,50%]
     #[arg(long, value_name = "MARGIN")]
     margin: Option<Margin>,
     /// Print the runs that would be made, in their order, and stop
@@ -59,19 +66,33 @@ pub fn run(flags: &DisturbFlags) -> Result<ExitCode> {
     measure_and_publish(record, &folder, &flags.common)
 }
 
-/// Returns the disturbances that the flags name, or all, each once.
-fn kinds(asked: &Settings) -> Result<Vec<FaultSpec>> {
+/// Returns the faults of strategies that the flags name, or all disturbances, each once.
+fn faults(asked: &Settings) -> Result<Vec<NamedFault>> {
     let named = asked.fault.as_ref().map_or_else(Vec::new, |faults| faults.0.clone());
-    if let Some(other) = named.iter().find(|fault| !fault.kind.is_disturbance()) {
+    let is_of_strategy =
+        |fault: &FaultSpec| matches!(fault.target, FaultTarget::Any | FaultTarget::Strategy(_));
+    if let Some(other) = named.iter().find(|fault| fault.kind.is_of_venue() || !is_of_strategy(fault)) {
         return usage(format!(
-            "--fault {other}: the strategy would not trade on.\nUse launcher contain, or one of {}",
+            "--fault {other}: it is no strategy's, and disturbs by what it does not do.\nUse launcher contain, or one of {}",
             standard_kinds().map(FaultKind::name).collect::<Vec<_>>().join(", ")
         ));
     }
-    let standard = || standard_kinds().map(spec).collect();
-    let mut kinds: Vec<FaultSpec> = if named.is_empty() { standard() } else { named };
-    kinds.retain(|fault| fault.kind != FaultKind::Calm);
-    Ok(kinds)
+    let mut faults: Vec<FaultSpec> =
+        if named.is_empty() { standard_kinds().map(spec).collect() } else { named };
+    faults.retain(|fault| fault.kind != FaultKind::Calm);
+    Ok(faults.into_iter().map(of_strategy).collect())
+}
+
+/// Names a fault. A disturbance goes on for the whole window; any other has its time.
+fn of_strategy(fault: FaultSpec) -> NamedFault {
+    if !fault.kind.is_disturbance() {
+        return NamedFault::new(fault);
+    }
+    let target = match fault.target {
+        FaultTarget::Any => FaultTarget::Strategy(DISTURBING),
+        target => target,
+    };
+    NamedFault { name: fault.kind.name().to_owned(), fault: FaultSpec { target, ..fault } }
 }
 
 fn standard_kinds() -> impl Iterator<Item = FaultKind> {
@@ -82,24 +103,23 @@ const fn spec(kind: FaultKind) -> FaultSpec {
     FaultSpec { kind, target: FaultTarget::Strategy(DISTURBING), when: None, every: None, lasts: None }
 }
 
-/// Returns the settings of the runs of one disturbance.
-fn settings(
-    fault: FaultSpec,
-    technique: Technique,
-    isolation: IsolationLevels,
-    asked: &Settings,
-) -> Settings {
-    let fault = match fault.target {
-        FaultTarget::Any => FaultSpec { target: FaultTarget::Strategy(DISTURBING), ..fault },
-        _ => fault,
-    };
-    let has_threads = isolation.has(Isolation::Thread);
-    let own = Settings {
-        technique: Some(technique),
-        isolation: Some(isolation),
-        fault: Some(Faults(vec![fault])),
+/// Returns the settings of the runs of one fault. Before one that ends the strategy it is calm, so
+/// that its own orders are left out of the figures.
+fn settings(case: &ContainCase, asked: &Settings) -> Settings {
+    let fault = case.scenario.fault;
+    let has_threads = case.isolation.has(Isolation::Thread);
+    let (faults, on_death) = if fault.kind.is_disturbance() {
         // A strategy that is refused what it tries dies; as a thread nothing is refused.
-        on_death: Some(if has_threads { OnDeath::Stop } else { OnDeath::Continue }),
+        (vec![fault], if has_threads { OnDeath::Stop } else { OnDeath::Continue })
+    } else {
+        let calm = FaultSpec { target: fault.target, ..spec(FaultKind::Calm) };
+        (vec![calm, fault], on_death(case, asked))
+    };
+    let own = Settings {
+        technique: Some(case.technique),
+        isolation: Some(case.isolation),
+        fault: Some(Faults(faults)),
+        on_death: Some(on_death),
         ..Settings::default()
     };
     let load = Settings {
@@ -137,38 +157,39 @@ impl ExperimentFlags for DisturbFlags {
         if is_every_level {
             isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
         }
-        let kinds = kinds(&asked.base)?;
+        let faults = faults(&asked.base)?;
         let base = Settings { fault: None, ..asked.base.clone() };
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         for &isolation in &isolations {
             for &technique in &techniques {
-                let calm = FaultSpec { ..spec(FaultKind::Calm) };
-                for fault in [calm].into_iter().chain(kinds.iter().copied()) {
-                    let name = format!("{} against {technique} under {isolation}", fault.kind);
-                    let settings = settings(fault, technique, isolation, &base);
-                    match check(&settings, &machine, self.common.allow_weaker_sandbox) {
-                        Ok(resolved) => points.push(new_point(name, BTreeMap::new(), resolved)),
-                        // All levels: those that this machine has.
-                        Err(UsageError(why)) if is_every_level => {
-                            notes.push(format!("{name} left out: {}", why.lines().next().unwrap_or("")));
-                        }
-                        Err(error) => return Err(error.into()),
-                    }
-                    if fault.kind == FaultKind::Calm
-                        && let Some(calm) = points
-                            .last()
-                            .filter(|point| point.name.ends_with(&format!("{technique} under {isolation}")))
-                    {
-                        let again =
-                            Setting { name: format!("{} A/A", calm.name), is_aa_test: true, ..calm.clone() };
-                        points.push(again);
-                    }
+                let calm = of_strategy(spec(FaultKind::Calm));
+                let fitting = faults.iter().filter(|fault| fault.applies_to(technique)).cloned();
+                for scenario in [calm].into_iter().chain(fitting) {
+                    let is_calm = scenario.fault.kind == FaultKind::Calm;
+                    let journal = Journaling::None;
+                    let case = ContainCase { technique, isolation, scenario, journal };
+                    let name = case.name();
+                    let resolved =
+                        match check(&settings(&case, &base), &machine, self.common.allow_weaker_sandbox) {
+                            Ok(resolved) => resolved,
+                            // All levels: those that this machine has.
+                            Err(UsageError(why)) if is_every_level => {
+                                notes.push(format!("{name} left out: {}", why.lines().next().unwrap_or("")));
+                                continue;
+                            }
+                            Err(error) => return Err(error.into()),
+                        };
+                    let point = new_point(name, BTreeMap::new(), resolved);
+                    let again =
+                        Setting { name: format!("{} A/A", point.name), is_aa_test: true, ..point.clone() };
+                    points.push(point);
+                    points.extend(is_calm.then_some(again));
                 }
             }
         }
         let asked = SweepRequest { base, ..SweepRequest::default() };
         let mut record = new_record(Kind::Disturb, &asked, REPEATS, machine, &self.common);
-        record.endpoint.margin = self.margin.unwrap_or_default();
+        record.endpoint.margin = self.margin.unwrap_or(DISTURBANCE_MARGIN);
         record.notes.extend(notes);
         record.plan_rows(&points);
         Ok(record)
@@ -179,21 +200,36 @@ impl ExperimentFlags for DisturbFlags {
     }
 }
 
-/// Returns what the disturbing strategy of a run did.
-pub(super) fn done(summary: &Summary) -> DisturbanceDone {
-    let disturbing = summary.plan.faults.iter().find_map(|fault| match fault.target {
-        FaultTarget::Strategy(strategy) if fault.kind.is_disturbance() => Some(strategy),
-        _ => None,
-    });
-    let Some(strategy) = disturbing else { return DisturbanceDone::default() };
-    let (role, name) = (
-        Role::Strategy(strategy).to_string(),
-        StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name,
-    );
-    let agents = summary.processes.iter().flat_map(|thread| &thread.agents);
-    let steps = agents.filter(|agent| agent.role == role).filter_map(|agent| agent.counters.get(name)).sum();
+/// Returns what the disturbing strategy of a run with these settings did, and what became of it.
+pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
+    let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
+    let strategy = case.victim();
+    let role = Role::Strategy(strategy).to_string();
+    let name = StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name;
+    let agents = || summary.processes.iter().flat_map(|thread| &thread.agents);
+    let own = agents().filter(|agent| agent.role == role);
+    let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
     let died = summary.incidents.iter().find(|incident| incident.strategy == strategy);
-    DisturbanceDone { steps, died: died.map_or_else(String::new, |incident| incident.cause.clone()) }
+    let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
+    let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
+        (steps, if is_sound { Contained::Yes } else { Contained::No })
+    } else {
+        let outcome = row(&case, summary, "").contained;
+        (u64::from(outcome != Contained::Nothing), outcome)
+    };
+    let is_engine = |thread: &&ThreadSummary| {
+        thread.agents.iter().any(|agent| agent.role == Role::Orchestrator.to_string())
+    };
+    let engine = summary.processes.iter().find(is_engine);
+    DisturbanceDone {
+        steps,
+        died: died.map_or_else(String::new, |incident| incident.cause.clone()),
+        survived: Some(survived),
+        gaps: engine.map_or_else(EngineGaps::default, |thread| EngineGaps {
+            running_ns: thread.running_ns.unwrap_or(0),
+            classes: thread.gap_classes.clone(),
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -229,8 +265,21 @@ mod tests {
     }
 
     #[test]
-    fn fault_that_ends_the_strategy_is_refused() {
-        let error = planned("--fault kill").unwrap_err().to_string();
-        assert!(error.contains("launcher contain") && error.contains("fork-storm"), "{error}");
+    fn strategy_is_calm_before_a_fault_that_ends_it() {
+        let record = planned("--isolation process --fault kill;hang").unwrap();
+        let faults: Vec<String> =
+            record.settings().into_iter().map(|setting| setting.settings["fault"].clone()).collect();
+        let calm = "calm:strategy-1";
+        let kill = format!("{calm}; kill:strategy-1@400ms");
+        let hang = format!("{calm}; hang:strategy-1@400ms");
+        assert_eq!(faults, [calm, calm, &kill, &hang]);
+    }
+
+    #[test]
+    fn fault_of_another_role_is_refused() {
+        for fault in ["slow", "kill:engine"] {
+            let error = planned(&format!("--fault {fault}")).unwrap_err().to_string();
+            assert!(error.contains("launcher contain") && error.contains("fork-storm"), "{error}");
+        }
     }
 }
