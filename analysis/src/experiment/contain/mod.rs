@@ -12,10 +12,16 @@ use super::{Answer, Experiment, Figures, KindEntry};
 use crate::document::answer_json;
 use crate::grouping::distinct;
 use crate::merge::OrderLosses;
-use crate::summary::VenueIncident;
+use crate::summary::{AroundFault, VenueIncident};
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 use system::named_enum;
+
+/// Factor by which a survivor's wait must exceed its longest wait before to count as harm, if it was
+/// also at least [`MIN_WAIT_NS`].
+pub const WAIT_FACTOR: u64 = 4;
+/// Shorter waits are the machine's own, in nanoseconds.
+pub const MIN_WAIT_NS: u64 = 50_000_000;
 
 named_enum! {
     /// The outcome of a fault, with its name in tables.
@@ -77,6 +83,29 @@ impl Figures {
     }
 }
 
+/// Whether the others were undisturbed by a fault, as `launcher disturb` measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undisturbed {
+    /// The level of all strategies.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// The fault: `kill`, `hang in a push, half-written`.
+    pub fault: String,
+    /// The verdict in words.
+    pub verdict: String,
+}
+
+/// The name of what was found undisturbed, among the figures of an experiment.
+const UNDISTURBED: &str = "undisturbed";
+
+impl Experiment {
+    /// Adds to a containment table what `launcher disturb` found of the same faults.
+    pub fn set_undisturbed(&mut self, found: &[Undisturbed]) {
+        self.figures.insert(UNDISTURBED, &found);
+    }
+}
+
 /// The answer of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
@@ -110,12 +139,26 @@ impl Containments {
             found.collect::<Result<_, _>>().map_err(|error| format!("{name}: {error}"))
         }
         let record = ExperimentRuns::new(experiment);
+        let mut rows: Vec<Containment> = all(experiment, STRATEGY)?;
+        let found: Vec<Undisturbed> = experiment
+            .figures
+            .part(UNDISTURBED)
+            .map_err(|error| format!("{UNDISTURBED}: {error}"))?
+            .unwrap_or_default();
+        for row in &mut rows {
+            let is_same = |found: &&Undisturbed| {
+                row.others.is_empty()
+                    && (found.isolation, found.technique, &found.fault)
+                        == (row.isolation, row.technique, &row.fault)
+            };
+            row.undisturbed = found.iter().find(is_same).map(|found| found.verdict.clone());
+        }
         let cost = ProtectionCost::from_experiment(experiment)?;
         let mut notes = sweep::notes(&record);
         notes.extend(cost.map(|cost| cost.note()));
         Ok(Self {
             machine: experiment.machine.cpu_model.clone(),
-            rows: all(experiment, STRATEGY)?,
+            rows,
             venues: all(experiment, VENUE)?,
             roles: all(experiment, ROLE)?,
             cost,
@@ -176,14 +219,17 @@ pub struct Containment {
     pub repair_ns: Option<u64>,
     /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
-    /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
-    pub before_p999_ns: Option<u64>,
-    /// Maximum before the fault: see `before_p999_ns`.
+    /// The others' rt_venue before the fault, and after it; empty in documents of older versions.
+    #[serde(default)]
+    pub around: AroundFault,
+    /// The others' worst order before the incident.
     pub before_max_ns: Option<u64>,
-    /// p99.9 of the orders that the incident affected, in nanoseconds.
-    pub during_p999_ns: Option<u64>,
-    /// Maximum during the fault: see `during_p999_ns`.
+    /// The worst of those that the incident affected.
     pub during_max_ns: Option<u64>,
+    /// Whether the others were undisturbed by it, in words, as `launcher disturb` measured; null
+    /// until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<String>,
     /// The run's folder.
     pub folder: String,
 }

@@ -10,7 +10,7 @@ mod report;
 pub use gaps::{EngineGaps, GapComparison};
 pub use report::{disturbance_picture, report};
 
-use super::contain::Contained;
+use super::contain::{Contained, Undisturbed};
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
@@ -251,6 +251,18 @@ impl Disturbances {
             endpoint.margin.to_string().replace(',', " and ")
         ));
         Ok(Self { endpoint, rows, conditions: condition_line(&record), notes })
+    }
+}
+
+impl Disturbances {
+    /// Returns what is concluded of each fault in runs with one level, for a containment table.
+    pub fn conclusions(&self) -> Vec<Undisturbed> {
+        let conclusion = |row: &Disturbance| {
+            let isolation = row.isolation.only()?;
+            let verdict = report::describe(row, self);
+            Some(Undisturbed { isolation, technique: row.technique, fault: row.name(), verdict })
+        };
+        self.rows.iter().filter(|row| row.kind != FaultKind::Calm).filter_map(conclusion).collect()
     }
 }
 

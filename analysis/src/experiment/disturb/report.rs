@@ -45,7 +45,7 @@ fn others(row: &Disturbance, all: &Disturbances, percentile: Percentile) -> Opti
 }
 
 /// Returns what is concluded of a row, with its figure: `disturbed × 3.1 [2.9–3.4] at p99`.
-fn describe(row: &Disturbance, all: &Disturbances) -> String {
+pub(super) fn describe(row: &Disturbance, all: &Disturbances) -> String {
     let declared = || row.declared(&all.endpoint);
     let at = |line: &ComparisonLine| {
         let whose = if line.measure == all.endpoint.measure { "others" } else { "engine" };

@@ -17,12 +17,16 @@ const STRATEGIES: Count = Count(3);
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push a fault is injected that is tied to one: at about the default time.
-const FAULT_ORDER: u64 = 600;
+const FAULT_ORDER: u64 = 6_000;
 /// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
 /// Time after which an order without a sign from its venue is closed: a session that is down
 /// recovers before that.
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
+/// Orders of a run: a percentile p99.9 of the others needs ten thousand, before and after.
+const ORDERS: Count = Count(54_000);
+/// Orders of a run in which the engine or another role has the fault.
+const ROLE_ORDERS: Count = Count(6_000);
 /// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a
 /// thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
@@ -239,7 +243,7 @@ pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let load = Settings {
         strategies: Some(STRATEGIES),
         venues: Some(Count(2)),
-        orders: Some(Count(6_000)),
+        orders: Some(if case.is_of_role() { ROLE_ORDERS } else { ORDERS }),
         window: Some(Nanos(1_200_000_000)),
         delay: SettingValue::parse("uniform:1ms..20ms").ok(),
         liveness: Some(LIVENESS),

@@ -20,8 +20,10 @@ use crate::host::Machine;
 use crate::planner;
 use crate::runtime::run::FinishedRun;
 use analysis::experiment::axis::BillRole;
-use analysis::experiment::{Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting};
-use anyhow::Result;
+use analysis::experiment::{
+    Disturbances, Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting,
+};
+use anyhow::{Error, Result};
 use clap::Args;
 use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
@@ -31,7 +33,7 @@ use protocol::plan::{Isolation, IsolationLevels, Technique};
 pub(super) use rows::row;
 use rows::{role_row, venue_row};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The command-line flags of `launcher contain`: technique and isolation may be lists.
@@ -41,6 +43,9 @@ pub struct ContainFlags {
     swept: SweptSettings,
     #[command(flatten)]
     common: Common,
+    /// Add whether the others were undisturbed, measured before by launcher disturb
+    #[arg(long, value_name = "FOLDER")]
+    disturb: Option<PathBuf>,
     /// Print the runs that would be made, in their order, and stop
     #[arg(long, help_heading = "Run")]
     dry_run: bool,
@@ -107,12 +112,24 @@ impl ExperimentFlags for ContainFlags {
         let asked = SweepRequest { base, ..SweepRequest::default() };
         let mut record = new_record(Kind::Contain, &asked, 1, machine, &self.common);
         record.plan_rows(&points);
+        if let Some(folder) = &self.disturb {
+            record.set_undisturbed(&disturbances(folder)?.conclusions());
+        }
         Ok(record)
     }
 
     fn out(&self) -> Result<Option<PathBuf>> {
         Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
     }
+}
+
+/// Reads the table of `launcher disturb` in a folder.
+fn disturbances(folder: &Path) -> Result<Disturbances> {
+    let measured = super::record::read(folder)?;
+    if measured.kind != Kind::Disturb {
+        return usage(format!("--disturb {}: the folder of a {}", folder.display(), measured.kind));
+    }
+    Disturbances::from_experiment(&measured).map_err(Error::msg)
 }
 
 /// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.

@@ -1,16 +1,11 @@
 //! Derives a row of the containment table from a run: the outcome of one fault.
 
 use super::matrix::ContainCase;
+use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
-
-/// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
-/// at least [`MIN_WAIT_NS`].
-const WAIT_FACTOR: u64 = 4;
-/// Shorter waits are this machine's own: see the README on its noise.
-const MIN_WAIT_NS: u64 = 50_000_000;
 
 /// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,10 +69,10 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
-        before_p999_ns: before.p999_ns,
+        around: summary.around_fault.unwrap_or_default(),
         before_max_ns: before.max_ns,
-        during_p999_ns: during.p999_ns,
         during_max_ns: during.max_ns,
+        undisturbed: None,
         folder: folder.to_owned(),
     }
 }
