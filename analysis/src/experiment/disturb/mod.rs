@@ -8,6 +8,7 @@ mod gaps;
 mod report;
 
 pub use gaps::{EngineGaps, GapComparison};
+pub(super) use report::short_answer;
 pub use report::{disturbance_picture, report};
 
 use super::contain::{Contained, Undisturbed};
@@ -255,6 +256,12 @@ impl Disturbances {
 }
 
 impl Disturbances {
+    /// Iterates over the rows that are no test of the method, each with the median of the others.
+    pub(super) fn real(&self) -> impl Iterator<Item = (&Disturbance, Option<&ComparisonLine>)> {
+        let rows = self.rows.iter().filter(|row| row.kind != FaultKind::Calm);
+        rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
+    }
+
     /// Returns what is concluded of each fault in runs with one level, for a containment table.
     pub fn conclusions(&self) -> Vec<Undisturbed> {
         let conclusion = |row: &Disturbance| {

@@ -116,6 +116,14 @@ fn lost_time(row: &Disturbance) -> String {
     if texts.is_empty() { "–".into() } else { texts.join(", ") }
 }
 
+/// Returns what is concluded of each row: `fork-storm as a thread: disturbed × 10.6 [7.0–12.9], others
+/// p50`.
+pub(in crate::experiment) fn short_answer(all: &Disturbances) -> String {
+    let row =
+        |(row, _): (&Disturbance, _)| format!("{} at {}: {}", row.name(), row.isolation, describe(row, all));
+    all.real().map(row).collect::<Vec<_>>().join("; ")
+}
+
 fn answer(all: &Disturbances) -> String {
     let levels = grouped(all.rows.iter().map(|row| (row.isolation.to_string(), row)));
     let of_level = |(level, rows): (String, Vec<&Disturbance>)| {

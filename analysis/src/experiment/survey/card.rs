@@ -4,7 +4,7 @@ use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
-use crate::experiment::{Comparison, bill, contain};
+use crate::experiment::{Comparison, bill, contain, disturb};
 use crate::numbers::{count, counted, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::table::grid::wrap;
@@ -15,10 +15,11 @@ const WIDTH: usize = 80;
 const NAMES: usize = 13;
 
 /// The rows of the card: the answers that most are asked for first.
-pub(super) const ROWS: [SurveyPart; 6] = [
+pub(super) const ROWS: [SurveyPart; 7] = [
     SurveyPart::Bill,
     SurveyPart::Queue,
     SurveyPart::Containment,
+    SurveyPart::Disturbance,
     SurveyPart::Recovery,
     SurveyPart::Journal,
     SurveyPart::Cores,
@@ -131,6 +132,7 @@ pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
         }),
         SurveyPart::Recovery => recovery(&survey.recovery),
         SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
+        SurveyPart::Disturbance => survey.disturbance.as_ref().map(disturb::short_answer),
         SurveyPart::Journal => survey.journal.as_ref().and_then(|found| {
             let one = found.comparisons.first()?;
             let line = line_of(&one.lines, one.endpoint.measure(), Percentile::P50)?;
