@@ -219,12 +219,16 @@ pub struct Containment {
     pub repair_ns: Option<u64>,
     /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
-    /// The others' rt_venue before the fault, and after it; empty in documents of older versions.
-    #[serde(default)]
-    pub around: AroundFault,
-    /// The others' worst order before the incident.
+    /// The others' rt_venue before the fault, and after it; null in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<AroundFault>,
+    /// The others' rt_venue before the incident: p99.9 (null: too few orders) and the greatest.
+    pub before_p999_ns: Option<u64>,
+    /// Maximum before the incident: see `before_p999_ns`.
     pub before_max_ns: Option<u64>,
-    /// The worst of those that the incident affected.
+    /// p99.9 of the orders that the incident affected, in nanoseconds.
+    pub during_p999_ns: Option<u64>,
+    /// Maximum of the orders that the incident affected: see `during_p999_ns`.
     pub during_max_ns: Option<u64>,
     /// Whether the others were undisturbed by it, in words, as `launcher disturb` measured; null
     /// until then.

@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 const NAMES: usize = 13;
 
 /// The rows of the card: the answers that most are asked for first.
-pub(super) const ROWS: [SurveyPart; 7] = [
+const ROWS: [SurveyPart; 7] = [
     SurveyPart::Bill,
     SurveyPart::Queue,
     SurveyPart::Containment,
@@ -24,6 +24,12 @@ pub(super) const ROWS: [SurveyPart; 7] = [
     SurveyPart::Journal,
     SurveyPart::Cores,
 ];
+
+/// Iterates over the rows of a survey's card. Older surveys have no disturbances.
+pub(super) fn rows(survey: &Survey) -> impl Iterator<Item = SurveyPart> {
+    let is_older = survey.disturbance.is_none() && survey.shortfall(SurveyPart::Disturbance).is_none();
+    ROWS.into_iter().filter(move |part| !is_older || *part != SurveyPart::Disturbance)
+}
 
 pub(super) fn headline(survey: &Survey) -> String {
     let day = survey.day();
@@ -58,7 +64,7 @@ pub fn text_card(survey: &Survey) -> String {
     }
     text.push('\n');
     let gap = format!("\n{:NAMES$}", "");
-    for part in ROWS {
+    for part in rows(survey) {
         let lines = wrap(&answer(survey, part), WIDTH - NAMES - 2, 0);
         text += &format!("{:NAMES$}{}\n", part.name(), lines.join(&gap));
     }
@@ -93,7 +99,7 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
         }
     }
     top += LINE;
-    for part in ROWS {
+    for part in rows(survey) {
         let lines = wrap(&answer(survey, part), ANSWER_CHARS - 2, 0);
         parts.push(html! {
             (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
