@@ -5,7 +5,7 @@ use serde_json::Value;
 
 fn contained(flags: &str) -> (CommandResult, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
-    (output(&format!("contain --json --idle park --out {} {flags}", out.path().display())), out)
+    (output(&format!("contain --json --idle park --orders 6k --out {} {flags}", out.path().display())), out)
 }
 
 /// A small matrix, and its folder.

@@ -64,7 +64,33 @@ fn container_keeps_a_strategy_on_its_cores() {
 }
 
 #[test]
-fn fault_that_ends_a_strategy_is_refused() {
-    let refused = output("disturb --fault segv --isolation process");
+fn others_survive_death_and_containment_table_says_so() {
+    let (rows, out) = disturb("--isolation process --fault segv@100ms;hang@100ms --liveness 100ms");
+    for kind in ["segv", "hang"] {
+        let row = row(&rows, "process", kind);
+        assert_eq!(list(&row["outcomes"]).iter().map(number).sum::<u64>(), 1, "{row:#}");
+        assert_eq!(
+            number(&row["outcomes"][2]) + number(&row["outcomes"][3]),
+            0,
+            "it came, and stayed: {row:#}"
+        );
+        assert!((1..=ORDERS * 2 / 3).contains(&number(&row["orders"])), "the others' only: {row:#}");
+        assert!(row["gaps"]["classes"].is_array(), "{row:#}");
+    }
+    let folder = entries(out.path()).remove(0);
+    let load = "--isolation process --technique spsc-mux --orders 900 --window 300ms --venues 1";
+    let contain = format!("contain --json {load} --fault segv@100ms --disturb {}", folder.display());
+    let table: Value = serde_json::from_str(&output(&contain).succeeds()).unwrap();
+    let row = &table["rows"][0];
+    assert_eq!(string(&row["contained"]), "yes", "{row:#}");
+    // One pair of runs decides nothing, and is said to.
+    assert!(string(&row["undisturbed"]).starts_with("cannot tell"), "{row:#}");
+    let wrong = output(&format!("contain {load} --disturb {}", out.path().display()));
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+}
+
+#[test]
+fn fault_of_another_role_is_refused() {
+    let refused = output("disturb --fault kill:engine --isolation process");
     assert_eq!(refused.code, Some(2), "{refused:?}");
 }
