@@ -20,9 +20,11 @@ use std::time::Instant;
 /// How long all threads stay stopped, besides the time that stopping and stepping take.
 const HOLD: Duration = Duration::from_micros(100);
 /// Instructions that the stepped thread executes one by one.
-const INSTRUCTIONS: usize = 8;
-/// Time within which threads stop, or a step ends, before the others go on without.
-const PATIENCE: Duration = Duration::from_millis(1);
+const INSTRUCTIONS: u8 = 8;
+/// Time within which threads stop, before those that did are held.
+const STOP_PATIENCE: Duration = Duration::from_millis(1);
+/// Time within which all steps end, before the other threads go on.
+const STEP_PATIENCE: Duration = Duration::from_micros(200);
 /// The pause between two looks for a stop.
 const LOOK_EVERY: Duration = Duration::from_micros(10);
 /// `PTRACE_EVENT_STOP`: the event of a stop that `PTRACE_INTERRUPT` caused.
@@ -30,10 +32,10 @@ const EVENT_STOP: i32 = 128;
 
 /// The child's answer to a request: it stopped no thread.
 const NONE_STOPPED: u8 = 0;
-/// It stopped at least one thread, and all go on.
+/// It stopped at least one thread, and all go on; plus the number of instructions that were stepped.
 const STOPPED: u8 = 1;
 /// The system refused to attach it.
-const REFUSED: u8 = 2;
+const REFUSED: u8 = u8::MAX;
 
 /// A child process that stops and steps the threads of its parent on request.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub struct Debugger {
     /// The answers; reading does not wait.
     answers: OwnedFd,
     is_asked: bool,
+    instructions: u64,
 }
 
 impl Debugger {
@@ -71,7 +74,7 @@ impl Debugger {
             ForkResult::Parent { child } => {
                 // Yama lets nobody attach to an ancestor otherwise. Without Yama the call fails.
                 allow_tracer(child.as_raw());
-                Ok(Self { child, requests: Some(requests), answers, is_asked: false })
+                Ok(Self { child, requests: Some(requests), answers, is_asked: false, instructions: 0 })
             }
         }
     }
@@ -88,7 +91,8 @@ impl Debugger {
             Ok(0) => return Err(io::ErrorKind::BrokenPipe.into()),
             Ok(_) if answer[0] == REFUSED => return Err(io::ErrorKind::PermissionDenied.into()),
             Ok(_) => {
-                stops = u64::from(answer[0] == STOPPED);
+                stops = u64::from(answer[0] >= STOPPED);
+                self.instructions += u64::from(answer[0].saturating_sub(STOPPED));
                 self.is_asked = false;
             }
             Err(nix::Error::EAGAIN | nix::Error::EINTR) => {}
@@ -101,6 +105,11 @@ impl Debugger {
             self.is_asked = true;
         }
         Ok(stops)
+    }
+
+    /// Returns the number of instructions that were executed one by one, in all stops.
+    pub const fn stepped_instructions(&self) -> u64 {
+        self.instructions
     }
 }
 
@@ -205,20 +214,21 @@ impl TracedProcess {
                 return REFUSED;
             }
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STOP_PATIENCE;
         while self.threads.iter_mut().any(|thread| !thread.is_settled()) && Instant::now() < deadline {
             pause(LOOK_EVERY);
         }
         let is_stopped = |thread: &TracedThread| matches!(thread.state, TraceState::Stopped(_));
         let has_stopped = self.threads.iter().any(is_stopped);
+        let mut instructions = 0;
         if has_stopped {
             pause(HOLD);
             if let Some(thread) = self.threads.iter_mut().find(|thread| thread.tid == self.stepped) {
-                thread.step_instructions();
+                instructions = thread.step_instructions();
             }
         }
         self.release_all();
-        if has_stopped { STOPPED } else { NONE_STOPPED }
+        if has_stopped { STOPPED + instructions } else { NONE_STOPPED }
     }
 
     /// Lets all threads go on: at once those that are stopped, then those that stop later, such as
@@ -298,17 +308,18 @@ impl TracedThread {
 
     /// Executes a few instructions one by one, if no signal is due. An instruction that is a system
     /// call may sleep: then the thread is still [`TraceState::Stepping`], and stops at its return.
-    fn step_instructions(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        for _ in 0..INSTRUCTIONS {
-            if self.state != TraceState::Stopped(0) {
-                return;
-            }
+    /// Returns how many were executed.
+    fn step_instructions(&mut self) -> u8 {
+        let deadline = Instant::now() + STEP_PATIENCE;
+        let mut executed = 0;
+        while executed < INSTRUCTIONS && self.state == TraceState::Stopped(0) {
             self.step();
             while !self.is_settled() && Instant::now() < deadline {
                 pause(LOOK_EVERY);
             }
+            executed += u8::from(self.state == TraceState::Stopped(0));
         }
+        executed
     }
 
     /// Lets the stopped thread execute its next instruction.
@@ -400,6 +411,7 @@ mod tests {
         let mut debugger = new_debugger(&[tid, thread_id()]);
         let Some(stops) = count_stops(&mut debugger, 50) else { return IS_OVER.store(1, Ordering::Release) };
         assert_eq!(stops, 50);
+        assert!(debugger.stepped_instructions() > 50, "{}", debugger.stepped_instructions());
         let child = debugger.child;
         drop(debugger);
         assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "it was waited for");
