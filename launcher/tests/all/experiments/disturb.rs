@@ -2,10 +2,11 @@
 
 use crate::common::{
     Launcher, Running, assert_nothing_left, entries, list, number, output, parent, proc, processes,
-    run_processes, skip, string, wait_until,
+    run_processes, signal, skip, string, wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use system::process::state_in;
 
 /// Orders of a run, of three strategies.
@@ -136,7 +137,7 @@ fn killed_debugger_lets_its_threads_go_on() {
     let Some(running) = debugged(&launcher, "process") else { return };
     let debugger = debugger_of(running.pid()).unwrap();
     let strategy = parent(debugger).unwrap();
-    crate::common::signal(debugger, "KILL");
+    signal(debugger, "KILL");
     wait_until("its debugger is gone", || {
         parent(debugger).is_none() || proc(debugger, "stat").contains(" Z ")
     });
@@ -146,6 +147,24 @@ fn killed_debugger_lets_its_threads_go_on() {
     let pid = running.pid();
     running.end();
     assert_nothing_left(pid);
+}
+
+/// A stop signal meets the strategy within a step, whose trap nobody may be left to take.
+#[test]
+fn strategy_under_debugger_survives_stop_signals() {
+    let launcher = Launcher::new();
+    let Some(running) = debugged(&launcher, "process --liveness 20s") else { return };
+    let strategy = parent(debugger_of(running.pid()).unwrap()).unwrap();
+    let began = Instant::now();
+    // Well within the window of the run.
+    while began.elapsed() < Duration::from_millis(1_500) {
+        for name in ["STOP", "CONT"] {
+            signal(strategy, name);
+            std::thread::sleep(Duration::from_millis(3));
+        }
+    }
+    let result = running.end();
+    assert_eq!(result.code, Some(0), "{}", result.all_output());
 }
 
 /// Returns `true`, with a message if not, if the kernel writes cores into the directory of a process.
@@ -206,7 +225,7 @@ fn sandbox_and_container_write_no_core() {
         let running = launcher.start(&format!("{DUMPING} --isolation {level} --on-death continue"));
         while !running.has_ended() {
             assert_eq!(cores(&launcher), Vec::<PathBuf>::new(), "{level}");
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(running.end().code, Some(0), "{level}");
         let summary = launcher.newest_summary();
