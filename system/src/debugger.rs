@@ -1,5 +1,5 @@
-//! A debugger of the own process: a child that stops its threads by `ptrace`, as `gdb -p` or a stack
-//! sampler does, single-steps one of them, and lets all go on.
+//! A debugger of the own process: a child that stops its threads by `ptrace`, as `gdb -p` or a
+//! stack sampler does, single-steps one of them, and lets all go on.
 //!
 //! The child attaches for a stop only and detaches afterwards, so that it changes nothing between
 //! two stops: signals reach the process as usual, and no thread stays stopped if the child dies. It
@@ -32,7 +32,7 @@ const EVENT_STOP: i32 = 128;
 
 /// The child's answer to a request: it stopped no thread.
 const NONE_STOPPED: u8 = 0;
-/// It stopped at least one thread, and all go on; plus the number of instructions that were stepped.
+/// It stopped at least one thread, and all go on. It adds the number of instructions stepped.
 const STOPPED: u8 = 1;
 /// The system refused to attach it.
 const REFUSED: u8 = u8::MAX;

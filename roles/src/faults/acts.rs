@@ -102,7 +102,8 @@ impl FaultContext {
 }
 
 /// Executes an injected fault in the strategy's process. Returns only if the strategy continues:
-/// after a stop, leaking, filling a heap, flooding, dropping orders, holding a slot, or with overwritten headers.
+/// after a stop, leaking, filling a heap, flooding, dropping orders, holding a slot, or with
+/// overwritten headers.
 pub fn perform(kind: FaultKind, context: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),

@@ -167,7 +167,8 @@ fn strategy_under_debugger_survives_stop_signals() {
     assert_eq!(result.code, Some(0), "{}", result.all_output());
 }
 
-/// Returns `true`, with a message if not, if the kernel writes cores into the directory of a process.
+/// Returns `true` if the kernel writes cores into the directory of a process; prints a message
+/// otherwise.
 fn writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     let (_, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_CORE).unwrap();
