@@ -15,6 +15,8 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod container;
 #[cfg(not(loom))]
+pub mod debugger;
+#[cfg(not(loom))]
 pub mod descriptors;
 #[cfg(not(loom))]
 pub mod fault;

@@ -358,7 +358,7 @@ impl<'a> SimulatedProcesses<'a> {
             kind => {
                 let exit_text = match kind {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",
-                    FaultKind::Abort => "signal 6 (SIGABRT)",
+                    FaultKind::Abort | FaultKind::CoreDump => "signal 6 (SIGABRT)",
                     FaultKind::Exit => "exit 3",
                     kind if kind.is_resource_fault() => "exit 41",
                     _ => "signal 9 (SIGKILL)",

@@ -23,6 +23,8 @@ named_enum! {
         Leak = "leak",
         /// Writes random and adversarial words over all memory that it can write.
         Scribble = "scribble",
+        /// Fills a large heap, then aborts with core dumps on (SIGABRT).
+        CoreDump = "core-dump",
         /// Sends orders as fast as possible, beyond its limits.
         Flood = "flood",
         /// Publishes a heartbeat of the far future, and spins for ever.
@@ -76,6 +78,11 @@ named_enum! {
         Thrash = "thrash",
         /// Moves itself onto the engine's core and works there.
         SquatCore = "squat-core",
+        /// Holds many open files, and opens and closes more, again and again.
+        DescriptorStorm = "descriptor-storm",
+        /// A child process stops all threads of its process by `ptrace` and single-steps its own,
+        /// again and again.
+        Debugger = "debugger",
         /// Venue: each of its reports is delayed.
         Slow = "slow",
         /// Venue: closes the session, cancels its open orders and refuses new ones.
@@ -126,6 +133,8 @@ impl FaultKind {
                 | Self::SyscallStorm
                 | Self::Thrash
                 | Self::SquatCore
+                | Self::DescriptorStorm
+                | Self::Debugger
         )
     }
 

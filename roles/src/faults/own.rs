@@ -232,6 +232,7 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
             }
         }
         shared.context.leak();
+        shared.context.fill_heap();
         shared.context.take_resources();
         if shared.context.should_flood {
             // Takes no reports and keeps no limits. It seems alive, because its duty cycles

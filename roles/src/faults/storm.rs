@@ -8,11 +8,13 @@ use super::resources::{Surroundings, unnamed_file};
 use core::num::NonZeroUsize;
 use protocol::agent::Cycle;
 use protocol::plan::FaultKind;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::time::{Duration, Instant};
 use system::clock::Clock;
-use system::{fault, pin, storm};
+use system::debugger::Debugger;
+use system::{descriptors, fault, pin, storm};
 
 /// What one mapping of a storm maps.
 const MAP_BYTES: NonZeroUsize = NonZeroUsize::new(64 << 10).expect("64 KiB");
@@ -29,6 +31,10 @@ const THRASH_BYTES: usize = 64 << 20;
 const STREAM_BYTES: usize = 256 << 10;
 /// The length of a step on the engine's core.
 const SQUAT: Duration = Duration::from_micros(200);
+/// Files that a storm of descriptors holds open, within half of what the process may open.
+const DESCRIPTORS: usize = 1_000;
+/// Files that one step opens; it closes the oldest ones once [`DESCRIPTORS`] are open.
+const OPENED: usize = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -44,16 +50,29 @@ struct Storm {
     place: usize,
     /// The cores to which it goes back from the engine's.
     own_cores: Vec<u32>,
+    /// Open files, oldest first, and how many there may be.
+    open: VecDeque<File>,
+    max_open: usize,
+    debugger: Option<Debugger>,
 }
 
 impl Storm {
     /// Prepares a disturbance.
     ///
     /// # Errors
-    /// The system refuses what it needs: a file, a signal handler, another core.
+    /// The system refuses what it needs: a file, a signal handler, another core, a process.
     fn begin(kind: FaultKind, surroundings: &Surroundings) -> io::Result<Self> {
-        let mut storm =
-            Self { kind, writes: 0, file: None, memory: Vec::new(), place: 0, own_cores: Vec::new() };
+        let mut storm = Self {
+            kind,
+            writes: 0,
+            file: None,
+            memory: Vec::new(),
+            place: 0,
+            own_cores: Vec::new(),
+            open: VecDeque::new(),
+            max_open: 0,
+            debugger: None,
+        };
         match kind {
             FaultKind::SignalStorm => storm::handle_signal()?,
             FaultKind::IoStorm => storm.file = Some(unnamed_file(&surroundings.folder)?),
@@ -63,16 +82,22 @@ impl Storm {
                 storm.own_cores = pin::allowed_cores();
                 pin::restrict_to(&[core])?;
             }
+            FaultKind::DescriptorStorm => {
+                storm.max_open = DESCRIPTORS.min(descriptors::limit()? as usize / 2);
+                storm.open.reserve(storm.max_open + OPENED);
+            }
+            FaultKind::Debugger => storm.debugger = Some(Debugger::of_this_process()?),
             _ => {}
         }
         Ok(storm)
     }
 
-    /// Does one step.
+    /// Does one step. Returns how many were done: a debugger's stop comes after the step that asks
+    /// for it, and is counted by the next one.
     ///
     /// # Errors
     /// The system refuses it.
-    fn step(&mut self) -> io::Result<()> {
+    fn step(&mut self) -> io::Result<u64> {
         match self.kind {
             FaultKind::ForkStorm => drop(storm::fork_and_wait()?),
             FaultKind::MapStorm => storm::map_and_unmap(MAP_BYTES, false)?,
@@ -88,7 +113,23 @@ impl Storm {
                     std::hint::spin_loop();
                 }
             }
+            FaultKind::DescriptorStorm => self.open_and_close()?,
+            FaultKind::Debugger => {
+                let debugger = self.debugger.as_mut().ok_or(io::ErrorKind::NotFound)?;
+                return debugger.request_stop();
+            }
             _ => {}
+        }
+        Ok(1)
+    }
+
+    /// Opens files, and closes as many if there are enough.
+    fn open_and_close(&mut self) -> io::Result<()> {
+        if self.open.len() + OPENED > self.max_open {
+            self.open.drain(..OPENED.min(self.open.len()));
+        }
+        for _ in 0..OPENED {
+            self.open.push_back(File::open("/dev/null")?);
         }
         Ok(())
     }
@@ -174,10 +215,13 @@ impl Storms {
             self.next_tick = self.next_tick.min(cycle.time.at(*next_ns));
             let result = match storm {
                 Some(storm) => storm.step(),
-                None => Storm::begin(planned.kind, &self.surroundings).map(|begun| *storm = Some(begun)),
+                None => Storm::begin(planned.kind, &self.surroundings).map(|begun| {
+                    *storm = Some(begun);
+                    0
+                }),
             };
             match result {
-                Ok(()) => self.steps += 1,
+                Ok(done) => self.steps += done,
                 Err(_) => fault::exit(FaultKind::EXIT_REFUSED),
             }
         }

@@ -104,8 +104,10 @@ impl NamedFault {
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::HoldClaim && !is_shared => false,
-            // Resource-exhaustion faults do not depend on the technique.
-            _ if self.fault.kind.is_resource_fault() => technique == Technique::default(),
+            // Resource-exhaustion faults and core dumps do not depend on the technique.
+            _ if self.fault.kind.is_resource_fault() || self.fault.kind == FaultKind::CoreDump => {
+                technique == Technique::default()
+            }
             Some(FaultTime::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }
