@@ -64,7 +64,7 @@ named_enum! {
         ForkStorm = "fork-storm",
         /// Maps 64 KiB and unmaps them, again and again.
         MapStorm = "map-storm",
-        /// Allocates 4 MiB, writes them, and returns them to the kernel, again and again.
+        /// Allocates 40 MiB, writes 4 of them, and returns all to the kernel, again and again.
         AllocStorm = "alloc-storm",
         /// Touches fresh pages for the first time, again and again.
         FaultStorm = "fault-storm",

@@ -18,8 +18,11 @@ use system::{descriptors, fault, pin, storm};
 
 /// What one mapping of a storm maps.
 const MAP_BYTES: NonZeroUsize = NonZeroUsize::new(64 << 10).expect("64 KiB");
-/// An allocation of this size is a mapping of its own, which goes back to the kernel when freed.
-const ALLOC_BYTES: usize = 4 << 20;
+/// What a step allocates: more than any allocator keeps for the next time (glibc: 32 MiB), so that
+/// it goes back to the kernel when freed.
+const ALLOC_BYTES: usize = 40 << 20;
+/// What a step writes of it.
+const ALLOC_USED_BYTES: usize = 4 << 20;
 /// Fresh pages of a step.
 const FAULT_BYTES: NonZeroUsize = NonZeroUsize::new(64 << 10).expect("64 KiB");
 /// What a step writes to disk.
@@ -102,7 +105,12 @@ impl Storm {
             FaultKind::ForkStorm => drop(storm::fork_and_wait()?),
             FaultKind::MapStorm => storm::map_and_unmap(MAP_BYTES, false)?,
             FaultKind::FaultStorm => storm::map_and_unmap(FAULT_BYTES, true)?,
-            FaultKind::AllocStorm => drop(std::hint::black_box(vec![1u8; ALLOC_BYTES])),
+            FaultKind::AllocStorm => {
+                let mut block: Vec<u8> = Vec::new();
+                block.try_reserve_exact(ALLOC_BYTES).map_err(|_| io::ErrorKind::OutOfMemory)?;
+                block.resize(ALLOC_USED_BYTES, 1);
+                drop(std::hint::black_box(block));
+            }
             FaultKind::SignalStorm => (0..CALLS).try_for_each(|_| storm::signal_process())?,
             FaultKind::SyscallStorm => (0..CALLS).try_for_each(|_| storm::ask_kernel())?,
             FaultKind::IoStorm => self.write()?,
