@@ -435,4 +435,15 @@ mod tests {
             assert!(debugger.is_asked, "and it was asked");
         }
     }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no ptrace")]
+    fn refusal_is_that_of_the_stepped_thread() {
+        // No thread may attach to one of its own process.
+        let (pid, tid) = (getpid().as_raw(), gettid().as_raw());
+        for (stepped, answer) in [(tid, REFUSED), (0, NONE_STOPPED)] {
+            let mut process = TracedProcess { pid, threads: vec![TracedThread::new(tid)], stepped };
+            assert_eq!(process.stop_and_step(), answer);
+        }
+    }
 }
