@@ -30,6 +30,12 @@ const LOOK_EVERY: Duration = Duration::from_micros(10);
 /// `PTRACE_EVENT_STOP`: the event of a stop that `PTRACE_INTERRUPT` caused.
 const EVENT_STOP: i32 = 128;
 
+/// The type of a request of `ptrace`, by C library.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 /// The child's answer to a request: it stopped no thread.
 const NONE_STOPPED: u8 = 0;
 /// It stopped at least one thread, and all go on. It adds the number of instructions stepped.
@@ -208,7 +214,8 @@ impl TracedProcess {
     /// Stops all threads, holds them, steps one, and lets all go on. Returns the answer.
     fn stop_and_step(&mut self) -> u8 {
         for thread in &mut self.threads {
-            if thread.attach(self.pid) == Err(libc::EPERM) {
+            // Another thread may be about to end.
+            if !thread.attach(self.pid) && thread.tid == self.stepped {
                 // What is attached already must stop to be let go.
                 self.release_all();
                 return REFUSED;
@@ -251,24 +258,21 @@ impl TracedThread {
         Self { tid, state: TraceState::Free }
     }
 
-    /// Attaches to the thread and asks it to stop. A thread that has ended stays free, also if
-    /// another process has its number now.
-    fn attach(&mut self, process: i32) -> Result<(), i32> {
+    /// Attaches to the thread and asks it to stop. Returns `false` if the system refuses it. A
+    /// thread that has ended stays free, also if another process has its number now.
+    fn attach(&mut self, process: i32) -> bool {
         self.state = TraceState::Free;
         // SAFETY: takes integers; signal 0 only asks whether the process has that thread.
         if unsafe { libc::syscall(libc::SYS_tgkill, process, self.tid, 0) } != 0 {
-            return Ok(());
+            return true;
         }
-        match request(libc::PTRACE_SEIZE, self.tid, 0) {
-            Err(error) if error != libc::EPERM => Ok(()),
-            Err(refused) => Err(refused),
-            Ok(()) => {
-                self.state = TraceState::Stopping;
-                // Fails only if it has ended.
-                let _ = request(libc::PTRACE_INTERRUPT, self.tid, 0);
-                Ok(())
-            }
+        let is_attached = request(libc::PTRACE_SEIZE, self.tid, 0);
+        if is_attached {
+            self.state = TraceState::Stopping;
+            // Fails only if it has ended.
+            request(libc::PTRACE_INTERRUPT, self.tid, 0);
         }
+        is_attached
     }
 
     fn is_awaited(&self) -> bool {
@@ -324,29 +328,27 @@ impl TracedThread {
 
     /// Lets the stopped thread execute its next instruction.
     fn step(&mut self) {
-        let result = request(libc::PTRACE_SINGLESTEP, self.tid, 0);
         // Fails only if it was killed.
-        self.state = if result.is_ok() { TraceState::Stepping } else { TraceState::Free };
+        let is_stepping = request(libc::PTRACE_SINGLESTEP, self.tid, 0);
+        self.state = if is_stepping { TraceState::Stepping } else { TraceState::Free };
     }
 
     /// Detaches from the thread if it is stopped, and lets it go on.
     fn release(&mut self) {
         if let TraceState::Stopped(signal) = self.state {
             // Fails only if it was killed.
-            let _ = request(libc::PTRACE_DETACH, self.tid, signal);
+            request(libc::PTRACE_DETACH, self.tid, signal);
             self.state = TraceState::Free;
         }
     }
 }
 
-/// Makes a request without an address. Returns the number of the error.
-fn request(kind: libc::c_uint, tid: i32, data: i32) -> Result<(), i32> {
+/// Makes a request without an address. Returns whether the system has granted it.
+fn request(kind: Request, tid: i32, data: i32) -> bool {
     let data: *mut c_void = without_provenance_mut(data as usize);
     // SAFETY: these requests take an integer in the place of `data` and touch no memory of this
     // process.
-    let result = unsafe { libc::ptrace(kind as _, tid, null_mut::<c_void>(), data) };
-    // `errno` is this thread's own, also in a forked child.
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
+    unsafe { libc::ptrace(kind, tid, null_mut::<c_void>(), data) == 0 }
 }
 
 fn pause(time: Duration) {
@@ -431,6 +433,17 @@ mod tests {
             let mut debugger = new_debugger(threads);
             assert_eq!(count_stops(&mut debugger, 1).unwrap_or(0), 0, "{threads:?}");
             assert!(debugger.is_asked, "and it was asked");
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no ptrace")]
+    fn refusal_is_that_of_the_stepped_thread() {
+        // No thread may attach to one of its own process.
+        let (pid, tid) = (getpid().as_raw(), gettid().as_raw());
+        for (stepped, answer) in [(tid, REFUSED), (0, NONE_STOPPED)] {
+            let mut process = TracedProcess { pid, threads: vec![TracedThread::new(tid)], stepped };
+            assert_eq!(process.stop_and_step(), answer);
         }
     }
 }
