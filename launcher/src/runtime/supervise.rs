@@ -40,6 +40,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
 use system::fault;
+use system::process::has_thread;
 use wake_ups::{count_sleeps, wake_ups_since};
 
 /// What the supervisor's decisions are performed on.
@@ -255,8 +256,19 @@ impl SupervisedRun<'_> {
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
             for thread in process.threads.iter().map(|thread| *thread as usize) {
+                let containment = supervisor.containment();
+                if containment.is_thread_down(thread) {
+                    continue;
+                }
                 let found = &mut self.seen.threads[thread];
-                if liveness.needs_cpu_account(thread, &found.pulse, now) {
+                let is_silent = liveness.needs_cpu_account(thread, &found.pulse, now);
+                if containment.supervises_thread(thread) && (is_silent || found.state() >= ThreadState::Done)
+                {
+                    // One that was never started has no id.
+                    let tid = liveness.tid(thread);
+                    found.is_gone = running(index).is_some_and(|pid| tid == 0 || !has_thread(pid, tid));
+                }
+                if is_silent {
                     let pid = running(index);
                     found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, liveness.tid(thread))));
                     found.waits_for_disk =
@@ -318,9 +330,11 @@ impl SupervisedRun<'_> {
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::SetRunState(_)
             | Action::Fence(..)
+            | Action::FenceThread(..)
             | Action::Renew(..)
             | Action::Forget(_)
-            | Action::Reset(_) => {}
+            | Action::Reset(_)
+            | Action::ResetThread(_) => {}
         }
     }
 

@@ -164,9 +164,11 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             | Action::SetRunState(_)
             | Action::InjectFault(None, _)
             | Action::Fence(..)
+            | Action::FenceThread(..)
             | Action::Renew(..)
             | Action::Forget(_)
             | Action::Reset(_)
+            | Action::ResetThread(_)
             | Action::Complain(_) => {}
         }
         Ok(())

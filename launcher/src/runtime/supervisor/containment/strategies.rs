@@ -1,6 +1,7 @@
 //! Strategies that die, hang or violate the protocol: how that is detected, recorded and repaired.
 
 use super::supervised::{SupervisedProcess, SupervisionStage};
+use super::threads::thread_end;
 use super::{Containment, HEADERS_PER_STEP};
 use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use crate::runtime::supervisor::actions::{Action, Actions};
@@ -32,10 +33,10 @@ impl Containment<'_> {
         self.processes.first().is_some_and(SupervisedProcess::is_strategy)
     }
 
-    /// Returns the place of a strategy among the supervised processes; `None` of a thread of the
-    /// engine, and where no death is contained.
+    /// Returns the place of a strategy among the supervised processes; `None` where no death is
+    /// contained.
     fn place_of(&self, strategy: u16) -> Option<usize> {
-        // Strategies come first and in order; those that are threads are left out.
+        // Strategies come first and in order.
         let places = self.processes.len().min(usize::from(strategy) + 1);
         self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
     }
@@ -84,7 +85,7 @@ impl Containment<'_> {
         if let Some(found) = blocked_slot(seen.blocked_claim, liveness, is_contained) {
             return Some(found);
         }
-        // That of a process is contained, unless no death is; a thread of the engine never is.
+        // It is contained, unless no death is.
         let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
             quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
@@ -123,7 +124,7 @@ impl Containment<'_> {
         for strategy in 0..self.plan.trading().strategies {
             let Some(place) = self.place_of(strategy) else { continue };
             let case = &self.processes[place];
-            if case.stage != SupervisionStage::Running {
+            if case.stage != SupervisionStage::Running || case.is_thread {
                 continue;
             }
             let process = case.process;
@@ -175,7 +176,7 @@ impl Containment<'_> {
             case.has_hung_at_start = is_hang && stage != SupervisionStage::Running;
             case.stage = SupervisionStage::Killed(incident);
             case.dying = None;
-            if exit.is_none() {
+            if exit.is_none() && !case.is_thread {
                 out.perform(Action::Kill(process));
             }
             true
@@ -203,6 +204,10 @@ impl Containment<'_> {
         let thread = case.threads[0];
         let process = &seen.processes[case.process];
         let runs = process.exit.is_none();
+        if case.is_thread && !runs {
+            // All ended with their process, which is named.
+            return None;
+        }
         let repair = seen.strategies[usize::from(strategy)].repair;
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
@@ -210,7 +215,8 @@ impl Containment<'_> {
             // No process runs in this epoch: the proof of the last one's death still holds.
             return Some(trouble(format!("cannot be started: {error}"), None));
         }
-        if let Some(how) = early_exit(case, seen) {
+        let ended = if case.is_thread { thread_end(case, seen) } else { early_exit(case, seen) };
+        if let Some(how) = ended {
             return Some(trouble(how, quarantined));
         }
         if let Some(why) = quarantined {
@@ -224,8 +230,8 @@ impl Containment<'_> {
                 let cause = format!("quarantined: {why}: {}", suspicion?);
                 return Some(StrategyFault { is_hang: true, ..trouble(cause, Some(why)) });
             }
-            // A process that exited normally neither hangs nor takes too long to exit.
-            Some(suspicion) if runs => {
+            // What exited normally neither hangs nor takes too long to exit.
+            Some(suspicion) if runs && !(case.is_thread && seen.threads[thread].is_gone) => {
                 return Some(StrategyFault { is_hang: true, ..trouble(suspicion.to_string(), None) });
             }
             _ => {}
@@ -357,6 +363,8 @@ impl Containment<'_> {
         let cause = died.cause.clone();
         let stayed_down = if died.quarantined.is_some() {
             StayedDown { restarts: 0, why: cause }
+        } else if case.is_abandoned {
+            StayedDown { restarts: 0, why: format!("its thread may still run: {cause}") }
         } else if case.has_hung_at_start {
             StayedDown { restarts: 0, why: format!("it was restarted and {cause}") }
         } else if case.epoch >= MAX_EPOCH {
@@ -396,6 +404,10 @@ impl Containment<'_> {
         case.stage = SupervisionStage::Starting(incident);
         let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));
+        if case.is_thread {
+            // Before its process reads the epoch and starts it.
+            out.perform(Action::ResetThread(case.threads[0]));
+        }
         out.perform(Action::Renew(role, epoch));
         self.restart(place, liveness, now, out);
     }

@@ -1,0 +1,48 @@
+//! Strategies that are threads of the engine's process, and die alone.
+//!
+//! A thread that panics has unwound before it publishes that, and is fenced once the kernel reports
+//! it gone: what it leaves is what a dead process leaves. A thread that hangs cannot be ended, since
+//! every signal that ends it ends its process. It is *abandoned*: fenced without a proof, and never
+//! restarted, because it would share its ring with its successor.
+//!
+//! The fence makes the engine refuse what an abandoned thread may push later, and the thread ends
+//! itself when it finds the fence. Nothing keeps it from writing elsewhere in the memory that it
+//! shares with the engine, nor from finishing a push into a slot of a shared ring that was skipped.
+
+use super::Containment;
+use super::strategies::with_own_message;
+use super::supervised::SupervisedProcess;
+use crate::runtime::stuck::Liveness;
+use crate::runtime::supervisor::observations::Observations;
+use protocol::status::ThreadState;
+
+impl Containment<'_> {
+    /// Returns `true` if a strategy's thread is gone, or is abandoned now.
+    pub(super) fn can_fence_thread(
+        &mut self,
+        place: usize,
+        seen: &Observations,
+        liveness: &Liveness,
+    ) -> bool {
+        let case = &mut self.processes[place];
+        let thread = &seen.threads[case.threads[0]];
+        if seen.processes[case.process].exit.is_some() {
+            return false;
+        }
+        // One that reports its end ends within its deadline, or does not tell the truth.
+        let is_ending = thread.state() == ThreadState::Failed && !liveness.is_overdue(case.killed_ticks);
+        case.is_abandoned = !thread.is_gone && !is_ending;
+        thread.is_gone || case.is_abandoned
+    }
+}
+
+/// Describes how a strategy's thread ended, unless it runs or ended as it should.
+pub(super) fn thread_end(case: &SupervisedProcess, seen: &Observations) -> Option<String> {
+    let thread = &seen.threads[case.threads[0]];
+    match thread.state() {
+        ThreadState::Failed => Some(with_own_message("its thread ended", &thread.error)),
+        ThreadState::Done => None,
+        _ if thread.is_gone => Some("its thread exited before it had finished".into()),
+        _ => None,
+    }
+}
