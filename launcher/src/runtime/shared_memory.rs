@@ -117,6 +117,11 @@ impl<'a> SharedMemory<'a> {
         seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
     }
 
+    /// Reads the state of a thread.
+    pub fn state(&self, thread: usize) -> ThreadState {
+        status::state(&self.segments.threads[thread])
+    }
+
     /// Reads the counters of a role; zero if the plan has no such role.
     fn counters(&self, role: Role) -> AgentCounters {
         let plan = &self.segments.plan;

@@ -266,7 +266,9 @@ impl SupervisedRun<'_> {
                 {
                     // One that was never started has no id.
                     let tid = liveness.tid(thread);
-                    found.is_gone = running(index).is_some_and(|pid| tid == 0 || !has_thread(pid, tid));
+                    let is_gone = running(index).is_some_and(|pid| tid == 0 || !has_thread(pid, tid));
+                    // Its last state may have been published after it was read.
+                    found.is_gone = is_gone && self.memory.state(thread) == found.state();
                 }
                 if is_silent {
                     let pid = running(index);

@@ -272,6 +272,7 @@ impl<'a> Containment<'a> {
                 if !self.can_fence_thread(place, seen, liveness) {
                     return false;
                 }
+                self.incidents[death].abandoned = self.processes[place].is_abandoned;
                 self.fence(place, death, seen, now, out);
             }
             SupervisionStage::Killed(death) => {

@@ -297,6 +297,7 @@ impl Containment<'_> {
             stayed_down: None,
             silence: None,
             slow_exit: None,
+            abandoned: false,
         });
         self.incidents.len() - 1
     }
