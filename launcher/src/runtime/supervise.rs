@@ -264,9 +264,13 @@ impl SupervisedRun<'_> {
                 let is_silent = liveness.needs_cpu_account(thread, &found.pulse, now);
                 if containment.supervises_thread(thread) && (is_silent || found.state() >= ThreadState::Done)
                 {
-                    // One that was never started has no id.
                     let tid = liveness.tid(thread);
-                    let is_gone = running(index).is_some_and(|pid| tid == 0 || !has_thread(pid, tid));
+                    // It has no id before its process has started it, nor if it could not be.
+                    let is_there = |pid| match tid {
+                        0 => found.state() != ThreadState::Failed,
+                        tid => has_thread(pid, tid),
+                    };
+                    let is_gone = running(index).is_some_and(|pid| !is_there(pid));
                     // Its last state may have been published after it was read.
                     found.is_gone = is_gone && self.memory.state(thread) == found.state();
                 }
