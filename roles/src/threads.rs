@@ -63,8 +63,17 @@ struct OwnThread<'a> {
     plan: &'a ThreadPlan,
     /// The strategy that it runs, if that dies alone.
     alone: Option<u16>,
-    control: Control,
     status: StatusWriter,
+}
+
+/// The state of a thread, as the main thread follows it.
+struct WatchedThread {
+    /// It has not sent its end.
+    is_running: bool,
+    /// Its incarnation.
+    epoch: u16,
+    /// Stops this incarnation, if its strategy dies alone.
+    control: Control,
 }
 
 /// The threads of a process, which its main thread starts and watches.
@@ -85,10 +94,10 @@ impl<'a> ProcessThreads<'a> {
         sandbox: Option<&'a Confinement>,
         loops: &[ThreadLoop<'a>],
     ) -> Self {
-        let own = |it: &ThreadLoop<'a>| {
-            let alone = plan.strategy_dying_alone(it.thread);
-            let control = if alone.is_some() { control.for_thread() } else { control.clone() };
-            OwnThread { plan: it.thread, alone, control, status: StatusWriter::new(&it.segment) }
+        let own = |it: &ThreadLoop<'a>| OwnThread {
+            plan: it.thread,
+            alone: plan.strategy_dying_alone(it.thread),
+            status: StatusWriter::new(&it.segment),
         };
         Self { plan, control, sandbox, all: loops.iter().map(own).collect() }
     }
@@ -102,55 +111,53 @@ impl<'a> ProcessThreads<'a> {
         mut next: impl FnMut(&'a ThreadPlan) -> Result<Vec<ThreadLoop<'a>>>,
     ) -> Result<()> {
         let (sender, ends) = mpsc::channel();
-        let mut is_running = vec![true; self.all.len()];
-        let mut epochs = vec![0; self.all.len()];
         let mut result = Ok(());
         thread::scope(|scope| {
-            for (index, one) in loops.into_iter().enumerate() {
-                self.start(scope, index, one, &sender);
-            }
-            loop {
-                let is_over = |(index, own): (usize, &OwnThread<'_>)| {
-                    !is_running[index] || own.alone.is_some() && own.control.is_revoked()
-                };
-                if self.all.iter().enumerate().all(is_over) {
-                    break;
-                }
+            let start = |(index, one)| self.start(scope, index, 0, one, &sender);
+            let mut watched: Vec<WatchedThread> = loops.into_iter().enumerate().map(start).collect();
+            while !self.has_ended(&watched) {
                 if let Some((index, ended)) = self.await_end(&ends) {
-                    is_running[index] = false;
+                    watched[index].is_running = false;
                     // Of a strategy that dies alone it is in its status.
                     if self.all[index].alone.is_none() {
                         result = std::mem::replace(&mut result, Ok(())).and(ended);
                     }
                 }
-                for (index, own) in self.all.iter().enumerate() {
-                    let Some(strategy) = own.alone else { continue };
-                    let (life, epoch) = (self.control.incarnation(strategy), &mut epochs[index]);
-                    if self.control.is_abandoned() {
-                        own.control.abandon();
-                    } else if is_running[index] && life.fenced && life.epoch == *epoch {
-                        own.control.revoke();
-                    } else if !is_running[index]
-                        && !life.fenced
-                        && life.epoch > *epoch
-                        && self.control.state() != RunState::Stop
-                    {
-                        *epoch = life.epoch;
-                        match next(own.plan) {
-                            Ok(built) => {
-                                is_running[index] = true;
-                                built.into_iter().for_each(|it| self.start(scope, index, it, &sender));
-                            }
-                            Err(error) => own.status.fail(&format!("cannot be started: {error:#}")),
+                for (index, it) in watched.iter_mut().enumerate() {
+                    let Some(epoch) = self.follow_fence(index, it) else { continue };
+                    it.epoch = epoch;
+                    match next(self.all[index].plan) {
+                        Ok(built) => {
+                            let started = |one| self.start(scope, index, epoch, one, &sender);
+                            built.into_iter().for_each(|one| *it = started(one));
                         }
+                        Err(error) => self.all[index].status.fail(&format!("cannot be started: {error:#}")),
                     }
                 }
             }
-            if is_running.contains(&true) {
+            if watched.iter().any(|it| it.is_running) {
                 exit_without_abandoned(&result);
             }
             result
         })
+    }
+
+    /// Returns `true` if every thread has ended, or is fenced.
+    fn has_ended(&self, watched: &[WatchedThread]) -> bool {
+        watched.iter().all(|it| !it.is_running || it.control.is_revoked())
+    }
+
+    /// Stops a strategy that dies alone if it is fenced. Returns the epoch of its next incarnation,
+    /// if that is to be started: the launcher publishes it once the last one's thread is gone.
+    fn follow_fence(&self, index: usize, it: &WatchedThread) -> Option<u16> {
+        let life = self.control.incarnation(self.all[index].alone?);
+        if self.control.is_abandoned() {
+            it.control.abandon();
+        } else if life.fenced && life.epoch == it.epoch {
+            it.control.revoke();
+        }
+        let is_next = !life.fenced && life.epoch > it.epoch && self.control.state() != RunState::Stop;
+        is_next.then_some(life.epoch)
     }
 
     /// Starts a loop on a new thread, which sends its end.
@@ -158,21 +165,22 @@ impl<'a> ProcessThreads<'a> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         index: usize,
+        epoch: u16,
         one: ThreadLoop<'a>,
         ends: &Sender<ThreadEnd>,
-    ) {
+    ) -> WatchedThread {
         let (own, ends) = (&self.all[index], ends.clone());
+        let control = if own.alone.is_some() { self.control.for_thread() } else { self.control.clone() };
+        let watched = WatchedThread { is_running: true, epoch, control: control.clone() };
         let ThreadLoop { thread, run, segment, log, idle } = one;
-        let runner =
-            Runner { plan: self.plan, thread, segment, log, control: &own.control, sandbox: self.sandbox };
         scope.spawn(move || {
-            let ended = match own.alone {
-                Some(_) => run_alone(&own.status, move || run(runner, idle)),
-                None => run(runner, idle),
-            };
+            let (plan, sandbox) = (self.plan, self.sandbox);
+            let run = || run(Runner { plan, thread, segment, log, control: &control, sandbox }, idle);
+            let ended = if own.alone.is_some() { run_alone(&own.status, run) } else { run() };
             // The main thread receives until all have ended.
             let _ = ends.send((index, ended));
         });
+        watched
     }
 
     /// Waits for the next end of a thread; not for long if fences are to be watched.

@@ -142,6 +142,18 @@ pub fn a_panicking_thread_is_restarted() {
     }
 }
 
+/// The main thread sees several ends at once: each successor has a fence of its own.
+pub fn threads_that_panic_together_are_restarted() {
+    let words = format!("run --json --out OUT {LOAD} --strategy panics --on-death restart");
+    let found = launcher(&words, None);
+    let summary: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let orders = &summary["orders"];
+    assert_eq!((&summary["valid"], &orders["sent"]), (&true.into(), &orders["scheduled"]), "{summary:#}");
+    let incidents = summary["incidents"].as_array().unwrap();
+    let is_panic = |incident: &Value| cause(incident).contains("report 200 is too much");
+    assert!(incidents.len() > 6 && incidents.iter().all(is_panic), "{incidents:#?}");
+}
+
 pub fn a_sleeping_thread_finds_its_fence() {
     for on_death in ["continue", "restart"] {
         let out = tempfile::tempdir().unwrap();

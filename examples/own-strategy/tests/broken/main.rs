@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_forgets_the_dead_is_found),
     ("a_panicking_thread_leaves_others_trading", dying::a_panicking_thread_leaves_others_trading),
     ("a_panicking_thread_is_restarted", dying::a_panicking_thread_is_restarted),
+    ("threads_that_panic_together_are_restarted", dying::threads_that_panic_together_are_restarted),
     ("a_sleeping_thread_finds_its_fence", dying::a_sleeping_thread_finds_its_fence),
 ];
 

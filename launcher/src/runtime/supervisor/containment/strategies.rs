@@ -1,7 +1,6 @@
 //! Strategies that die, hang or violate the protocol: how that is detected, recorded and repaired.
 
 use super::supervised::{SupervisedProcess, SupervisionStage};
-use super::threads::thread_end;
 use super::{Containment, HEADERS_PER_STEP};
 use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use crate::runtime::supervisor::actions::{Action, Actions};
@@ -58,10 +57,14 @@ impl Containment<'_> {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if a strategy is not done, or its death is not repaired.
+    /// Returns `true` if a strategy is not done, or its death is not repaired. A thread that dies
+    /// alone is done once it is gone: the process could not end with it.
     pub fn awaits(&self, strategy: u16, seen: &Observations) -> bool {
-        let is_done = |thread| seen.state(thread) == ThreadState::Done;
-        match self.strategy(strategy).map(|case| case.stage) {
+        let case = self.strategy(strategy);
+        let is_alone = case.is_some_and(|case| case.is_thread);
+        let is_done =
+            |thread| seen.state(thread) == ThreadState::Done && (!is_alone || seen.threads[thread].is_gone);
+        match case.map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
                 !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
             }
@@ -159,6 +162,7 @@ impl Containment<'_> {
             // is blamed.
             return false;
         }
+        self.note_gone_thread(place, seen, now);
         let case = &self.processes[place];
         let (stage, process) = (case.stage, case.process);
         let trouble = self.detect_fault(case, case.strategy(), seen, liveness);
@@ -215,7 +219,7 @@ impl Containment<'_> {
             // No process runs in this epoch: the proof of the last one's death still holds.
             return Some(trouble(format!("cannot be started: {error}"), None));
         }
-        let ended = if case.is_thread { thread_end(case, seen) } else { early_exit(case, seen) };
+        let ended = if case.is_thread { self.thread_end(case, seen) } else { early_exit(case, seen) };
         if let Some(how) = ended {
             return Some(trouble(how, quarantined));
         }

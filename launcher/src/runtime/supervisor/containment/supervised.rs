@@ -39,6 +39,8 @@ pub(super) struct SupervisedProcess {
     pub threads: Vec<usize>,
     /// It is not the process, but the strategy's thread in it, which dies alone.
     pub is_thread: bool,
+    /// Since when its thread is gone that published no end, in ticks.
+    pub gone_since: Option<u64>,
     /// The incarnation that died last was fenced although its thread may still run.
     pub is_abandoned: bool,
     pub stage: SupervisionStage,
@@ -73,6 +75,7 @@ impl SupervisedProcess {
             process,
             threads: plan.processes[process].threads.iter().map(|thread| *thread as usize).collect(),
             is_thread: false,
+            gone_since: None,
             is_abandoned: false,
             stage: SupervisionStage::Running,
             epoch: 0,

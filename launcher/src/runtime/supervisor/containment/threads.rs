@@ -14,6 +14,7 @@ use super::strategies::with_own_message;
 use super::supervised::SupervisedProcess;
 use crate::runtime::stuck::Liveness;
 use crate::runtime::supervisor::observations::Observations;
+use protocol::plan::Role;
 use protocol::status::ThreadState;
 
 impl Containment<'_> {
@@ -34,15 +35,30 @@ impl Containment<'_> {
         case.is_abandoned = !thread.is_gone && !is_ending;
         thread.is_gone || case.is_abandoned
     }
-}
 
-/// Describes how a strategy's thread ended, unless it runs or ended as it should.
-pub(super) fn thread_end(case: &SupervisedProcess, seen: &Observations) -> Option<String> {
-    let thread = &seen.threads[case.threads[0]];
-    match thread.state() {
-        ThreadState::Failed => Some(with_own_message("its thread ended", &thread.error)),
-        ThreadState::Done => None,
-        _ if thread.is_gone => Some("its thread exited before it had finished".into()),
-        _ => None,
+    /// Notes since when a strategy's thread is gone that published no end.
+    pub(super) fn note_gone_thread(&mut self, place: usize, seen: &Observations, now: u64) {
+        let case = &mut self.processes[place];
+        let is_gone = case.is_thread && {
+            let thread = &seen.threads[case.threads[0]];
+            thread.is_gone && thread.state() < ThreadState::Done
+        };
+        case.gone_since = if is_gone { case.gone_since.or(Some(now)) } else { None };
+    }
+
+    /// Describes how a strategy's thread ended, unless it runs or ended as it should.
+    pub(super) fn thread_end(&self, case: &SupervisedProcess, seen: &Observations) -> Option<String> {
+        let thread = &seen.threads[case.threads[0]];
+        // The threads of a process that dies are gone before its exit is observed: the engine then
+        // has no duty cycle any more.
+        let has_process_lived_on = |since: u64| {
+            let engine = self.plan.thread_of(Role::Orchestrator);
+            engine.is_some_and(|engine| seen.threads[engine].pulse.heartbeat_ticks > since)
+        };
+        if thread.state() == ThreadState::Failed {
+            return Some(with_own_message("its thread ended", &thread.error));
+        }
+        let is_lost = case.gone_since.is_some_and(has_process_lived_on);
+        is_lost.then(|| "its thread exited before it had finished".into())
     }
 }
