@@ -6,12 +6,12 @@
 //! | the thread | in this process | the launcher |
 //! |---|---|---|
 //! | panics | unwinds, is caught at its top, publishes why | fences it; may restart it |
-//! | exits by a system call of its own | is gone, without unwinding | fences it |
+//! | exits by a system call of its own | is gone, without unwinding | the same |
 //! | hangs | is abandoned: the process ends without it | fences it |
 //!
 //! The main thread watches the fences. It stops a fenced thread that runs again, and starts a
-//! strategy's next incarnation once the launcher has published its epoch. What ends the process, such
-//! as an abort or a fault of memory, ends all threads.
+//! strategy's next incarnation once the launcher has published its epoch. What ends the process,
+//! such as an abort or a fault of memory, ends all threads.
 
 use super::compose::Loop;
 use super::runner::{Confinement, Runner};
@@ -195,8 +195,8 @@ impl<'a> ProcessThreads<'a> {
     }
 }
 
-/// Runs the loop of a strategy that dies alone: at the top of its thread. A panic is caught once all
-/// that the strategy had is dropped, and published in its status.
+/// Runs the loop of a strategy that dies alone, at the top of its thread. A panic is caught once
+/// all that the strategy had is dropped, and published in its status.
 fn run_alone(status: &StatusWriter, run: impl FnOnce() -> Result<()>) -> Result<()> {
     OWN_PANIC.set(Some(String::new()));
     let ended = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {

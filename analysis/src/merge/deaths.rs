@@ -38,8 +38,8 @@ struct DeadIncarnations {
     /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
     is_untrusted: bool,
-    /// Its log is distrusted, not its orders: because of what is in the log, or of a thread that was
-    /// abandoned and may have run again.
+    /// Its log is distrusted, not its orders: because of what is in the log, or because an
+    /// abandoned thread may have run again.
     is_doubted: bool,
 }
 

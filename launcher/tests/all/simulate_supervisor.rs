@@ -52,8 +52,8 @@ fn forgets_fence_of_thread() -> Box<SupervisorStep<'static>> {
     without(|action| matches!(action, Action::FenceThread(..)))
 }
 
-/// Believes that each thread that dies alone is gone, also one that hangs: its successor would share
-/// its ring.
+/// Believes that each thread that dies alone is gone, also one that hangs, whose successor would
+/// share its ring.
 fn restarts_abandoned_thread() -> Box<SupervisorStep<'static>> {
     Box::new(|supervisor, seen, now, out| {
         let mut seen = seen.clone();

@@ -1,6 +1,6 @@
 //! A launcher with broken rings and strategies: each defect is found in the simulation and in real
-//! runs under kills, and the good ring stays valid. The program is the launcher and each process of its runs
-//! if its first word is a command of the launcher's, otherwise a test program.
+//! runs under kills, and the good ring stays valid. The program is the launcher and each process of
+//! its runs if its first word is a command of the launcher's, otherwise a test program.
 #![forbid(unsafe_code)]
 
 mod dying;

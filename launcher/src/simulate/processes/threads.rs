@@ -8,7 +8,7 @@ use protocol::control::RunState;
 use roles::RecoveredRoles;
 
 impl SimulatedThread {
-    /// Ends the thread by a panic, which was caught: it has unwound, and all that it had is dropped.
+    /// Ends the thread by a panic, which was caught: it has unwound, and what it had is dropped.
     pub(super) fn panic(&mut self) {
         self.agent = None;
         self.status.fail("panicked: a fault of the simulation");

@@ -144,7 +144,8 @@ impl<'a> Containment<'a> {
         self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
     }
 
-    /// Returns `true` if some strategy is a thread that dies alone: no exit wakes the launcher then.
+    /// Returns `true` if some strategy is a thread that dies alone: its end does not wake the
+    /// launcher.
     pub fn has_threads(&self) -> bool {
         self.processes.iter().any(|case| case.is_thread)
     }

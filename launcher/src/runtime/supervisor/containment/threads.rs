@@ -1,7 +1,7 @@
 //! Strategies that are threads of the engine's process, and die alone.
 //!
 //! A thread that panics has unwound before it publishes that, and is fenced once the kernel reports
-//! it gone: what it leaves is what a dead process leaves. A thread that hangs cannot be ended, since
+//! it gone: what it leaves is what a dead process leaves. A thread that hangs cannot be ended:
 //! every signal that ends it ends its process. It is *abandoned*: fenced without a proof, and never
 //! restarted, because it would share its ring with its successor.
 //!
