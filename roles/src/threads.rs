@@ -24,7 +24,7 @@ use shm::idle::IdleStrategy;
 use shm::memory::AtomicWords;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Scope};
 use std::time::Duration;
 
@@ -188,10 +188,7 @@ impl<'a> ProcessThreads<'a> {
         if self.all.iter().all(|own| own.alone.is_none()) {
             return ends.recv().ok();
         }
-        match ends.recv_timeout(WATCH_INTERVAL) {
-            Ok(end) => Some(end),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        ends.recv_timeout(WATCH_INTERVAL).ok()
     }
 }
 

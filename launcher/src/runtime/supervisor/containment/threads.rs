@@ -43,7 +43,13 @@ impl Containment<'_> {
             let thread = &seen.threads[case.threads[0]];
             thread.is_gone && thread.state() < ThreadState::Done
         };
-        case.gone_since = if is_gone { case.gone_since.or(Some(now)) } else { None };
+        // From the second sighting on: heartbeats are read before the first one, and this step's
+        // time is before its observations.
+        case.gone_since = match case.gone_since.filter(|_| is_gone) {
+            None => is_gone.then_some(u64::MAX),
+            Some(u64::MAX) => Some(now),
+            since => since,
+        };
     }
 
     /// Describes how a strategy's thread ended, unless it runs or ended as it should.
