@@ -260,6 +260,8 @@ fn gone_thread_is_restarted_if_engine_lives_on() {
     run.step();
     run.silent = Some(engine);
     run.seen.threads[victim].is_gone = true;
+    // Its last duty cycle began within the step that sees the thread gone.
+    run.seen.threads[engine].pulse.heartbeat_ticks = run.now + MS + 1;
     (0..50).for_each(|_| run.step());
     assert!(run.containment.incidents.is_empty(), "{:?}", run.containment.incidents);
     run.silent = None;
