@@ -158,6 +158,11 @@ pub fn exit_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
+/// Returns `true` if a running process has a thread with this id, or the kernel does not tell.
+pub fn has_thread(pid: u32, tid: u64) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).try_exists().unwrap_or(true)
+}
+
 /// Returns a contained thread's id in the caller's PID namespace; `tid` is its id in its own. `pid`
 /// is its process in the caller's namespace. `None` if the thread does not exist.
 pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {

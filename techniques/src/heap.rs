@@ -110,6 +110,11 @@ impl<Q: MuxQueue + Send> shm::ring::Consumer for HeapMux<Q> {
         self.next = if place + 1 == self.queues.len() { 0 } else { place + 1 };
         Some((Some(place), message))
     }
+
+    fn retire(&mut self, producer: usize) -> bool {
+        // Its successor gets the same queue: nothing of a dead thread may be left there.
+        self.queues.get(producer).is_none_or(Q::is_empty)
+    }
 }
 
 impl MuxQueue for QueueEnd {

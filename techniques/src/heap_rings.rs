@@ -225,6 +225,7 @@ rings!(RtrbPointerMux, "rtrb-pointer-mux", PointerSender, POINTER_RINGS);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shm::ring::Consumer as _;
     use std::collections::BTreeSet;
 
     /// Returns how many messages fit, with `seen` of them sent and taken before.
@@ -267,6 +268,18 @@ mod tests {
         }
         assert_eq!(seen.len(), 4);
         assert!(seen.iter().all(|address| address % 64 == 0), "each in a cache line of its own");
+    }
+
+    /// A producer's successor gets its queue, in which orders of the dead incarnation are left.
+    #[test]
+    fn dead_producer_is_retired_once_its_queue_is_empty() {
+        let (mut sending, receiving) = PointerSender::ring(8);
+        let mut mux = HeapMux::new(vec![receiving]);
+        sending.push(&[7; MESSAGE_WORDS]).unwrap();
+        drop(sending);
+        assert!(!mux.retire(0), "a message is left");
+        assert_eq!(mux.try_pop(), Some((Some(0), [7; MESSAGE_WORDS])));
+        assert!(mux.retire(0));
     }
 
     #[test]

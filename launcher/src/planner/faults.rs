@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
+    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, Placement, Plan, Trading,
 };
 use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
@@ -20,18 +20,6 @@ const MIN_DEFAULT_NS: u64 = 100_000_000;
 
 /// Returns an error for faults that a run of this plan cannot have.
 pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
-    let continues_with_threads = match plan.on_death {
-        OnDeath::Stop => false,
-        OnDeath::Continue => plan.isolation.is_only(Isolation::Thread),
-        OnDeath::Restart => plan.isolation.has(Isolation::Thread),
-    };
-    if continues_with_threads {
-        return Err(UsageError(format!(
-            "--on-death {} with --isolation {}: a thread cannot be fenced, it dies with its process.\n\
-             Use --isolation process or sandbox, or --on-death stop",
-            plan.on_death, plan.isolation
-        )));
-    }
     if faults.len() > MAX_FAULTS {
         return Err(UsageError(format!(
             "--fault: {} faults are too many, give at most {MAX_FAULTS}",
@@ -301,9 +289,6 @@ mod tests {
                  half-written, written, published.\nUse one of these, or another --technique",
             ),
             ("technique=pipe fault=kill@push:written:3", "it has entered, published"),
-            ("isolation=thread on_death=continue fault=kill", "a thread cannot be fenced"),
-            ("isolation=thread on_death=restart", "--isolation process or sandbox"),
-            ("isolation=process+thread on_death=restart", "with --isolation process+thread"),
         ] {
             refuses(words, wanted, &machine());
         }

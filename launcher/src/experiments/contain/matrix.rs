@@ -145,7 +145,7 @@ pub fn contain_cases(
         let is_supported = |technique: &&Technique| {
             isolation.distinct().all(|level| planner::is_supported(**technique, level))
         };
-        // A thread cannot be restarted, and without restarts no role returns.
+        // Next to threads no role is restarted but strategies.
         let has_threads = isolation.has(Isolation::Thread);
         for &technique in techniques.iter().filter(is_supported) {
             // What carries the orders makes little difference to a gateway: the standard set tries
@@ -220,26 +220,15 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns what follows the death of a case's victim.
-pub fn on_death(case: &ContainCase, asked: &Settings) -> OnDeath {
-    let contains = !case.isolation.has(Isolation::Thread);
-    match case.isolation.of(case.victim()) {
-        Isolation::Thread => OnDeath::Stop,
-        // Next to threads a strategy can be fenced, and not restarted.
-        _ => asked.on_death.unwrap_or(if contains { OnDeath::Restart } else { OnDeath::Continue }),
-    }
-}
-
 /// Returns the user's settings with those of one cell of the matrix in their place. They give a
 /// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = !case.isolation.has(Isolation::Thread);
-    let on_death = on_death(case, asked);
     let own = Settings {
         technique: Some(case.technique),
         isolation: Some(case.isolation),
         fault: Some(Faults(vec![case.scenario.fault])),
-        on_death: Some(on_death),
+        on_death: Some(asked.on_death.unwrap_or(OnDeath::Restart)),
         ..Settings::default()
     };
     let load = Settings {
@@ -359,19 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn mixed_levels_fence_the_victim_beside_threads() {
+    fn victim_beside_threads_is_restarted() {
         let of = |levels: &str| {
             let faults = Faults::parse("kill; kill:exchange; kill:gateway-1").unwrap();
             let levels: IsolationLevels = levels.parse().unwrap();
             let cases = contain_cases(&[Technique::default()], &[levels], Some(&faults));
             cases.into_iter().map(found_again).collect::<Vec<_>>()
         };
-        for (levels, victim, on_death) in [
-            ("thread+process", Isolation::Process, OnDeath::Continue),
-            ("process+thread", Isolation::Thread, OnDeath::Stop),
-        ] {
+        for (levels, victim) in
+            [("thread+process", Isolation::Process), ("process+thread", Isolation::Thread)]
+        {
             let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
-            assert_eq!((case.isolation.of(case.victim()), settings.on_death), (victim, Some(on_death)));
+            let found = (case.isolation.of(case.victim()), settings.on_death);
+            assert_eq!(found, (victim, Some(OnDeath::Restart)));
         }
         let restarted = of("process+sandbox");
         assert_eq!(restarted.len(), 5, "the strategy, the exchange with three journals, the gateway");
@@ -379,13 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn user_settings_stay_and_threads_never_restart() {
+    fn user_settings_stay_and_every_level_restarts() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
         let of = |isolation: Isolation| {
             settings(&contain_cases(&[Technique::default()], &[isolation.into()], None)[0], &asked)
         };
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
         assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));
-        assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Stop));
+        assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Restart));
     }
 }

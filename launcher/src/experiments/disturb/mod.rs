@@ -5,7 +5,7 @@
 //! The second one works on the side, or has another fault, or does nothing: that is what the others
 //! are compared with, and once more itself, as an A/A test.
 
-use super::contain::matrix::{ContainCase, NamedFault, case_of, on_death};
+use super::contain::matrix::{ContainCase, NamedFault, case_of};
 use super::contain::row;
 use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
@@ -107,13 +107,12 @@ const fn spec(kind: FaultKind) -> FaultSpec {
 /// that its own orders are left out of the figures.
 fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let fault = case.scenario.fault;
-    let has_threads = case.isolation.has(Isolation::Thread);
     let (faults, on_death) = if fault.kind.is_disturbance() {
-        // A strategy that is refused what it tries dies; as a thread nothing is refused.
-        (vec![fault], if has_threads { OnDeath::Stop } else { OnDeath::Continue })
+        // A strategy that is refused what it tries dies.
+        (vec![fault], OnDeath::Continue)
     } else {
         let calm = FaultSpec { target: fault.target, ..spec(FaultKind::Calm) };
-        (vec![calm, fault], on_death(case, asked))
+        (vec![calm, fault], asked.on_death.unwrap_or(OnDeath::Restart))
     };
     let own = Settings {
         technique: Some(case.technique),

@@ -65,11 +65,17 @@ fn death_of_a_process_leaves_strategies_of_other_levels() {
 }
 
 #[test]
-fn a_thread_cannot_be_restarted() {
+fn killed_process_beside_thread_is_restarted() {
     let launcher = Launcher::new();
-    let result =
-        launcher.result(&format!("{LOAD} --strategies 2 --isolation thread,process --on-death restart"));
-    result.fails(2, &["--on-death restart with --isolation thread+process: a thread cannot be fenced"]);
+    let faults = "--isolation thread,process --on-death restart --fault kill:strategy-1@100ms";
+    let summary = launcher.summary(&format!("{LOAD} --strategies 2 {faults}"));
+    assert!(summary["incidents"][0]["repair_to_restart_ns"].is_u64(), "{:#}", summary["incidents"]);
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+}
+
+#[test]
+fn unknown_level_is_refused() {
+    let launcher = Launcher::new();
     let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
     result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
 }
