@@ -10,7 +10,7 @@
 #   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of launcher/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
-parts=${PARTS:-levels disturb number memory park native binary shared planted} planted=${PLANTED_PROGRAM:-}
+parts=${PARTS:-levels disturb contain number memory park native binary shared planted} planted=${PLANTED_PROGRAM:-}
 mkdir -p "$out"
 load="--technique spsc-mux --orders 60k --window 1s --delay uniform:1ms..20ms --venues 4"
 mixed="--isolation thread+thread+process"
@@ -35,7 +35,8 @@ part() {
 # shellcheck disable=SC2086
 {
   part levels 60 bill $load --isolation thread+thread+process+sandbox --strategies 4 --idle spin --repeats 20
-  part disturb 300 disturb --isolation thread,process,sandbox --repeats 5
+  part disturb 420 disturb --idle spin --isolation thread,process,sandbox --repeats 7
+  part contain 75 contain --technique spsc-mux --isolation thread
   part number-spin 125 bill $load $mixed --strategies 3,6,12 --idle spin --repeats 16
   part memory 125 bill $load $mixed --strategies 3 --idle spin --working-set 0,256KiB,4MiB,64MiB --repeats 12
   part number-one 60 bill $load --isolation thread,process --strategies 1 --idle spin --repeats 10
