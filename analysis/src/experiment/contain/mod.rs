@@ -17,8 +17,8 @@ use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Techniqu
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
-/// Factor by which a survivor's wait must exceed its longest wait before to count as harm, if it was
-/// also at least [`MIN_WAIT_NS`].
+/// Factor by which a survivor's wait must exceed its longest wait before to count as harm, if it
+/// was also at least [`MIN_WAIT_NS`].
 pub const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are the machine's own, in nanoseconds.
 pub const MIN_WAIT_NS: u64 = 50_000_000;

@@ -4,10 +4,10 @@
 //! neighbor runs syscall-storm 20us 10ms
 //! ```
 //!
-//! It watches the newest experiment in a folder. While the run that is being made has that fault, it
-//! works for 20 µs on the engine's core every 10 ms, at a real-time priority where it may have one.
-//! The fault itself does next to nothing, so what `launcher disturb` finds is the neighbor, whatever
-//! the isolation level. It runs until it is killed.
+//! It watches the newest experiment in a folder. While the run that is being made has that fault,
+//! it works for 20 µs on the engine's core every 10 ms, at a real-time priority where it may have
+//! one. The fault itself does next to nothing, so what `launcher disturb` finds is the neighbor,
+//! whatever the isolation level. It runs until it is killed.
 #![forbid(unsafe_code)]
 
 use launcher::system::{pin, priority};

@@ -87,6 +87,7 @@ fn others_survive_death_and_containment_table_says_so() {
     }
     let folder = entries(out.path()).remove(0);
     let load = "--isolation process --technique spsc-mux --orders 900 --window 300ms --venues 1";
+    let load = format!("{load} --out {}", out.path().display());
     let contain = format!("contain --json {load} --fault segv@100ms --disturb {}", folder.display());
     let table: Value = serde_json::from_str(&output(&contain).succeeds()).unwrap();
     let row = &table["rows"][0];
