@@ -333,6 +333,20 @@ mod tests {
     }
 
     #[test]
+    fn revoked_thread_stops_alone() {
+        let launching = ControlWriter::new(Region::heap(1024).words());
+        launching.go(1);
+        let process = launching.control();
+        let [revoked, other] = [process.for_thread(), process.for_thread()];
+        revoked.clone().revoke();
+        let states = [&revoked, &other, &process].map(Control::state);
+        assert_eq!(states, [RunState::Stop, RunState::Go, RunState::Go]);
+        assert!(revoked.is_revoked() && !revoked.is_abandoned() && !other.is_revoked());
+        other.abandon();
+        assert!(other.is_abandoned() && !other.is_revoked() && !process.is_abandoned());
+    }
+
+    #[test]
     fn oversized_plan_is_refused() {
         let launching = ControlWriter::new(Region::heap(PLAN + 4).words());
         assert!(launching.write_plan(&small_plan()).unwrap_err().to_string().contains("room for 24"));

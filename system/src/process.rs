@@ -219,6 +219,26 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri has no /proc")]
+    fn thread_exists_until_it_has_ended() {
+        let me = std::process::id();
+        let (sender, tid) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            sender.send(u64::from(thread_id())).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = tid.recv().unwrap();
+        assert!(has_thread(me, tid) && !has_thread(me, 0x7fff_fff0));
+        drop(end);
+        thread.join().unwrap();
+        // The kernel wakes the joining thread shortly before the entry is removed.
+        while has_thread(me, tid) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn pidfd_reports_process_end() {
         let _guard = crate::only_one_has_children();
