@@ -218,6 +218,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         let lives = matches!(
             fault.kind,
             FaultKind::Hang
+                | FaultKind::Panic
                 | FaultKind::Scribble
                 | FaultKind::Flood
                 | FaultKind::Forge

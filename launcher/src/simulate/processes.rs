@@ -384,7 +384,7 @@ impl<'a> SimulatedProcesses<'a> {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
                 thread_state.mode = ThreadMode::Scribbling(Box::new(draws));
             }
-            FaultKind::Exit if thread_state.alone.is_some() => thread_state.panic(),
+            FaultKind::Exit | FaultKind::Panic if thread_state.alone.is_some() => thread_state.panic(),
             kind => {
                 let exit_text = match kind {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",

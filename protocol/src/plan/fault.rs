@@ -17,6 +17,8 @@ named_enum! {
         Abort = "abort",
         /// Exits with code 3.
         Exit = "exit",
+        /// Panics: its thread ends, and its process where that is its own.
+        Panic = "panic",
         /// Allocates more memory than its limit, at once.
         Oom = "oom",
         /// Allocates memory step by step and never frees it.

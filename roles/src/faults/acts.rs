@@ -112,6 +112,7 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
         FaultKind::Segv => fault::segv(),
         FaultKind::Abort => std::process::abort(),
         FaultKind::Exit => fault::exit(EXIT_CODE),
+        FaultKind::Panic => panic!("injected"),
         FaultKind::Oom => {
             context.limit_memory();
             // The allocation fails, which aborts.

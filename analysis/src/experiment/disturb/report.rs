@@ -116,8 +116,8 @@ fn lost_time(row: &Disturbance) -> String {
     if texts.is_empty() { "–".into() } else { texts.join(", ") }
 }
 
-/// Returns what is concluded of each row: `fork-storm at thread: disturbed × 10.6 [7.0–12.9], others
-/// p50`.
+/// Returns what is concluded of each row: `fork-storm at thread: disturbed × 10.6 [7.0–12.9],
+/// others p50`.
 pub(in crate::experiment) fn short_answer(all: &Disturbances) -> String {
     let row =
         |(row, _): (&Disturbance, _)| format!("{} at {}: {}", row.name(), row.isolation, describe(row, all));

@@ -2,9 +2,8 @@
 //! others.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
-//! one has a fault, and the others continue or do not. Under `process` and `sandbox` the launcher
-//! restarts the victim (`--on-death restart`); a thread can neither be killed nor started again
-//! alone, so there the run ends, which is what the row shows.
+//! one has a fault, and the others continue or do not. The victim is restarted (`--on-death
+//! restart`), as a thread if its process lives on.
 
 mod cost;
 pub(super) mod matrix;

@@ -45,6 +45,17 @@ fn hung_thread_is_fenced_and_abandoned() {
     }
 }
 
+#[test]
+fn panicked_thread_is_restarted_alone() {
+    let launcher = Launcher::new();
+    let load = LOAD.replace("--liveness 200ms", "");
+    let summary = launcher.summary(&format!("{load} --on-death restart --fault panic:strategy-1@300ms"));
+    let incidents = incidents_beside_survivors(&summary);
+    assert!(string(&incidents[0]["cause"]).contains("panicked: injected"), "{incidents:#?}");
+    assert!(incidents[0]["repair_to_restart_ns"].is_u64(), "{incidents:#?}");
+    assert_ne!(document(&launcher.folder(), "run.json")["incidents"][0]["abandoned"], true);
+}
+
 /// It publishes that it is done, near the end of the run, and hangs.
 #[test]
 fn thread_that_feigns_its_end_is_abandoned() {
