@@ -18,6 +18,8 @@ use maud::Markup;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
 
+/// A figure that may be this many times the calm one is not said to lie near it.
+const MAX_REACH: f64 = 10.0;
 const GAPS: &str = "gaps/s: times of 15 µs and longer a second in which the engine's thread began no duty cycle, without steal, calm → disturbed.";
 const WITHIN: &str = "within ±M: at 90 %, every declared time lies that near to the calm one. survived: runs in which all orders of the others came back, none late.";
 
@@ -82,7 +84,7 @@ pub(super) fn describe(row: &Disturbance, all: &Disturbances) -> String {
 
 /// Describes how far the declared figures reach from the calm ones: ` within ±12 %`.
 fn within(row: &Disturbance, all: &Disturbances) -> String {
-    let reach = row.reach(&all.endpoint);
+    let reach = row.reach(&all.endpoint).filter(|reach| *reach < MAX_REACH);
     reach.map_or_else(String::new, |reach| format!(" within ±{:.0} %", (reach * 100.0).ceil()))
 }
 
