@@ -121,6 +121,9 @@ pub struct Disturbance {
     /// The gaps of the engine's thread; null if no pair of runs has them.
     #[serde(default)]
     pub gaps: Option<GapComparison>,
+    /// What is concluded; null in documents of older versions.
+    #[serde(rename = "effect", default)]
+    pub concluded: Option<Effect>,
 }
 
 /// What is concluded of one disturbance.
@@ -240,6 +243,7 @@ impl Disturbances {
             let gaps = row.gaps.as_mut().and_then(|gaps| gaps.difference.as_mut());
             correct_family(row.lines.iter_mut().filter(|line| is_declared(line, &endpoint)), gaps);
         }
+        rows.iter_mut().for_each(|row| row.concluded = Some(row.effect(&endpoint)));
         correct_secondary(
             rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
         );
@@ -330,6 +334,7 @@ fn compare(
             .map_or_else(String::new, |run| run.died.clone()),
         lines: lines.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
         gaps: GapComparison::of_pairs(&pairing, &gaps),
+        concluded: None,
     }
 }
 
