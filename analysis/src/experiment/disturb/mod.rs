@@ -179,6 +179,13 @@ impl Disturbance {
         }
     }
 
+    /// Corrects the declared figures, five answers to one question, and concludes from them.
+    fn conclude(&mut self, endpoint: &Endpoint) {
+        let gaps = self.gaps.as_mut().and_then(|gaps| gaps.difference.as_mut());
+        correct_family(self.lines.iter_mut().filter(|line| is_declared(line, endpoint)), gaps);
+        self.concluded = Some(self.effect(endpoint));
+    }
+
     /// Returns the share of the calm figure within which every declared figure lies at 90 %: 0.12
     /// for ±12 %. `None` if one of them is not known.
     pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
@@ -238,12 +245,7 @@ impl Disturbances {
             let fault = point.name.split(" against ").next().unwrap_or("").to_owned();
             rows.push(Disturbance { fault, ..row });
         }
-        // A row answers one question with five figures.
-        for row in &mut rows {
-            let gaps = row.gaps.as_mut().and_then(|gaps| gaps.difference.as_mut());
-            correct_family(row.lines.iter_mut().filter(|line| is_declared(line, &endpoint)), gaps);
-        }
-        rows.iter_mut().for_each(|row| row.concluded = Some(row.effect(&endpoint)));
+        rows.iter_mut().for_each(|row| row.conclude(&endpoint));
         correct_secondary(
             rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
         );
@@ -343,6 +345,8 @@ mod tests {
     use super::*;
     use crate::cause::{GapClass, GapTotal};
     use crate::stats::fixtures;
+    use crate::stats::seeded_rng::SeededRng;
+    use crate::summary::Distribution;
     use protocol::plan::Isolation;
 
     fn compared(ns: f64, steps: u64, died: &str, more_gaps: u64) -> (Disturbance, Endpoint) {
@@ -387,5 +391,61 @@ mod tests {
         let (found, endpoint) = compared(301.0, 500, "", 0);
         let spread = Disturbance { outcomes: [4, 0, 6, 0], ..found };
         assert_eq!(spread.effect(&endpoint), Effect::Spread);
+    }
+
+    /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second, in
+    /// ten simulated pairs of runs: times vary by a tenth, p99 by a quarter, gaps by a
+    /// tenth.
+    fn simulated_effect(more_gaps: f64, draws: &mut SeededRng) -> Effect {
+        let endpoint = Endpoint { margin: DISTURBANCE_MARGIN, ..Endpoint::default() };
+        let side = |name: &str, more_gaps: f64, draws: &mut SeededRng| -> (Vec<RunOutline>, Vec<DoneInRun>) {
+            let mut noise = |share: f64| {
+                let normal = (0..12).map(|_| draws.next_unit()).sum::<f64>() - 6.0;
+                (share * normal).exp()
+            };
+            let run = |repeat: usize| {
+                let times = |ns: f64, noise: &mut dyn FnMut(f64) -> f64| Distribution {
+                    count: 10_000,
+                    p50_ns: Some((ns * noise(0.1)) as u64),
+                    p99_ns: Some((8.0 * ns * noise(0.25)) as u64),
+                    ..Distribution::default()
+                };
+                let measures = [(endpoint.measure(), 1_200.0), (ENGINE[0], 60.0)];
+                let measures = measures.map(|(of, ns)| (of.name().to_owned(), times(ns, &mut noise)));
+                let long = ((400.0 + more_gaps) * noise(0.1)) as u64;
+                let classes = vec![GapTotal { class: GapClass::Other, gaps: long, ns: long * 20_000, long }];
+                let run = format!("{name}-{repeat}");
+                let outline = RunOutline {
+                    run: run.clone(),
+                    measures: measures.into(),
+                    ..fixtures::run(repeat, 1_200.0)
+                };
+                let gaps = EngineGaps { running_ns: 1_000_000_000, classes };
+                let survived = Some(Contained::Yes);
+                (outline, (run, DisturbanceDone { steps: 9, died: String::new(), survived, gaps }))
+            };
+            (0..10).map(run).unzip()
+        };
+        let (calm, with) = (side("calm", 0.0, draws), side("other", more_gaps, draws));
+        let key = Key {
+            isolation: Isolation::Process.into(),
+            technique: Technique::default(),
+            kind: FaultKind::MapStorm,
+        };
+        let mut row = compare(key, [&calm.0, &with.0], [&calm.1, &with.1], &endpoint);
+        row.conclude(&endpoint);
+        row.concluded.unwrap()
+    }
+
+    /// 20 µs every 10 ms are a hundred more gaps a second.
+    #[test]
+    fn planted_stalls_are_found_and_sleep_is_not() {
+        let mut draws = SeededRng::new(59);
+        let mut count = |more_gaps, wanted| {
+            (0..100).filter(|_| simulated_effect(more_gaps, &mut draws) == wanted).count()
+        };
+        let (found, wrong) = (count(100.0, Effect::Disturbed), count(0.0, Effect::Disturbed));
+        let asleep = count(0.0, Effect::Undisturbed);
+        assert!(found >= 95 && wrong <= 5 && asleep >= 95, "{found} found, {wrong} wrong, {asleep} asleep");
     }
 }
