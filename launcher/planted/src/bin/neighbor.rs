@@ -15,6 +15,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -57,19 +58,28 @@ fn engine_core() -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")?.trim().parse().ok())
 }
 
-/// Takes the core away until the next look.
-fn take_away(core: u32, stall: Duration, every: Duration) {
-    if pin::restrict_to(&[core]).is_err() {
-        return sleep(LOOK_EVERY);
+/// No core.
+const NONE: u32 = u32::MAX;
+
+/// Looks again and again whether the run that is being made has the fault, and for its engine.
+fn watch(folder: &Path, fault: &str, core: &AtomicU32) -> ! {
+    loop {
+        let is_now = newest_experiment(folder).is_some_and(|found| is_disturbed(&found, fault));
+        core.store(is_now.then(engine_core).flatten().unwrap_or(NONE), Ordering::Relaxed);
+        sleep(LOOK_EVERY);
     }
-    let until = Instant::now() + LOOK_EVERY;
-    while Instant::now() < until {
+}
+
+/// Takes the core away for a while, and returns when it is to be taken away again.
+fn take_away(core: u32, stall: Duration, every: Duration) {
+    let begin = Instant::now();
+    if core != NONE && pin::restrict_to(&[core]).is_ok() {
         let begin = Instant::now();
         while begin.elapsed() < stall {
             std::hint::spin_loop();
         }
-        sleep(every.saturating_sub(begin.elapsed()));
     }
+    sleep(every.saturating_sub(begin.elapsed()));
 }
 
 fn main() -> ExitCode {
@@ -84,14 +94,14 @@ fn main() -> ExitCode {
         eprintln!("error: {stall} or {every} is no time: give one such as 20us or 10ms");
         return ExitCode::from(2);
     };
-    if let Err(error) = priority::set_fifo(PRIORITY) {
-        eprintln!("note: no real-time priority, so the engine goes first: {error}");
-    }
-    loop {
-        let is_now = newest_experiment(Path::new(folder)).is_some_and(|found| is_disturbed(&found, fault));
-        match engine_core().filter(|_| is_now) {
-            Some(core) => take_away(core, stall, every),
-            None => sleep(LOOK_EVERY),
+    let core = AtomicU32::new(NONE);
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch(Path::new(folder), fault, &core));
+        if let Err(error) = priority::set_fifo(PRIORITY) {
+            eprintln!("note: no real-time priority, so the engine goes first: {error}");
         }
-    }
+        loop {
+            take_away(core.load(Ordering::Relaxed), stall, every);
+        }
+    })
 }
