@@ -5,8 +5,8 @@ use crate::stats::{Difference, Margin, RunPairing, Sample, Verdict, difference, 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The least margin of the number of long gaps a second.
-const MIN_MARGIN_PER_S: f64 = 20.0;
+/// The margin of the number of long gaps a second: a fifth, or 20 (in the place of nanoseconds).
+const MARGIN: Margin = Margin { ns: 20.0, share: 0.2 };
 const S: f64 = 1e9;
 
 /// What took the core away from the engine's thread in one run.
@@ -68,12 +68,11 @@ impl GapComparison {
             let times = [0, 1].map(|side| middle(side, &|run| run.ns_per_s(class)).unwrap_or(0.0));
             (times[0] + times[1] > 0.0).then_some((class, times))
         });
-        let margin = Margin { ns: MIN_MARGIN_PER_S, ..pairing.margin };
         Some(Self {
             calm_per_s: middle(0, &EngineGaps::long_per_s)?,
             per_s: middle(1, &EngineGaps::long_per_s)?,
             classes: classes.collect(),
-            difference: difference(&samples(0), &samples(1), 0.0, margin),
+            difference: difference(&samples(0), &samples(1), 0.0, MARGIN),
         })
     }
 
