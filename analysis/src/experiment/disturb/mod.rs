@@ -393,9 +393,8 @@ mod tests {
         assert_eq!(spread.effect(&endpoint), Effect::Spread);
     }
 
-    /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second, in
-    /// ten simulated pairs of runs: times vary by a tenth, p99 by a fifth, gaps by a
-    /// tenth.
+    /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second,
+    /// in ten simulated pairs of runs: times vary by a tenth, p99 by a fifth, gaps by a tenth.
     fn simulated_effect(more_gaps: f64, draws: &mut SeededRng) -> Effect {
         let endpoint = Endpoint { margin: DISTURBANCE_MARGIN, ..Endpoint::default() };
         let side = |name: &str, more_gaps: f64, draws: &mut SeededRng| -> (Vec<RunOutline>, Vec<DoneInRun>) {
