@@ -10,12 +10,12 @@
 //! whatever the isolation level. It runs until it is killed.
 #![forbid(unsafe_code)]
 
+use launcher::shm::sync::{AtomicU64, Ordering};
 use launcher::system::{pin, priority};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -59,21 +59,22 @@ fn engine_core() -> Option<u32> {
 }
 
 /// No core.
-const NONE: u32 = u32::MAX;
+const NONE: u64 = u64::MAX;
 
 /// Looks again and again whether the run that is being made has the fault, and for its engine.
-fn watch(folder: &Path, fault: &str, core: &AtomicU32) -> ! {
+fn watch(folder: &Path, fault: &str, core: &AtomicU64) -> ! {
     loop {
         let is_now = newest_experiment(folder).is_some_and(|found| is_disturbed(&found, fault));
-        core.store(is_now.then(engine_core).flatten().unwrap_or(NONE), Ordering::Relaxed);
+        core.store(is_now.then(engine_core).flatten().map_or(NONE, u64::from), Ordering::Relaxed);
         sleep(LOOK_EVERY);
     }
 }
 
 /// Takes the core away for a while, and returns when it is to be taken away again.
-fn take_away(core: u32, stall: Duration, every: Duration) {
+fn take_away(core: u64, stall: Duration, every: Duration) {
     let begin = Instant::now();
-    if core != NONE && pin::restrict_to(&[core]).is_ok() {
+    let core = u32::try_from(core).ok();
+    if core.is_some_and(|core| pin::restrict_to(&[core]).is_ok()) {
         let begin = Instant::now();
         while begin.elapsed() < stall {
             std::hint::spin_loop();
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
         eprintln!("error: {stall} or {every} is no time: give one such as 20us or 10ms");
         return ExitCode::from(2);
     };
-    let core = AtomicU32::new(NONE);
+    let core = AtomicU64::new(NONE);
     std::thread::scope(|scope| {
         scope.spawn(|| watch(Path::new(folder), fault, &core));
         if let Err(error) = priority::set_fifo(PRIORITY) {

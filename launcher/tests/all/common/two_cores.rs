@@ -2,14 +2,13 @@
 //! two.
 
 use std::cell::Cell;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 use system::pin;
 
 /// The cores that the tests may use, before any thread was restricted.
 static CORES: LazyLock<Vec<u32>> = LazyLock::new(pin::allowed_cores);
 /// The number of threads that have cores.
-static THREADS: AtomicUsize = AtomicUsize::new(0);
+static THREADS: Mutex<usize> = Mutex::new(0);
 
 thread_local! {
     static IS_RESTRICTED: Cell<bool> = const { Cell::new(false) };
@@ -21,6 +20,7 @@ pub fn use_two() {
         return;
     }
     let pairs: Vec<&[u32]> = CORES.chunks_exact(2).collect();
-    let pair = pairs[THREADS.fetch_add(1, Ordering::Relaxed) % pairs.len()];
-    pin::restrict_to(pair).unwrap();
+    let mut threads = THREADS.lock().unwrap();
+    pin::restrict_to(pairs[*threads % pairs.len()]).unwrap();
+    *threads += 1;
 }
