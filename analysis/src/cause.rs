@@ -110,7 +110,7 @@ pub struct GapTotal {
     pub gaps: u64,
     /// Total length of the gaps, in nanoseconds.
     pub ns: u64,
-    /// Number of those of [`LONG_GAP_NS`] or more.
+    /// Number of those of 15 µs or longer.
     #[serde(default)]
     pub long: u64,
 }
