@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What each isolation level costs and buys on a machine with many cores: the bills of
-# docs/src/isolation-cost.md and the disturbances of docs/src/interference.md, most important first,
-# in parts of a minute to five. Needs one static
-# program (packaging/release.sh) and no network. A part that does not fit into the time left is
-# skipped by name.
+# docs/src/isolation-cost.md, the disturbances of docs/src/interference.md and the containment of
+# threads, most important first, in parts of one to seven minutes. Needs one static program
+# (packaging/release.sh) and no network. A part that does not fit into the time left is skipped by
+# name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh

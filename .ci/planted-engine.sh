@@ -5,7 +5,7 @@
 # fault; the fault itself does next to nothing. Without the neighbor the same fault is one that
 # sleeps, and so is each A/A row. Prints how many of each are called what.
 #
-#   bash .ci/planted-engine.sh            three experiments of each kind, on cores that do nothing else
+#   bash .ci/planted-engine.sh       three experiments of each kind, on cores that do nothing else
 #   TIMES=1 LEVELS=thread,process REPEATS=8 bash .ci/planted-engine.sh
 set -euo pipefail
 planted=${PROGRAM:-target/release/planted} neighbor=${NEIGHBOR:-target/release/neighbor} times=${TIMES:-3}

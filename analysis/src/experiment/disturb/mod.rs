@@ -262,7 +262,7 @@ impl Disturbances {
 }
 
 impl Disturbances {
-    /// Iterates over the rows that are no test of the method, each with the median of the others.
+    /// Iterates over the rows with a disturbance or fault, each with the median of the others.
     pub(super) fn real(&self) -> impl Iterator<Item = (&Disturbance, Option<&ComparisonLine>)> {
         let rows = self.rows.iter().filter(|row| row.kind != FaultKind::Calm);
         rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
