@@ -5,8 +5,10 @@ use crate::stats::{Difference, Margin, RunPairing, Sample, Verdict, difference, 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The margin of the number of long gaps a second: a fifth, or 20 (in the place of nanoseconds).
-const MARGIN: Margin = Margin { ns: 20.0, share: 0.2 };
+/// The margin of the number of long gaps a second: a quarter, or 25 (in the place of nanoseconds).
+const MARGIN: Margin = Margin { ns: 25.0, share: 0.25 };
+/// The margin of the time lost a second: half of it, or a millisecond.
+const LOST_MARGIN: Margin = Margin { ns: 1e6, share: 0.5 };
 const S: f64 = 1e9;
 
 /// What took the core away from the engine's thread in one run.
@@ -24,10 +26,19 @@ impl EngineGaps {
         number as f64 * S / self.running_ns.max(1) as f64
     }
 
-    /// Returns the number of long gaps a second. Those by steal are the hypervisor's.
+    /// Iterates over the gaps but those by steal, which are the hypervisor's.
+    fn own(&self) -> impl Iterator<Item = &GapTotal> {
+        self.classes.iter().filter(|total| total.class != GapClass::Steal)
+    }
+
+    /// Returns the number of long gaps a second.
     fn long_per_s(&self) -> f64 {
-        let own = self.classes.iter().filter(|total| total.class != GapClass::Steal);
-        self.per_s(own.map(|total| total.long).sum())
+        self.per_s(self.own().map(|total| total.long).sum())
+    }
+
+    /// Returns the time lost to gaps of any length, in nanoseconds a second.
+    fn lost_per_s(&self) -> f64 {
+        self.per_s(self.own().map(|total| total.ns).sum())
     }
 
     fn ns_per_s(&self, class: GapClass) -> f64 {
@@ -47,6 +58,9 @@ pub struct GapComparison {
     /// The number of disturbed runs against that of calm ones, one added to each. Null with too few
     /// pairs.
     pub difference: Option<Difference>,
+    /// The same for the time lost to gaps of any length, steal left out, in nanoseconds a second.
+    #[serde(default)]
+    pub lost: Option<Difference>,
 }
 
 impl GapComparison {
@@ -59,10 +73,12 @@ impl GapComparison {
         let middle = |side: usize, of: &dyn Fn(&EngineGaps) -> f64| {
             median(&pairs.iter().map(|pair| of(pair[side])).collect::<Vec<_>>())
         };
-        let samples = |side: usize| -> Vec<Sample> {
-            let value =
-                |pair: &[&EngineGaps; 2]| Sample { value: pair[side].long_per_s() + 1.0, placement: 0 };
-            pairs.iter().map(value).collect()
+        let compared = |of: &dyn Fn(&EngineGaps) -> f64, margin| {
+            let samples = |side: usize| -> Vec<Sample> {
+                let value = |pair: &[&EngineGaps; 2]| Sample { value: of(pair[side]) + 1.0, placement: 0 };
+                pairs.iter().map(value).collect()
+            };
+            difference(&samples(0), &samples(1), 0.0, margin)
         };
         let classes = GapClass::ALL.iter().copied().filter_map(|class| {
             let times = [0, 1].map(|side| middle(side, &|run| run.ns_per_s(class)).unwrap_or(0.0));
@@ -72,12 +88,32 @@ impl GapComparison {
             calm_per_s: middle(0, &EngineGaps::long_per_s)?,
             per_s: middle(1, &EngineGaps::long_per_s)?,
             classes: classes.collect(),
-            difference: difference(&samples(0), &samples(1), 0.0, MARGIN),
+            difference: compared(&EngineGaps::long_per_s, MARGIN),
+            lost: compared(&EngineGaps::lost_per_s, LOST_MARGIN),
         })
+    }
+
+    /// Returns the two declared figures with their names: number and time.
+    pub fn declared(&self) -> [(&'static str, Option<Difference>); 2] {
+        [("engine gaps", self.difference), ("engine time lost", self.lost)]
     }
 
     /// Returns what the pairs show of the number of long gaps.
     pub fn verdict(&self) -> Verdict {
-        self.difference.map_or(Verdict::CannotTell, |found| found.verdict())
+        verdict(self.difference)
     }
+
+    /// Returns what the pairs show of each declared figure.
+    pub fn verdicts(&self) -> [Verdict; 2] {
+        self.declared().map(|(_, found)| verdict(found))
+    }
+
+    /// Iterates over the declared figures that are known.
+    pub(super) fn known_mut(&mut self) -> impl Iterator<Item = &mut Difference> {
+        [&mut self.difference, &mut self.lost].into_iter().flatten()
+    }
+}
+
+fn verdict(found: Option<Difference>) -> Verdict {
+    found.map_or(Verdict::CannotTell, |found| found.verdict())
 }

@@ -62,24 +62,35 @@ pub(super) fn describe(row: &Disturbance, all: &Disturbances) -> String {
         Effect::Disturbed => {
             let slower = declared().filter(|line| line.verdict == Verdict::Slower);
             let most = slower.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-            let gaps = || Some((row.gaps.as_ref()?.difference?, "engine gaps".to_owned()));
+            let gaps = || {
+                let slower = |(_, found): &(_, stats::Difference)| found.verdict() == Verdict::Slower;
+                gap_figures(row).filter_map(|(name, found)| Some((name.to_owned(), found?))).find(slower)
+            };
             let found = match most {
-                Some(line) => line.evidence().difference.map(|found| (found, at(line))),
+                Some(line) => line.evidence().difference.map(|found| (at(line), found)),
                 None => gaps(),
             };
-            found.map_or_else(String::new, |(found, whose)| {
+            found.map_or_else(String::new, |(whose, found)| {
                 format!("disturbed × {}, {whose}", stats::format_ratio(&found))
             })
         }
         Effect::CannotTell => {
-            let gaps = row.gaps.as_ref().filter(|gaps| gaps.verdict() == Verdict::Equivalent);
+            let is_equal = |found: &Option<stats::Difference>| {
+                found.is_some_and(|found| found.verdict() == Verdict::Equivalent)
+            };
+            let gaps = gap_figures(row).filter(|(_, found)| is_equal(found));
             let equal = declared().filter(|line| line.verdict == Verdict::Equivalent).map(at);
-            let equal: Vec<String> = equal.chain(gaps.map(|_| "engine gaps".to_owned())).collect();
+            let equal: Vec<String> = equal.chain(gaps.map(|(name, _)| name.to_owned())).collect();
             let known =
                 if equal.is_empty() { String::new() } else { format!("; undisturbed: {}", equal.join(", ")) };
             format!("cannot tell{}{known}", within(row, all))
         }
     }
+}
+
+/// Iterates over the declared figures of the engine's gaps.
+fn gap_figures(row: &Disturbance) -> impl Iterator<Item = (&'static str, Option<stats::Difference>)> + '_ {
+    row.gaps.iter().flat_map(GapComparison::declared)
 }
 
 /// Describes how far the declared figures reach from the calm ones: ` within ±12 %`.
