@@ -21,7 +21,7 @@ named_enum! {
         Drops = "drops",
         /// A message is overtaken by the next one.
         Reorders = "reorders",
-        /// The second half of a message is that of the one before.
+        /// The first half of a message, except its id, is that of the one before.
         Tears = "tears",
     }
 }
@@ -74,7 +74,7 @@ impl<P: Producer> BrokenProducer<P> {
             Defect::Reorders if is_affected => self.delayed = Some(*message),
             Defect::Tears if is_affected => {
                 let mut torn = *message;
-                // Not the id, which is the first word.
+                // The first word stays: it is the id.
                 torn[1..MESSAGE_WORDS / 2].copy_from_slice(&self.last_message[1..MESSAGE_WORDS / 2]);
                 self.inner.try_push(&torn)?;
             }

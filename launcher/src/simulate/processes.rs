@@ -185,7 +185,7 @@ impl<'a> SimulatedProcesses<'a> {
             let pid = run.new_pid();
             run.processes.push(SimulatedProcess::new(process.name.clone(), pid));
         }
-        fuse::set_now(clock.peek());
+        fuse::set_virtual_now(clock.peek());
         for process in 0..plan.processes.len() {
             run.build_process(process, None)?;
         }

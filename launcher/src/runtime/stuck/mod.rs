@@ -7,13 +7,16 @@
 //! a bound: a process reports its own thread ids, so a hostile one must not be waited for without
 //! end.
 //!
-//! | question | answered by | extended by |
+//! | question | answered by | a wait is extended while |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; a disk |
-//! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | a starved thread, up to 6 limits |
-//! | Is every role ready, drained, closed? | a [`Deadline`] | starved, late: up to 6 limits |
-//! | Is a slot of the submit ring never written? | [`blocked_slot`] | a starved thread |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | it is starved, up to 10 limits; its disk is slow |
+//! | Does a process exit? | [`ShutdownTimeout`], by the kernel | it is starved, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by its counters | a thread is starved, up to 6 limits |
+//! | Is every role ready, drained, closed? | a [`Deadline`] | a thread is starved, up to 6 limits |
+//! | Is a slot of the submit ring never written? | [`blocked_slot`] | a thread is starved |
+//!
+//! A thread is *starved* while it is ready to run and gets no core. A *limit* is the time-out that the
+//! run sets for the question.
 
 mod cpu;
 mod deadline;
