@@ -119,7 +119,7 @@ impl Document for Experiment {
         if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
             return Err(format!("endpoint {:?}", self.endpoint.measure));
         }
-        (self.kind.entry().damage)(self)
+        (self.kind.entry().check)(self)
     }
 }
 

@@ -27,7 +27,7 @@ pub const KIND: KindEntry = KindEntry {
         Boards::from_experiment(experiment)
             .map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
     },
-    damage: |experiment| Boards::from_experiment(experiment).map(drop),
+    check: |experiment| Boards::from_experiment(experiment).map(drop),
     answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };

@@ -1,4 +1,5 @@
-//! The report of the board benchmark: cases, readers, and the rows of the seed's table.
+//! The report of the board benchmark: cases, readers, and the rows of the table that the benchmark
+//! has that this project started from.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};
@@ -265,7 +266,7 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
 
 type Labelled<'a> = (&'a BoardCase, String);
 
-/// The rows that the seed's benchmark has, in its layout.
+/// Returns the rows of the benchmark that this project started from, in its layout.
 fn seed_rows(boards: &Boards, cases: &[Labelled<'_>]) -> Grid {
     let rate = |rate: f64| short(rate.round() as u64);
     let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {

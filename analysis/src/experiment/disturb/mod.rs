@@ -34,7 +34,7 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a disturb, not of a run",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: runs::damage,
+    check: runs::check,
     answer: |experiment, _| {
         let found = Disturbances::from_experiment(experiment)?;
         let json = answer_json("bulkhead.disturb/1", &found).map_err(|error| error.to_string())?;
@@ -358,7 +358,7 @@ mod tests {
             let run = |repeat| RunOutline { run: format!("{name}-{repeat}"), ..fixtures::run(repeat, ns) };
             (0..10).map(run).collect::<Vec<_>>()
         };
-        let endpoint = Endpoint::of_older();
+        let endpoint = Endpoint::legacy();
         let key = Key {
             isolation: Isolation::Process.into(),
             technique: Technique::default(),

@@ -39,7 +39,7 @@ pub const KIND: KindEntry = KindEntry {
     fitness: |experiment| {
         Lab::from_experiment(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness())
     },
-    damage: |experiment| Lab::from_experiment(experiment).map(drop),
+    check: |experiment| Lab::from_experiment(experiment).map(drop),
     answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };

@@ -1,4 +1,4 @@
-//! The table of the seed benchmark, and the timer's share of slow runs.
+//! The table of the benchmark that this project started from, and the timer's share of slow runs.
 
 use super::against::{RUN_TIME, against, multiple};
 use super::figures::{Measured, PAIRS};
@@ -6,7 +6,8 @@ use super::{Lab, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// Returns the seed benchmark's table: run times of the four pairs of speeds.
+/// Returns the table of the benchmark that this project started from: run times of the four pairs of
+/// speeds.
 pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let of = |technique: &str, wait: Wait, pair: (Speed, Speed)| {
         let is_it = |(cell, _): &&Measured<'_>| {

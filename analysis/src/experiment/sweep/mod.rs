@@ -22,7 +22,7 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of many runs, not of one: launcher sweep --resume {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: runs::damage,
+    check: runs::check,
     answer,
     headlines: |_| Vec::new(),
 };

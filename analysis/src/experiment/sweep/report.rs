@@ -1,4 +1,6 @@
 //! The report of a sweep, and the parts that all saved experiments share.
+//!
+//! `rt_venue` is an order's round trip without the time at the venue.
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::ranking::answer;
@@ -17,7 +19,7 @@ use crate::units::{Count, Nanos};
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
     let tables = ReportSection::new("tables", "By placement and host")
         .tables(TERMINAL | FILES, tables::rt_venue(sweep))
-        .tables(ALL, tables::by_floor(sweep))
+        .tables(ALL, tables::by_placement(sweep))
         .tables(ALL, tables::by_host(sweep));
     ExperimentReport {
         name: "sweep",
@@ -122,8 +124,8 @@ pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
         (first, last) if first == last => add("seed", first.to_string()),
         (first, last) => add("seeds", format!("{first} to {last}")),
     }
-    let floors = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
-    if let (Some(min), Some(max)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
+    let core_rtts = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
+    if let (Some(min), Some(max)) = (core_rtts().reduce(f64::min), core_rtts().reduce(f64::max)) {
         add("core to core", format!("{} to {}", duration(min as u64), duration(max as u64)));
     }
     found

@@ -1,5 +1,5 @@
-//! The tables of a sweep in the layout of the seed benchmark: a row for each condition, a column
-//! for each compared setting, the best of a row in bold.
+//! The tables of a sweep: a row for each condition, a column for each compared setting, the best of
+//! a row in bold. The layout is that of the benchmark that this project started from.
 
 use super::ranking::rank_points;
 use crate::experiment::Axis;
@@ -164,8 +164,9 @@ fn in_groups(
     Grid::new(name, title, record.axes.len(), head, record.points.iter().map(row)).note(note)
 }
 
-/// Returns `rt_venue` by placement of the cores; `None` if they were in one place.
-pub(super) fn by_floor(record: &ExperimentRuns) -> Option<Grid> {
+/// Returns `rt_venue` by placement of the cores, which their core-to-core round trip (the floor of a
+/// hand-off) tells apart. `None` if they were in one place.
+pub(super) fn by_placement(record: &ExperimentRuns) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);
