@@ -11,8 +11,8 @@ pub struct KindEntry {
     pub title: &'static str,
     /// Whether a failed run is a finding: not tried again, and no failure of the experiment.
     pub keeps_failures: bool,
-    /// Whether its rows are runs of the engine, which `launcher sweep --resume` and `launcher compare`
-    /// take too.
+    /// Whether its rows are runs of the engine. The commands that resume and compare runs refuse an
+    /// experiment without.
     pub makes_runs: bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
