@@ -73,7 +73,7 @@ impl Link for CrossbeamArrayQueue {
 }
 
 /// The technique `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer,
-/// scanned round-robin. The seed benchmark's own fourth technique.
+/// scanned round-robin. The fourth technique of the benchmark that this project started from.
 ///
 /// It is a mux over MPMC queues: each push and each pop pays an uncontended CAS, and checking a
 /// queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
@@ -201,8 +201,8 @@ impl Link for CrossbeamChannel {
 /// The technique `std-mpsc`: the standard library's unbounded channel. The reference that `linked`
 /// is measured against.
 ///
-/// Unbounded, as the seed benchmark has it: a push is never refused, and every 31st message costs
-/// an allocation.
+/// Unbounded, as in the benchmark that this project started from: a push is never refused, and
+/// every 31st message costs an allocation.
 pub struct StdMpsc;
 
 /// The sending end of `std-mpsc`.

@@ -1,5 +1,5 @@
 //! The presets of `launcher sweep` by name: they set axes, and leave the load to the machine or to
-//! a flag.
+//! a flag. Preset `seed` repeats the *seed benchmark*, the one that this project started from.
 
 use super::flags::{AxisValue, SweepRequest};
 use crate::config::{Settings, UsageError, nearest};
@@ -10,15 +10,15 @@ use system::named_enum;
 named_enum! {
     /// A named set of varied settings for `launcher sweep`.
     SweepPreset {
-        /// The seed benchmark: its four techniques under threads, at four amounts of work, five
-        /// times.
+        /// The benchmark that this project started from: its four techniques under threads, at four
+        /// amounts of work, five times.
         Seed = "seed",
         /// Every technique under every isolation level.
         Bill = "bill",
     }
 }
 
-/// The four techniques of the seed benchmark, in the order of its tables.
+/// The four techniques of the benchmark that this project started from, in the order of its tables.
 const SEED_TECHNIQUES: [&str; 4] =
     ["std-mpsc", "crossbeam-channel", "crossbeam-array-queue", "array-queue-mux"];
 const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
@@ -45,7 +45,7 @@ impl SweepPreset {
                 (Axis::Isolation, Isolation::ALL.iter().map(|level| level.name()).collect()),
             ],
         };
-        // The seed's queues live on the heap, where only threads reach them.
+        // That benchmark's queues live on the heap, where only threads reach them.
         if self == Self::Seed && !asked.has_axis(Axis::Isolation) {
             asked.base.isolation = Some(Isolation::Thread.into());
         }
