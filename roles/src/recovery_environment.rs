@@ -30,8 +30,8 @@ pub trait RecoveryEnvironment {
         outputs_found
     }
 
-    /// Returns the outputs that count as sent by crashed exchanges, given those found in their rings
-    /// and logs.
+    /// Returns the outputs that count as sent by crashed exchanges, given those found in their
+    /// rings and logs.
     fn exchange_outputs(&self, outputs_found: venue::OutputWatermarks) -> venue::OutputWatermarks {
         outputs_found
     }

@@ -248,8 +248,8 @@ impl Axis {
         self.entry().bill != BillRole::No
     }
 
-    /// Returns `true` for a default value that names of settings leave out. Only some axes have one,
-    /// which came after the others: names of older settings stay as they were.
+    /// Returns `true` for a default value that names of settings leave out. Only axes that were
+    /// added later have one: names of older settings stay as they were.
     pub fn is_unnamed_default(self, text: &str) -> bool {
         match self {
             Self::WorkingSet => text == "0",

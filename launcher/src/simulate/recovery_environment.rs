@@ -1,5 +1,5 @@
-//! The recovery of simulated processes, on the virtual clock and a simulated disk. The clock is read
-//! through `fuse`, which may crash the process there.
+//! The recovery of simulated processes, on the virtual clock and a simulated disk. The clock is
+//! read through `fuse`, which may crash the process there.
 
 use super::fuse;
 use super::machine::SimulatedMachine;

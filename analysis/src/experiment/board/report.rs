@@ -1,5 +1,5 @@
-//! The report of the board benchmark: cases, readers, and the rows of the benchmark that this project
-//! started from.
+//! The report of the board benchmark: cases, readers, and the rows of the benchmark that this
+//! project started from.
 
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};

@@ -220,8 +220,8 @@ pub struct Containment {
     pub repair_ns: Option<u64>,
     /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
-    /// The others' round trip without the venue (`rt_venue`) before the fault, and after it; null in
-    /// documents of older versions.
+    /// The others' round trip without the venue (`rt_venue`) before the fault, and after it; null
+    /// in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<AroundFault>,
     /// The others' `rt_venue` before the incident: p99.9; null: too few orders.

@@ -1,4 +1,5 @@
-//! Aggregates the repeated runs of a cell: one queue with one way of waiting, at one pair of speeds.
+//! Aggregates the repeated runs of a cell: one queue with one way of waiting, at one pair of
+//! speeds.
 
 use super::{Lab, LabCell, LabLatency, LabRun, Speed, percentile};
 use crate::stats::Spread;

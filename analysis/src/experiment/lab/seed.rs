@@ -6,8 +6,8 @@ use super::{Lab, Speed, Wait};
 use crate::numbers::{duration, plain};
 use crate::table::{Grid, GridRow};
 
-/// Returns the table of the benchmark that this project started from: run times of the four pairs of
-/// speeds.
+/// Returns the table of the benchmark that this project started from: run times of the four pairs
+/// of speeds.
 pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let of = |technique: &str, wait: Wait, pair: (Speed, Speed)| {
         let is_it = |(cell, _): &&Measured<'_>| {

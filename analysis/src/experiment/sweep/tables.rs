@@ -164,8 +164,8 @@ fn in_groups(
     Grid::new(name, title, record.axes.len(), head, record.points.iter().map(row)).note(note)
 }
 
-/// Returns `rt_venue` by placement of the cores, which their core-to-core round trip (the floor of a
-/// hand-off) tells apart. `None` if they were in one place.
+/// Returns `rt_venue` by placement of the cores, which their core-to-core round trip (the floor of
+/// a hand-off) tells apart. `None` if they were in one place.
 pub(super) fn by_placement(record: &ExperimentRuns) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();

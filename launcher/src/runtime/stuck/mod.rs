@@ -7,16 +7,16 @@
 //! a bound: a process reports its own thread ids, so a hostile one must not be waited for without
 //! end.
 //!
-//! | question | answered by | a wait is extended while |
+//! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | it is starved, up to 10 limits; its disk is slow |
-//! | Does a process exit? | [`ShutdownTimeout`], by the kernel | it is starved, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | a thread is starved, up to 6 limits |
-//! | Is every role ready, drained, closed? | a [`Deadline`] | a thread is starved, up to 6 limits |
-//! | Is a slot of the submit ring never written? | [`blocked_slot`] | a thread is starved |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; a slow disk |
+//! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits |
+//! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
+//! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
 //!
-//! A thread is *starved* while it is ready to run and gets no core. A *limit* is the time-out that the
-//! run sets for the question.
+//! *Starvation*: a thread is ready to run and gets no core. A *limit* is the time-out that the run
+//! sets for the question.
 
 mod cpu;
 mod deadline;
