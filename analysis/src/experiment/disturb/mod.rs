@@ -399,8 +399,8 @@ mod tests {
     }
 
     /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second,
-    /// and change their mean length, in ten simulated pairs of runs: times vary by a tenth, p99 by a
-    /// fifth, gaps by a tenth.
+    /// and change their mean length, in ten simulated pairs of runs. Times vary by a tenth, p99 by
+    /// a fifth, gaps by a tenth.
     fn simulated_effect(more_gaps: f64, gap_ns: u64, draws: &mut SeededRng) -> Effect {
         let endpoint = Endpoint { margin: DISTURBANCE_MARGIN, ..Endpoint::default() };
         let side = |name: &str,

@@ -9,7 +9,7 @@
 //!
 //! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; a slow disk |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
 //! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
