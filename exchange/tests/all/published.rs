@@ -77,9 +77,17 @@ fn each_figure_has_a_sample_a_round() {
 
 #[test]
 fn arguments_name_rows_or_are_refused() {
-    let parsed =
-        |words: &[&str]| parse(words.iter().map(|word| word.to_string()), &["cancel_all/100", "memory"]);
-    let options = Options { names: vec!["cancel".to_owned()], json: Some("x.json".into()), rounds: 3 };
+    let parsed = |words: &[&str]| {
+        parse(words.iter().map(|word| word.to_string()), &["cancel_all/100", "cancel_all/1000"])
+    };
+    let names = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+    let exact = Options { names: names(&["cancel_all/100"]), json: None, rounds: 31 };
+    assert_eq!(parsed(&["cancel_all/100"]), Ok(Arguments::Run(exact)));
+    let options = Options {
+        names: names(&["cancel_all/100", "cancel_all/1000"]),
+        json: Some("x.json".into()),
+        rounds: 3,
+    };
     assert_eq!(
         parsed(&["--bench", "cancel", "--json", "x.json", "--rounds", "3"]),
         Ok(Arguments::Run(options))
@@ -88,7 +96,7 @@ fn arguments_name_rows_or_are_refused() {
     for wrong in [&["--wrong"][..], &["--json"], &["--rounds"], &["--rounds", "0"], &["insert"]] {
         assert!(parsed(wrong).is_err(), "{wrong:?}");
     }
-    assert!(help("bulkhead-exchange").lines().all(|line| line.chars().count() <= 80));
+    assert!(help("bulkhead-exchange", &["memory"]).lines().all(|line| line.chars().count() <= 80));
 }
 
 #[test]

@@ -7,7 +7,7 @@ const ROUNDS: usize = 31;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Parts of the names of the rows to run; empty for all.
+    /// Names of the rows to run; empty for all.
     pub names: Vec<String>,
     pub json: Option<PathBuf>,
     pub rounds: usize,
@@ -15,7 +15,7 @@ pub struct Options {
 
 impl Options {
     pub fn wants(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }
 }
 
@@ -25,7 +25,8 @@ pub enum Arguments {
     Run(Options),
 }
 
-pub fn help(package: &str) -> String {
+pub fn help(package: &str, rows: &[&str]) -> String {
+    let rows: String = rows.iter().map(|row| format!("  {row}\n")).collect();
     format!(
         "\
 Measure every row of a published table by its name, next to its figure.
@@ -33,14 +34,16 @@ Measure every row of a published table by its name, next to its figure.
 Usage: cargo bench -p {package} --bench published [-- NAME... OPTIONS]
 
 Arguments:
-  NAME...        Run only rows whose names contain one of these
+  NAME...        Run only the rows of these names, or whose names contain one
 
 Options:
   --json FILE    Write the rows to FILE as JSON; a relative path begins at the
                  package's folder, where cargo runs benches
   --rounds N     Take N samples of each row, in turns [default: {ROUNDS}]
   --help         Print this text
-"
+
+Rows:
+{rows}"
     )
 }
 
@@ -66,10 +69,15 @@ pub fn parse(words: impl Iterator<Item = String>, rows: &[&str]) -> Result<Argum
                 options.rounds = rounds.ok_or(format!("`--rounds {value}` is no count: use 1 or more"))?;
             }
             _ if word.starts_with('-') => return Err(format!("unknown argument `{word}`: see --help")),
-            _ if rows.iter().any(|row| row.contains(word.as_str())) => options.names.push(word),
+            _ if rows.contains(&word.as_str()) => options.names.push(word),
+            _ if rows.iter().any(|row| row.contains(word.as_str())) => {
+                let matching = rows.iter().filter(|row| row.contains(word.as_str()));
+                options.names.extend(matching.map(|row| row.to_string()));
+            }
             _ => {
-                let all = rows.join(", ");
-                return Err(format!("no row has `{word}` in its name: use a part of one of {all}"));
+                return Err(format!(
+                    "no row has `{word}` in its name: use a part of a name that --help lists"
+                ));
             }
         }
     }

@@ -18,7 +18,7 @@ pub fn main(package: &'static str, groups: Vec<Group>) -> ExitCode {
     let names: Vec<&str> = groups.iter().flat_map(|group| &group.figures).map(|figure| figure.name).collect();
     match arguments::parse(std::env::args().skip(1), &names) {
         Ok(Arguments::Help) => {
-            print!("{}", arguments::help(package));
+            print!("{}", arguments::help(package, &names));
             ExitCode::SUCCESS
         }
         Ok(Arguments::Run(options)) => match run(package, groups, &options) {

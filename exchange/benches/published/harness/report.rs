@@ -67,7 +67,8 @@ impl Origin {
     }
 
     fn command(&self, row: &str) -> String {
-        format!("cargo bench -p {} --bench published -- {row}", self.package)
+        let quote = if row.contains(' ') { "'" } else { "" };
+        format!("cargo bench -p {} --bench published -- {quote}{row}{quote}", self.package)
     }
 }
 

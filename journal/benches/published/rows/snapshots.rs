@@ -41,7 +41,7 @@ pub fn groups(count: usize) -> Vec<Group> {
     let full = Rc::new(book(count));
     let state = Rc::new(full.state());
     let encoded = Rc::new(codec::encode(VERSION, &*state).expect("encodable"));
-    let six: Vec<SixFields> = (1..=count as u64).map(six_fields).collect();
+    let six: Rc<Vec<SixFields>> = Rc::new((1..=count as u64).map(six_fields).collect());
     let from_state = |state: &Rc<State>| {
         let state = state.clone();
         move || (state.clone(), Vec::new())
@@ -68,10 +68,10 @@ pub fn groups(count: usize) -> Vec<Group> {
         row(
             us("snapshot/serialize_six_fields_10k", 71.0, SIX),
             move || (six.clone(), Vec::new()),
-            |(six, bytes)| *bytes = codec::encode(VERSION, six).expect("encodable"),
+            |(six, bytes)| *bytes = codec::encode(VERSION, &**six).expect("encodable"),
             |(six, bytes)| {
                 let decoded: Vec<SixFields> = codec::decode(VERSION, &bytes).expect("decodable");
-                Counts::from([("orders", decoded.len() as u64), ("equal", u64::from(decoded == six))])
+                Counts::from([("orders", decoded.len() as u64), ("equal", u64::from(decoded == *six))])
             },
         ),
         row(
