@@ -7,11 +7,12 @@
 //!
 //! # How it is measured
 //!
-//! Wall time. All rows take a sample each, in turns; a row's figure is the median of its samples, and
-//! low and high are the first and third quartile. Before each sample a row runs once untimed. The
-//! document names neither books nor loads. They follow the public benches of its project (ferrox):
-//! orders of quantity 10, a new book for each run, which is dropped within the measured time as
-//! criterion does there, and up to ten books that were prepared before the clock starts.
+//! Wall time. All rows take a sample each, in turns; a row's figure is the median of its samples,
+//! and low and high are the first and third quartile. Before each sample a row runs once untimed.
+//! The document names neither books nor loads. They follow the public benches of its project
+//! (ferrox): orders of quantity 10, a new book for each run, up to ten of which are prepared before
+//! the clock starts. As there, a book is dropped within the measured time. It is for any price up
+//! to 2^40, the default, and reserves two prices for each order.
 //!
 //! # JSON
 //!

@@ -10,19 +10,21 @@ use harness::arguments::{Arguments, Options, help, parse};
 use harness::report::{Row, table};
 use harness::subject::{Counts, Figure, Unit};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Loads are as many times smaller than the document's.
 const DIVISOR: u64 = 100;
 
-fn counts() -> BTreeMap<&'static str, Counts> {
+/// Counts of a run of each row.
+static COUNTS: LazyLock<BTreeMap<&'static str, Counts>> = LazyLock::new(|| {
     let groups = catalog::groups(DIVISOR);
     groups.into_iter().map(|mut group| (group.figures[0].name, group.subject.count())).collect()
-}
+});
 
 #[test]
 fn orders_of_each_row_are_conserved() {
     let mut rows = 0;
-    for (name, counts) in counts() {
+    for (name, counts) in &*COUNTS {
         let Some(sent) = counts.get("sent quantity") else { continue };
         rows += 1;
         let accounted = 2 * counts["traded"] + counts["cancelled quantity"] + counts["open quantity"];
@@ -34,7 +36,7 @@ fn orders_of_each_row_are_conserved() {
 
 #[test]
 fn rows_do_what_their_names_say() {
-    let counts = counts();
+    let counts = &*COUNTS;
     let of = |row: &str, what: [&str; 5]| what.map(|what| counts[row][what]);
     let main = ["accepted", "rejected", "trades", "cancelled", "open"];
     for (row, expected) in [
@@ -57,7 +59,7 @@ fn rows_do_what_their_names_say() {
 
 #[test]
 fn load_allocates_nothing_and_rings_lose_nothing() {
-    let counts = counts();
+    let counts = &*COUNTS;
     assert!(system::alloc::is_counted());
     assert_eq!(counts["loadgen/p50"]["allocations"], 0);
     let sum: u64 = (0..10_000).sum();
