@@ -7,10 +7,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-const ENCODE: &str = "record with header, 40 bytes of an order or 16 of a cancel, and CRC-32C, into 64 MB of \
-                      memory in turn; theirs is 40 or 16 bytes and CRC-32 into one buffer. Neither is an append";
-const APPEND: &str = "an append of an order to the log's file, which survives the process; theirs, which its \
-                      page calls the append's overhead, is an encode into a buffer. It names no sync";
+const ENCODE: &str = "a record with header, 40 bytes of an order or 16 of a cancel, and CRC-32C, into 64 MB of \
+                      memory in turn; theirs are 40 or 16 bytes and CRC-32 into one buffer. Both encode and \
+                      do not append, and the document names no sync";
+const APPEND: &str = "an append of an order to the log's mapped file, which survives the process; theirs, which \
+                      its page calls the append's overhead, is the encode into a buffer of the row \
+                      wal/encode_new_order. It names no sync";
 const SYNCED: &str = "a record of a group of 256 that is appended and waited for until fdatasync has returned; \
                       the document has no such row";
 /// Records of a group that is synced together.
