@@ -1,9 +1,9 @@
 //! Encoding of states and records: a state with a version as the bytes of a snapshot, 64-bit words
 //! as the bytes of a record.
 //!
-//! States are in the format of bincode 2, and decoded with it. It is pinned and no longer maintained
-//! (RUSTSEC-2025-0141). Only this module uses it, and only on bytes that have passed the snapshot's
-//! CRC.
+//! States are in the format of bincode 2, and decoded with it. It is pinned and no longer
+//! maintained (RUSTSEC-2025-0141). Only this module uses it, and only on bytes that have passed the
+//! snapshot's CRC.
 
 use crate::encoder::Encoder;
 use serde::{Serialize, de::DeserializeOwned};

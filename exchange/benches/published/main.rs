@@ -28,10 +28,14 @@
 //! | `better` | `lower` or `higher` |
 //! | `samples` | number of samples |
 //! | `ratio` | ours divided by theirs, or `null` |
-//! | `verdict` | `ahead`, `equal` (within 5 %), `behind`; `std` for the standard library's channel, measured here as there; `extra` for a row that only we have |
+//! | `verdict` | a word, see below |
 //! | `remark` | what is timed, and what differs |
 //! | `command` | the command that measures this row |
-//! | `machine`, `commit`, `date` | of our figure; the commit ends in `, changed` if files were |
+//! | `machine`, `commit`, `date` | of our figure |
+//!
+//! Verdicts are `ahead`, `equal` (within 5 %), `behind`, `std` and `extra`. `std` is a row of the
+//! standard library's channel, measured here as there; `extra` is a row that only we have. The
+//! commit ends in `, changed` if files that git tracks differ from it.
 
 mod catalog;
 mod harness;

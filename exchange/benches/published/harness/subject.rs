@@ -135,7 +135,7 @@ where
         run(&mut prepare());
         // Boxed: moving an input takes no time of its own, however large it is.
         let mut inputs: Vec<Box<I>> = (0..*batch).map(|_| Box::new(prepare())).collect();
-        // Above the inputs in the heap: else their drop would now and then return memory to the kernel.
+        // Above the inputs in the heap: otherwise their drop may return memory to the kernel.
         let last = Box::new(prepare());
         let started = Instant::now();
         if *drop_is_timed {
