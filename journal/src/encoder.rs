@@ -15,8 +15,9 @@ const FOUR: u8 = 252;
 const EIGHT: u8 = 253;
 const SIXTEEN: u8 = 254;
 
-/// The error of a value that has no encoding. One word, so that results stay in registers.
+/// The error of a value that has no encoding.
 #[derive(Debug)]
+#[allow(clippy::box_collection, reason = "one word, so that results stay in registers")]
 pub(crate) struct Unencodable(Box<String>);
 
 impl Display for Unencodable {
