@@ -40,7 +40,7 @@ impl Unit {
         !matches!(self, Unit::MillionPerSecond | Unit::Times)
     }
 
-    pub fn from_ns(self, ns: f64) -> f64 {
+    pub fn convert_ns(self, ns: f64) -> f64 {
         match self {
             Unit::Microseconds => ns / 1e3,
             Unit::Milliseconds => ns / 1e6,
@@ -148,7 +148,7 @@ where
         }
         let elapsed_ns = started.elapsed().as_nanos() as f64;
         drop(last);
-        vec![self.unit.from_ns(elapsed_ns / (*batch * *operations) as f64)]
+        vec![self.unit.convert_ns(elapsed_ns / (*batch * *operations) as f64)]
     }
 
     fn count(&mut self) -> Counts {
