@@ -16,10 +16,11 @@ const RECORDS_PER_ORDER: usize = 1;
 
 const TAKE: &str = "Exchange::state, eleven fields an order; theirs has six. 10,000 bids at 5,000 prices in all \
                     rows of snapshots";
-const ENCODE: &str = "the state of an exchange, eleven fields an order, 18 bytes each in this book; theirs has \
-                      six fields in 44 bytes of fixed width";
+const ENCODE: &str = "the state of an exchange, eleven fields an order, integers of variable width; theirs has \
+                      six fields of fixed width";
 const DECODE: &str = "the same state; theirs does not check it";
-const SIX: &str = "six fields an order, as theirs, through the journal's codec: 13 bytes an order, theirs 44";
+const SIX: &str =
+    "six fields an order, as theirs, through the journal's codec, whose integers have variable width";
 const RESTORE: &str = "a new exchange of 20,000 orders, Exchange::restore, which checks each order and the whole, \
                        and its drop; theirs enters the orders anew";
 const CYCLE: &str = "state and encode together; theirs is the sum of two figures";
