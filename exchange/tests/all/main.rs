@@ -9,5 +9,6 @@ mod naive;
 mod notation;
 mod pair;
 mod properties;
+mod published;
 mod recorded;
 mod rejects;
