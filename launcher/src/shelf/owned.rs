@@ -77,7 +77,7 @@ const SURVEY_FILES: [&str; 6] =
     [Experiment::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 25] = [
     "rows",
     "runs",
     "sweep",
@@ -101,6 +101,8 @@ const TABLES: [&str; 23] = [
     "cells",
     "fairness",
     "seed-rows",
+    "seed-writes",
+    "seed-reads",
     "left-out",
 ];
 

@@ -1,6 +1,7 @@
 //! `board`: what the benchmark of the board measured, case by case.
 
 mod report;
+mod seed_tables;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
@@ -178,6 +179,8 @@ pub struct BoardWriter {
     pub writes_per_s: f64,
     /// Time from the beginning to the end of a write.
     pub write: Distribution,
+    /// Its 95th percentile, which the seed's table has; from 200 writes on.
+    pub write_p95_ns: Option<u64>,
     /// Time from a write's due time to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
     /// The kernel's counts of the writer; `None` if it died.
@@ -203,6 +206,8 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// Time from seeing a version until the reader has the value.
     pub read: Distribution,
+    /// Its 95th percentile, which the seed's table has; from 200 reads on.
+    pub read_p95_ns: Option<u64>,
     /// Age of a reader's value: from the due time of the next version until it has a newer one.
     /// `None`: nothing is due under stress.
     pub stale: Option<Distribution>,

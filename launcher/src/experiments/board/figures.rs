@@ -78,6 +78,7 @@ pub fn case(
             overtaken: sum(&|end| count(end, ReaderCounter::Overtaken)),
             propagation: figures(&series[0]),
             read: figures(&series[1]),
+            read_p95_ns: series[1].quantile(0.95, ns_per_tick),
             stale: if_timed(&series[2]),
         };
         (reading, series)
@@ -125,6 +126,7 @@ pub fn case(
             writes,
             writes_per_s: per_s(writes),
             write: figures(&write),
+            write_p95_ns: write.quantile(0.95, ns_per_tick),
             from_due: if_timed(&from_due),
             usage: usage(writer),
         },

@@ -62,7 +62,16 @@ fn board_values_are_consistent_at_every_level() {
     let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
     assert_eq!(
         files,
-        ["board.md", "experiment.json", "left-out.csv", "report.html", "rows.csv", "runs", "seed-rows.csv"]
+        [
+            "board.md",
+            "experiment.json",
+            "left-out.csv",
+            "report.html",
+            "rows.csv",
+            "runs",
+            "seed-reads.csv",
+            "seed-writes.csv"
+        ]
     );
 }
 
