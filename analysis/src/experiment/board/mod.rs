@@ -2,9 +2,11 @@
 
 mod report;
 mod seed_tables;
+mod thresholds;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
+pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
 
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
 use crate::document::{Document, DocumentError, SaveError, answer_json};
@@ -44,7 +46,7 @@ pub struct Boards {
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
-    /// p99 from which on a row gets a warning.
+    /// The limits from which on a case gets a warning.
     #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
@@ -108,15 +110,6 @@ impl Boards {
     }
 }
 
-/// Latency thresholds of the board benchmark in nanoseconds; `None`: no warning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoardWarnings {
-    /// Threshold of a warning for the p99 of a write.
-    pub writer_p99_ns: Option<u64>,
-    /// Threshold of a warning for the p99 of a read.
-    pub reader_p99_ns: Option<u64>,
-}
-
 /// One combination of settings of the board benchmark: a writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
@@ -166,6 +159,9 @@ pub struct BoardCase {
     pub timeline: [(); 0],
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
+    /// Figures that reached their limits.
+    #[serde(default)]
+    pub warnings: Vec<BoardWarning>,
     /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }

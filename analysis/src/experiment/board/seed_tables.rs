@@ -2,7 +2,7 @@
 
 use super::{BoardCase, Boards};
 use crate::experiment::time_unit::TimeUnit;
-use crate::numbers::{duration, short};
+use crate::numbers::short;
 use crate::summary::Distribution;
 use crate::table::{Column, Grid};
 
@@ -47,16 +47,8 @@ fn table((name, what, call): (&str, &str, &str), cases: &[Labelled<'_>], end: En
 
 fn with_warnings(mut grid: Grid, boards: &Boards, cases: &[Labelled<'_>]) -> Grid {
     for (case, label) in cases {
-        let measured = [
-            ("writer", case.writer.write.p99_ns, boards.warn.writer_p99_ns),
-            ("readers", case.all.read.p99_ns, boards.warn.reader_p99_ns),
-        ];
-        for (who, found, limit) in measured {
-            let Some((found, limit)) = found.zip(limit).filter(|(found, limit)| found > limit) else {
-                continue;
-            };
-            let (found, limit) = (duration(found), duration(limit));
-            grid = grid.note(format!("WARNING: {label}: p99 of the {who} is {found}, above {limit}"));
+        for warning in boards.warn.check(case) {
+            grid = grid.note(format!("WARNING: {label}: {}", warning.describe()));
         }
     }
     grid
@@ -64,6 +56,7 @@ fn with_warnings(mut grid: Grid, boards: &Boards, cases: &[Labelled<'_>]) -> Gri
 
 #[cfg(test)]
 mod tests {
+    use super::super::BoardWarnings;
     use super::*;
     use crate::document::fixture;
 
@@ -84,6 +77,15 @@ mod tests {
             (figures, Some(90), 7_500_000.0);
         (case.all.read, case.all.read_p95_ns) = (figures, Some(3_400));
         boards
+    }
+
+    #[test]
+    fn warning_names_case_threshold_limit_and_figure() {
+        let mut boards = boards();
+        boards.warn = BoardWarnings { reader_p95_ns: Some(3_400), ..BoardWarnings::default() };
+        let [writes, reads] = tables(&boards, &[(&boards.cases[0], "stress".to_owned())]);
+        assert_eq!(writes.notes, [""; 0]);
+        assert_eq!(reads.notes, ["WARNING: stress: read-p95 is 3,400 ns, limit 3,400 ns"]);
     }
 
     #[test]

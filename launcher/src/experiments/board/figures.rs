@@ -135,6 +135,7 @@ pub fn case(
         deaths: made.deaths.iter().map(|death| death_of(plan, death)).collect(),
         timeline: [],
         curves: curves.collect(),
+        warnings: Vec::new(),
         problems: Vec::new(),
     };
     if let RunOutcome::Failed { process, what, .. } = &made.outcome {

@@ -1,5 +1,6 @@
 //! The flags of `launcher board`, and the cases that they select.
 
+use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
@@ -51,6 +52,9 @@ pub struct BoardFlags {
     /// Seed of the times at which writes are due
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: Count,
+    /// Warn of figures at their limits, the seed's unless named: write-p99=5us,write-rate=off
+    #[arg(long, value_name = "LIMITS", num_args = 0..=1, default_missing_value = healthy::SEED)]
+    pub healthy: Option<HealthyLimits>,
     /// Warn of a writer whose p99 is longer
     #[arg(long, value_name = "DUR")]
     pub warn_writer: Option<Nanos>,
@@ -137,9 +141,11 @@ impl BoardFlags {
     }
 
     pub fn warnings(&self) -> BoardWarnings {
+        let limits = self.healthy.map_or_else(BoardWarnings::default, |limits| limits.0);
         BoardWarnings {
-            writer_p99_ns: self.warn_writer.map(|limit| limit.0),
-            reader_p99_ns: self.warn_reader.map(|limit| limit.0),
+            writer_p99_ns: self.warn_writer.map(|limit| limit.0).or(limits.writer_p99_ns),
+            reader_p99_ns: self.warn_reader.map(|limit| limit.0).or(limits.reader_p99_ns),
+            ..limits
         }
     }
 }
@@ -155,9 +161,13 @@ mod tests {
         flags: BoardFlags,
     }
 
-    fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
+    fn flags(line: &str) -> Result<BoardFlags, String> {
         let line = TestCommandLine::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
-        line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
+        Ok(line.map_err(|error| error.to_string())?.flags)
+    }
+
+    fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
+        flags(line)?.cells().map_err(|error| error.0)
     }
 
     #[test]
@@ -168,6 +178,19 @@ mod tests {
         assert_eq!((all[0].readers, all[0].words, all[0].isolation), (0, 1, Isolation::Thread));
         assert_eq!((all[15].mode.clone(), all[15].words), (WriteLoad::Poisson(5_000), 512));
         assert_eq!(cases("").unwrap().len(), 3, "three loads by default");
+    }
+
+    #[test]
+    fn healthy_takes_the_seeds_limits() {
+        let limits = |line: &str| flags(line).unwrap().warnings();
+        assert_eq!(limits(""), BoardWarnings::default());
+        assert_eq!(limits("--healthy"), BoardWarnings::SEED);
+        assert_eq!(limits("--healthy --json"), BoardWarnings::SEED);
+        let set = BoardWarnings { writer_p99_ns: Some(7), ..BoardWarnings::SEED };
+        assert_eq!(limits("--healthy write-p99=7ns"), set);
+        assert_eq!(limits("--healthy --warn-writer 7ns"), set);
+        let only = BoardWarnings { writer_p99_ns: Some(7), ..BoardWarnings::default() };
+        assert_eq!(limits("--warn-writer 7ns"), only);
     }
 
     #[test]
@@ -184,6 +207,7 @@ mod tests {
             ("--mode replay:none.csv", "none.csv"),
             ("--mode often", "often"),
             ("--waiting never", "never"),
+            ("--healthy write-p98=5us", "write-p50"),
         ] {
             let error = cases(line).unwrap_err();
             assert!(error.contains(word), "{line}: {error}");

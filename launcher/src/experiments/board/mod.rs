@@ -6,6 +6,7 @@
 
 mod figures;
 mod flags;
+mod healthy;
 mod mode;
 
 pub use flags::BoardFlags;
@@ -17,7 +18,7 @@ use crate::runtime::folder;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::experiment::Boards;
+use analysis::experiment::{BoardCase, Boards};
 use analysis::record::RunOutcome;
 use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
@@ -83,9 +84,10 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         bar.end();
         boards.interrupted = made.as_ref().is_none_or(|made| made.outcome == RunOutcome::Interrupted);
         let ns_per_tick = benchmark.clock.ns_per_tick();
-        boards.cases.extend(
-            made.map(|made| figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick)),
-        );
+        boards.cases.extend(made.map(|made| {
+            let case = figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick);
+            BoardCase { warnings: boards.warn.check(&case), ..case }
+        }));
         boards.save(&folder)?;
         if boards.interrupted {
             break;
