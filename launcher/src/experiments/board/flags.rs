@@ -5,6 +5,7 @@ use super::mode::WriteLoad;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
+use crate::experiments::presets::{BoardPreset, seed_board};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
@@ -20,6 +21,9 @@ const MAX_DURATION_NS: u64 = 600_000_000_000;
 /// The command-line flags of `launcher board`. With lists of values each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BoardFlags {
+    /// Take the seed's defaults: --readers 12 --duration 10s --size 96 --healthy
+    #[arg(long, value_name = "NAME", value_parser = BoardPreset::parse)]
+    pub preset: Option<BoardPreset>,
     /// How writes arrive: poisson:10k, pareto:10k, stress, replay:FILE; a list
     #[arg(
         long,
@@ -29,13 +33,30 @@ pub struct BoardFlags {
     )]
     pub mode: Vec<WriteLoad>,
     /// Readers; a list
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "4",
+        default_value_if("preset", SEED, seed_board::READERS)
+    )]
     pub readers: Vec<Count>,
     /// How long each case takes
-    #[arg(long, value_name = "DUR", default_value = "3s")]
+    #[arg(
+        long,
+        value_name = "DUR",
+        default_value = "3s",
+        default_value_if("preset", SEED, seed_board::DURATION)
+    )]
     pub duration: Nanos,
     /// Bytes of a value, a multiple of 8; a list
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64",
+        default_value_if("preset", SEED, seed_board::SIZE)
+    )]
     pub size: Vec<Count>,
     /// Cells of the board; writes go to them in turn
     #[arg(long, value_name = "N", default_value = "1")]
@@ -53,7 +74,7 @@ pub struct BoardFlags {
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: Count,
     /// Warn of figures at their limits, the seed's unless named: write-p99=5us,write-rate=off
-    #[arg(long, value_name = "LIMITS", num_args = 0..=1, default_missing_value = healthy::SEED)]
+    #[arg(long, value_name = "LIMITS", num_args = 0..=1, default_missing_value = healthy::SEED, default_value_if("preset", SEED, seed_board::HEALTHY))]
     pub healthy: Option<HealthyLimits>,
     /// Warn of a writer whose p99 is longer
     #[arg(long, value_name = "DUR")]
@@ -71,6 +92,9 @@ pub struct BoardFlags {
     #[arg(long)]
     pub allow_weaker_sandbox: bool,
 }
+
+/// The preset whose defaults the flags name.
+const SEED: &str = BoardPreset::Seed.name();
 
 /// One combination of the settings that `launcher board` varies.
 #[derive(Clone, Debug, PartialEq)]
@@ -178,6 +202,20 @@ mod tests {
         assert_eq!((all[0].readers, all[0].words, all[0].isolation), (0, 1, Isolation::Thread));
         assert_eq!((all[15].mode.clone(), all[15].words), (WriteLoad::Poisson(5_000), 512));
         assert_eq!(cases("").unwrap().len(), 3, "three loads by default");
+    }
+
+    #[test]
+    fn preset_fills_only_what_is_open() {
+        let all = cases("--preset seed").unwrap();
+        let modes: Vec<String> = all.iter().map(|case| case.mode.to_string()).collect();
+        assert_eq!(modes, ["poisson:10000", "pareto:10000", "stress"]);
+        assert!(all.iter().all(|case| (case.readers, case.words) == (12, 12)));
+        let seed = flags("--preset seed").unwrap();
+        assert_eq!((seed.duration, seed.warnings()), (Nanos(10_000_000_000), BoardWarnings::SEED));
+        let own = flags("--preset seed --readers 2,3 --duration 1s --healthy write-rate=off").unwrap();
+        assert_eq!((own.readers.clone(), own.duration), (vec![Count(2), Count(3)], Nanos(1_000_000_000)));
+        assert_eq!((own.size.clone(), own.warnings().writes_per_s), (vec![Count(96)], None));
+        assert!(flags("--preset sead").unwrap_err().contains("seed"));
     }
 
     #[test]
