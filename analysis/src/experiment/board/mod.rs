@@ -3,10 +3,13 @@
 mod report;
 mod seed_tables;
 mod thresholds;
+mod time_plot;
+mod timeline;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
+pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
 
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
 use crate::document::{Document, DocumentError, SaveError, answer_json};
@@ -154,9 +157,8 @@ pub struct BoardCase {
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
-    /// Empty: earlier builds wrote figures over time, and expect the key.
-    #[serde(skip_deserializing)]
-    pub timeline: [(); 0],
+    /// Figures of each sixtieth of the time; empty in documents of some earlier builds.
+    pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
     /// Figures that reached their limits.

@@ -1,6 +1,7 @@
 //! The report of the board benchmark: cases, readers, and what the seed's tables leave out.
 
 use super::seed_tables::{self, Labelled};
+use super::time_plot;
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
@@ -20,6 +21,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
     let section = |(number, (case, label)): (usize, &Labelled<'_>)| {
         ReportSection::new(format!("case-{number}"), label)
             .charts(percentiles(case, number))
+            .charts(time_plot::draw(case, number))
             .tables(TERMINAL | PAGE, [case_table(case, number)])
             .tables(TERMINAL | PAGE, readers(case, number))
     };

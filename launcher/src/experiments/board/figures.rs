@@ -1,6 +1,7 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
 use super::mode::WriteLoad;
+use super::over_time;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
@@ -9,9 +10,7 @@ use analysis::record::{RoleRestart, RunOutcome};
 use analysis::summary::figures::MeasureSeries;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
-use protocol::shared_histogram::{
-    BUCKET_COUNT, BUCKETS, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
-};
+use protocol::shared_histogram::{BUCKETS, MAX_WORD, MIN_WORD, Resolution, SUM};
 use protocol::status::StatusField;
 use roles::board::histograms::BoardMeasure;
 use shm::memory::ReadOnlyWords;
@@ -20,9 +19,15 @@ use std::slice;
 
 /// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
 /// gets wrong figures, and nothing worse.
-fn record_histogram(series: &mut MeasureSeries, words: &ReadOnlyWords, ns_per_tick: f64) {
+pub(super) fn record_histogram(
+    series: &mut MeasureSeries,
+    words: &ReadOnlyWords,
+    resolution: Resolution,
+    ns_per_tick: f64,
+) {
     let load = |place| words.load(place, Ordering::Relaxed);
-    let counts = (0..BUCKET_COUNT).map(|bucket| (bucket_value(bucket), load(BUCKETS + bucket)));
+    let counts = (0..resolution.bucket_count())
+        .map(|bucket| (resolution.bucket_value(bucket), load(BUCKETS + bucket)));
     let bounds = (load(MIN_WORD).wrapping_sub(1), load(MAX_WORD), load(SUM));
     series.record_counts(counts, bounds, ns_per_tick);
 }
@@ -54,8 +59,8 @@ pub fn case(
     let measure = |ends: &[EndResults], measure: BoardMeasure| {
         let mut series = MeasureSeries::default();
         for words in ends.iter().filter_map(|end| end.words.as_ref()) {
-            let words = words.slice(measure.offset(), HISTOGRAM_WORDS);
-            record_histogram(&mut series, &words, ns_per_tick);
+            let words = words.slice(measure.offset(), Resolution::FINE.words());
+            record_histogram(&mut series, &words, Resolution::FINE, ns_per_tick);
         }
         series
     };
@@ -133,7 +138,7 @@ pub fn case(
         all,
         each: each.collect(),
         deaths: made.deaths.iter().map(|death| death_of(plan, death)).collect(),
-        timeline: [],
+        timeline: over_time::timeline(made, work.duration_ns, ns_per_tick),
         curves: curves.collect(),
         warnings: Vec::new(),
         problems: Vec::new(),
@@ -217,38 +222,40 @@ mod tests {
     use super::*;
     use analysis::summary::Distribution;
     use proptest::prelude::*;
-    use protocol::shared_histogram::{SharedHistogram, bucket};
+    use protocol::shared_histogram::SharedHistogram;
     use shm::memory::Region;
 
     fn figures(parts: &[&[u64]], ns_per_tick: f64) -> Distribution {
         let mut series = MeasureSeries::default();
         for values in parts {
-            let words = Region::heap(HISTOGRAM_WORDS).words();
-            let counts = SharedHistogram::new(words.clone());
+            let words = Region::heap(Resolution::FINE.words()).words();
+            let counts = SharedHistogram::new(words.clone(), Resolution::FINE);
             values.iter().for_each(|value| counts.add(*value));
-            record_histogram(&mut series, &words.into(), ns_per_tick);
+            record_histogram(&mut series, &words.into(), Resolution::FINE, ns_per_tick);
         }
         series.distribution(ns_per_tick)
     }
 
     #[test]
     fn every_bucket_has_its_values_and_they_rise() {
-        let mut last = None;
-        for place in 0..BUCKET_COUNT {
-            let value = bucket_value(place);
-            assert_eq!(bucket(value), place);
-            assert!(last < Some(value), "{place}");
-            last = Some(value);
+        for resolution in [Resolution::FINE, Resolution::COARSE] {
+            let mut last = None;
+            for place in 0..resolution.bucket_count() {
+                let value = resolution.bucket_value(place);
+                assert_eq!(resolution.bucket(value), place);
+                assert!(last < Some(value), "{place}");
+                last = Some(value);
+            }
+            assert_eq!(resolution.bucket(u64::MAX), resolution.bucket_count() - 1);
         }
-        assert_eq!(bucket(u64::MAX), BUCKET_COUNT - 1);
     }
 
     #[test]
     fn overwritten_counts_do_not_panic() {
-        let words = Region::heap(HISTOGRAM_WORDS).words();
+        let words = Region::heap(Resolution::FINE.words()).words();
         words.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
         let mut series = MeasureSeries::default();
-        record_histogram(&mut series, &words.into(), 1.0);
+        record_histogram(&mut series, &words.into(), Resolution::FINE, 1.0);
         assert!(series.distribution(1.0).max_ns.is_some());
     }
 

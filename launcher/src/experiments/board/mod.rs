@@ -8,6 +8,7 @@ mod figures;
 mod flags;
 mod healthy;
 mod mode;
+mod over_time;
 
 pub use flags::BoardFlags;
 
@@ -84,6 +85,9 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         bar.end();
         boards.interrupted = made.as_ref().is_none_or(|made| made.outcome == RunOutcome::Interrupted);
         let ns_per_tick = benchmark.clock.ns_per_tick();
+        if let Some(made) = &made {
+            over_time::save(&folder, number, made, &case.work, ns_per_tick)?;
+        }
         boards.cases.extend(made.map(|made| {
             let case = figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick);
             BoardCase { warnings: boards.warn.check(&case), ..case }

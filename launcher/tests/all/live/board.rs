@@ -42,6 +42,12 @@ fn check(case: &Value) {
     assert_eq!(case["writer"]["write"]["count"], case["writer"]["writes"]);
 }
 
+/// Adds up the counts of a measure in a table of latencies over time.
+fn counted(csv: &str, measure: &str) -> u64 {
+    let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    rows.filter(|cells| cells[1] == measure).map(|cells| cells[3].parse::<u64>().unwrap()).sum()
+}
+
 #[test]
 fn board_values_are_consistent_at_every_level() {
     let launcher = Launcher::new();
@@ -59,7 +65,16 @@ fn board_values_are_consistent_at_every_level() {
         assert!(!is_timed || case["scheduled"] == case["writer"]["writes"]);
     }
     let files = entries(&launcher.folder());
-    let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
+    let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    let (latencies, files): (Vec<&str>, Vec<&str>) =
+        files.into_iter().partition(|name| name.starts_with("latency-"));
+    assert_eq!(latencies.len(), 6 * 4, "a case has its writer, two readers, and all: {latencies:?}");
+    let merged = std::fs::read_to_string(launcher.folder().join("latency-0.csv")).unwrap();
+    let reads = number(&cases[0]["all"]["reads"]);
+    assert_eq!(counted(&merged, "write"), number(&cases[0]["writer"]["writes"]));
+    assert_eq!((counted(&merged, "read"), counted(&merged, "propagation")), (reads, reads));
+    let slices = list(&cases[0]["timeline"]);
+    assert_eq!(slices.iter().map(|slice| number(&slice["reads"])).sum::<u64>(), reads);
     assert_eq!(
         files,
         [
