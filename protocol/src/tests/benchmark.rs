@@ -30,6 +30,7 @@ fn board(readers: u16) -> Workload {
         words: 3,
         scheduled: Some(7),
         duration_ns: 1_000,
+        folder: None,
     })
 }
 

@@ -81,6 +81,7 @@ fn ran(
         words: 4,
         scheduled: None,
         duration_ns: 1_000,
+        folder: None,
     };
     let status = thread.status();
     let agent = BoardAgent {

@@ -63,8 +63,8 @@ pub struct Boards {
 }
 
 /// The settings of a row: what distinguishes the cases of a board's benchmark.
-const SETTINGS: [&str; 9] =
-    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "carrier"];
+const SETTINGS: [&str; 10] =
+    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "nodes", "carrier"];
 
 impl Boards {
     /// Reads the benchmark in the rows of an experiment.
@@ -130,9 +130,11 @@ pub struct BoardCase {
     pub isolation: Isolation,
     /// Wait strategy of the readers.
     pub waiting: String,
-    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's
-    /// memory.
+    /// `memory`, or the folder whose file system has the board.
     pub on: String,
+    /// The NUMA nodes of writer and readers: `0:1`; empty: not chosen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nodes: String,
     /// `board`.
     pub carrier: String,
     /// Time from the start to the end of the last write, in nanoseconds.

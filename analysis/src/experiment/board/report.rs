@@ -105,12 +105,13 @@ fn labels(cases: &[BoardCase]) -> Vec<String> {
             case.isolation.to_string(),
             case.waiting.clone(),
             case.on.clone(),
+            format!("nodes {}", case.nodes),
         ]
     };
     let all: Vec<_> = cases.iter().map(parts).collect();
     let varies: Vec<bool> =
-        (0..6).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
-    let label = |parts: &[String; 6]| {
+        (0..7).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
+    let label = |parts: &[String; 7]| {
         let shown: Vec<&str> =
             parts.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(part, _)| part.as_str()).collect();
         shown.join(" ")
@@ -181,8 +182,9 @@ fn title(case: &BoardCase) -> String {
     let readers = plural("reader", case.readers);
     let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
     let cells = plural("cell", case.cells);
+    let nodes = if case.nodes.is_empty() { String::new() } else { format!(", NUMA nodes {}", case.nodes) };
     format!(
-        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
+        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}{nodes}, {}{carrier}",
         case.mode,
         case.readers,
         case.isolation,

@@ -1,6 +1,6 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
-use super::mode::WriteLoad;
+use super::flags::CaseSettings;
 use super::over_time;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
@@ -34,7 +34,7 @@ pub(super) fn record_histogram(
 
 /// Computes the results of one combination of settings from its processes' counters and histograms.
 pub fn case(
-    mode: &WriteLoad,
+    cell: &CaseSettings,
     shared: bool,
     work: &BoardWork,
     made: &BenchmarkRun,
@@ -111,14 +111,15 @@ pub fn case(
     };
     let curves = curves.into_iter().flatten().map(curve);
     let mut case = BoardCase {
-        mode: mode.to_string(),
+        mode: cell.mode.to_string(),
         readers: work.readers.into(),
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
         isolation: plan.isolation.of(0),
         waiting: work.waiting.name().into(),
-        on: "memory".into(),
+        on: work.folder.as_ref().map_or_else(|| "memory".into(), |folder| folder.display().to_string()),
+        nodes: cell.nodes.map_or_else(String::new, |nodes| nodes.to_string()),
         carrier: "board".into(),
         duration_ns,
         scheduled: work.scheduled,

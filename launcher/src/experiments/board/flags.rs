@@ -2,6 +2,7 @@
 
 use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
+use super::nodes::BoardNodes;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
@@ -70,6 +71,12 @@ pub struct BoardFlags {
     /// Cores: the writer has the first, readers the others [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
+    /// NUMA nodes of the writer and of the readers, as 0:1; a list
+    #[arg(long, value_name = "W:R", value_delimiter = ',')]
+    pub nodes: Vec<BoardNodes>,
+    /// Put the board into a file in this folder, to compare file systems; a list [default: memory]
+    #[arg(long, value_name = "DIRS", value_delimiter = ',')]
+    pub board_folder: Vec<PathBuf>,
     /// Seed of the times at which writes are due
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: Count,
@@ -106,6 +113,10 @@ pub(super) struct CaseSettings {
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<ReaderWaiting>,
+    /// The NUMA nodes of writer and readers; `None`: as the list of cores has them.
+    pub nodes: Option<BoardNodes>,
+    /// The folder with the board's file; `None`: memory.
+    pub folder: Option<PathBuf>,
 }
 
 fn usage<T>(text: String) -> Result<T, UsageError> {
@@ -133,35 +144,72 @@ impl BoardFlags {
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
+        let folders = self.folders()?;
         let mut found = Vec::new();
         for mode in &self.mode {
             // Before the first case: a file that cannot be read, more writes than there is room
             // for.
             mode.schedule(duration.0, self.seed.0)?;
-            for size in &self.size {
-                for readers in &self.readers {
-                    for waiting in &self.waiting {
-                        found.extend(self.isolation.iter().map(|isolation| CaseSettings {
-                            mode: mode.clone(),
-                            readers: readers.0 as u16,
-                            words: (size.0 / 8) as usize,
-                            isolation: *isolation,
-                            waiting: match waiting {
-                                Choice::Auto => None,
-                                Choice::Fixed(waiting) => Some(*waiting),
-                            },
-                        }));
-                    }
+            for (size, readers, waiting, isolation) in self.ends() {
+                for folder in &folders {
+                    found.extend(self.node_pairs().into_iter().map(|nodes| CaseSettings {
+                        mode: mode.clone(),
+                        readers: readers.0 as u16,
+                        words: (size.0 / 8) as usize,
+                        isolation,
+                        waiting: match waiting {
+                            Choice::Auto => None,
+                            Choice::Fixed(waiting) => Some(waiting),
+                        },
+                        nodes,
+                        folder: folder.clone(),
+                    }));
                 }
             }
         }
         Ok(found)
     }
 
-    /// Returns the cores to use for a board benchmark, the writer's first.
-    pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
+    /// Iterates over the combinations of size, readers, waiting and isolation.
+    fn ends(&self) -> impl Iterator<Item = (Count, Count, Choice<ReaderWaiting>, Isolation)> {
+        let readers =
+            self.size.iter().flat_map(|size| self.readers.iter().map(move |readers| (*size, *readers)));
+        let waiting = readers.flat_map(|(s, r)| self.waiting.iter().map(move |waiting| (s, r, *waiting)));
+        waiting.flat_map(|(s, r, w)| self.isolation.iter().map(move |isolation| (s, r, w, *isolation)))
+    }
+
+    fn node_pairs(&self) -> Vec<Option<BoardNodes>> {
+        if self.nodes.is_empty() { vec![None] } else { self.nodes.iter().copied().map(Some).collect() }
+    }
+
+    /// Returns the folders for the board's file, with their full paths.
+    fn folders(&self) -> Result<Vec<Option<PathBuf>>, UsageError> {
+        if self.board_folder.is_empty() {
+            return Ok(vec![None]);
+        }
+        if self.isolation.iter().any(|level| !matches!(level, Isolation::Thread | Isolation::Process)) {
+            return usage(
+                "--board-folder with --isolation container or sandbox: a board there is sealed memory; use thread or process"
+                    .into(),
+            );
+        }
+        let full = |folder: &PathBuf| {
+            let name = folder.display();
+            let full = folder.canonicalize().map_err(|error| format!("--board-folder {name}: {error}"));
+            match full {
+                Ok(full) if full.is_dir() && full.to_str().is_some() => Ok(Some(full)),
+                Ok(_) => usage(format!("--board-folder {name}: not a folder with a name in UTF-8")),
+                Err(error) => usage(format!("{error}; name a folder that exists")),
+            }
+        };
+        self.board_folder.iter().map(full).collect()
+    }
+
+    /// Returns the cores to use for a case of a board benchmark, the writer's first.
+    pub fn cores(&self, nodes: Option<BoardNodes>, machine: &Machine) -> Result<Vec<u32>, UsageError> {
         let asked = check_cores(self.cores.as_ref(), machine)?;
-        Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
+        let cores = asked.unwrap_or_else(|| machine.cores_allowed.clone());
+        nodes.map_or(Ok(cores.clone()), |nodes| nodes.cores(&machine.numa_nodes, &cores))
     }
 
     pub fn warnings(&self) -> BoardWarnings {
@@ -205,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn folders_and_nodes_are_varied() {
+        let all = cases("--mode stress --board-folder /tmp,/ --nodes 0:0,0:1").unwrap();
+        let found: Vec<(String, &str)> = all
+            .iter()
+            .map(|case| (case.nodes.unwrap().to_string(), case.folder.as_ref().unwrap().to_str().unwrap()))
+            .collect();
+        let wanted = [("0:0", "/tmp"), ("0:1", "/tmp"), ("0:0", "/"), ("0:1", "/")];
+        assert_eq!(found, wanted.map(|(nodes, folder)| (nodes.to_owned(), folder)));
+        assert_eq!(cases("--mode stress").unwrap()[0].folder, None);
+    }
+
+    #[test]
     fn preset_fills_only_what_is_open() {
         let all = cases("--preset seed").unwrap();
         let modes: Vec<String> = all.iter().map(|case| case.mode.to_string()).collect();
@@ -245,6 +305,9 @@ mod tests {
             ("--mode replay:none.csv", "none.csv"),
             ("--mode often", "often"),
             ("--waiting never", "never"),
+            ("--nodes 0-1", "0-1"),
+            ("--board-folder /nowhere/at/all", "--board-folder /nowhere/at/all"),
+            ("--board-folder /tmp --isolation sandbox", "use thread or process"),
             ("--healthy write-p98=5us", "write-p50"),
         ] {
             let error = cases(line).unwrap_err();

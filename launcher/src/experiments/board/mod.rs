@@ -8,6 +8,7 @@ mod figures;
 mod flags;
 mod healthy;
 mod mode;
+mod nodes;
 mod over_time;
 
 pub use flags::BoardFlags;
@@ -45,7 +46,8 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cells = flags.cells()?;
-    let cores = flags.cores(&machine)?;
+    let cores: Vec<Vec<u32>> =
+        cells.iter().map(|cell| flags.cores(cell.nodes, &machine)).collect::<Result<_, _>>()?;
     benchmark::check_isolation(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = folder::create_result_folder(&flags.out, &started, "board")?;
@@ -71,7 +73,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let mut bar = SweepProgress::new(!flags.json, cells.len());
     for (number, cell) in cells.iter().enumerate() {
         bar.begin(&cell.mode.to_string(), number, cells.len() - number);
-        let case = plan_of(cell, flags, &cores)?;
+        let case = plan_of(cell, flags, &cores[number])?;
         let made = match benchmark.run(case.plan, case.schedule) {
             // A case that was interrupted before its start has no figures.
             Err(error) if error.is::<Interrupted>() => None,
@@ -89,7 +91,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
             over_time::save(&folder, number, made, &case.work, ns_per_tick)?;
         }
         boards.cases.extend(made.map(|made| {
-            let case = figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick);
+            let case = figures::case(cell, case.is_shared, &case.work, &made, ns_per_tick);
             BoardCase { warnings: boards.warn.check(&case), ..case }
         }));
         boards.save(&folder)?;
@@ -127,6 +129,7 @@ fn plan_of(cell: &CaseSettings, flags: &BoardFlags, cores: &[u32]) -> Result<Pla
         words: cell.words,
         scheduled: schedule.as_ref().map(|all| mode::due_times(all, duration_ns).count() as u64),
         duration_ns,
+        folder: cell.folder.clone(),
     };
     let workload = Workload::Board(work.clone());
     let plan = Plan::for_benchmark(workload, Technique::default(), cell.isolation, &cores);

@@ -152,6 +152,36 @@ fn interrupted_board_saves_results_and_cleans_up() {
 }
 
 #[test]
+fn board_file_is_consistent_and_leaves_nothing() {
+    let (launcher, folder) = (Launcher::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().canonicalize().unwrap();
+    let flags = "--mode stress --duration 100ms --readers 2 --isolation thread,process";
+    let boards =
+        board(&launcher, &format!("{flags} --board-folder {}", path.display())).end().succeeds().json();
+    let cases = list(&boards["cases"]);
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        check(case);
+        assert_eq!(string(&case["on"]), path.to_str().unwrap());
+    }
+    assert_eq!(entries(&path), [""; 0].map(std::path::PathBuf::from));
+}
+
+#[test]
+fn reached_limit_is_a_warning_in_the_json() {
+    let launcher = Launcher::new();
+    let flags = "--preset seed --mode stress --duration 100ms --readers 1";
+    let limits = "--healthy write-p50=0ns,write-p99=off,read-p95=off,write-rate=off,read-rate=off";
+    let boards = board(&launcher, &format!("{flags} {limits}")).end().succeeds().json();
+    let case = &boards["cases"][0];
+    assert_eq!((number(&case["size_bytes"]), number(&case["readers"])), (96, 1));
+    let [warning] = list(&case["warnings"]) else { panic!("{:#}", case["warnings"]) };
+    assert_eq!((string(&warning["threshold"]), number(&warning["limit"])), ("write-p50", 0));
+    assert_eq!(warning["measured"], case["writer"]["write"]["p50_ns"]);
+}
+
+#[test]
 fn invalid_board_input_is_named() {
     output("board --size 12").fails(2, &["--size 12"]);
+    output("board --nodes 0:9").fails(2, &["--nodes 0:9", "no node 9"]);
 }
