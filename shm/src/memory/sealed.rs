@@ -247,3 +247,23 @@ pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {
     // such descriptors, one at a time, and marks what it took.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    #[test]
+    fn segment_in_a_folder_is_shared_without_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shared, words) = Shared::create_in(folder.path(), "board", "unit.board".into(), 16).unwrap();
+        words[3].store(7, Ordering::Relaxed);
+        let view = Region::map_read_only("board", shared.file(Access::Read)).unwrap();
+        assert_eq!((view.len(), view.load(3, Ordering::Relaxed)), (16, 7));
+        assert!(Region::map("board", shared.file(Access::Read), false).is_err(), "for reading only");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let error = Shared::create_in(folder.path(), "board", "unit.board".into(), 1 << 50).map(drop);
+        assert!(error.is_err(), "no room");
+        assert!(Shared::create_in(Path::new("/nowhere"), "board", "unit.board".into(), 16).is_err());
+    }
+}

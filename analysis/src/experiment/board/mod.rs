@@ -196,6 +196,8 @@ pub struct BoardReading {
     pub reads_per_s: f64,
     /// Versions that were overwritten before they were read.
     pub missed: u64,
+    /// Their share of the versions that there were for these readers; `None` without any.
+    pub missed_share: Option<f64>,
     /// Versions written that were neither read nor counted as missed: by a reader that died.
     pub unseen: u64,
     /// Values whose content was not that of their version.

@@ -74,10 +74,13 @@ pub fn case(
         let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
         let series = measures.map(|of| measure(ends, of));
         let reads = sum(&|end| count(end, ReaderCounter::Read));
+        let missed = sum(&|end| count(end, ReaderCounter::Missed));
+        let all_versions = writes as f64 * ends.len() as f64;
         let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
-            missed: sum(&|end| count(end, ReaderCounter::Missed)),
+            missed,
+            missed_share: (all_versions > 0.0).then(|| missed as f64 / all_versions),
             unseen: sum(&|end| writes.saturating_sub(seen(end))),
             torn: sum(&|end| count(end, ReaderCounter::Torn)),
             overtaken: sum(&|end| count(end, ReaderCounter::Overtaken)),
