@@ -194,8 +194,8 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment has no name and is handed over as a descriptor; never the command
-    /// channel.
+    /// Returns `true` if the segment has no name and is handed over as a descriptor; never the
+    /// command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
@@ -206,8 +206,8 @@ impl RunSegment {
                 || levels.has(Isolation::Container) && self.is_writable_by_isolated())
     }
 
-    /// Returns the folder in which the segment is a file without a name: that of a board on a chosen
-    /// file system.
+    /// Returns the folder in which the segment is a file without a name: that of a board on a
+    /// chosen file system.
     pub fn folder<'a>(&self, plan: &'a Plan) -> Option<&'a Path> {
         match (&plan.workload, self.purpose) {
             (Workload::Board(work), SegmentPurpose::Board) => work.folder.as_deref(),

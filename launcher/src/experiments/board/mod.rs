@@ -7,6 +7,7 @@
 mod figures;
 mod flags;
 mod healthy;
+mod histogram;
 mod mode;
 mod nodes;
 mod over_time;

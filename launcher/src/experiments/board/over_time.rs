@@ -1,6 +1,6 @@
 //! The latencies of a case over time: its timeline for the page, and a CSV table a thread.
 
-use super::figures::record_histogram;
+use super::histogram::record_histogram;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::document::write_atomically;
 use analysis::experiment::{BoardSlice, ThreadLatencies, latency_csv};

@@ -174,15 +174,16 @@ fn board_file_is_consistent_and_leaves_nothing() {
 fn reached_limit_is_a_warning_in_the_json() {
     let launcher = Launcher::new();
     let flags = "--preset seed --mode stress --duration 100ms --readers 1";
-    let limits = "--healthy write-p50=0ns,write-p99=off,read-p95=off,write-rate=off,read-rate=off";
+    let limits = "--healthy write-rate=0,write-p50=off,write-p99=off,read-p95=off,read-rate=off";
     let result = board(&launcher, &format!("{flags} {limits}")).end();
     let boards = result.json();
     result.succeeds();
     let case = &boards["cases"][0];
     assert_eq!((number(&case["size_bytes"]), number(&case["readers"])), (96, 1));
     let [warning] = list(&case["warnings"]) else { panic!("{:#}", case["warnings"]) };
-    assert_eq!((string(&warning["threshold"]), number(&warning["limit"])), ("write-p50", 0));
-    assert_eq!(warning["measured"], case["writer"]["write"]["p50_ns"]);
+    assert_eq!((string(&warning["threshold"]), number(&warning["limit"])), ("write-rate", 0));
+    let rate = case["writer"]["writes_per_s"].as_f64().unwrap().round();
+    assert_eq!((string(&warning["unit"]), number(&warning["measured"])), ("per_s", rate as u64));
 }
 
 #[test]
