@@ -63,7 +63,7 @@ mod tests {
         for (text, words) in [
             ("write-p98=5us", "there are write-p50, write-p99, read-p95"),
             ("write-p99", "write-p99=5us"),
-            ("write-p99=5", "5us"),
+            ("write-p99=5", "no unit"),
             ("read-rate=5us", "read-rate=5us"),
             ("", "NAME=LIMIT"),
         ] {
