@@ -261,13 +261,16 @@ not hold, with the seed and how to see it again.";
 const BOARD_EXAMPLES: &str = "\
 Examples:
   launcher board                        three loads, about ten seconds
+  launcher board --preset seed          the seed's study, with its thresholds
   launcher board --readers 12 --duration 60s --mode poisson:10k
   launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
   launcher board --isolation thread,process,sandbox --waiting spin,yield,park
   launcher board --mode replay:flow.csv --cells 64
+  launcher board --board-folder /dev/shm,/var/tmp --nodes 0:0,0:1
+  launcher board --healthy write-p99=5us,write-rate=off
 
-Exit code 1 if a value was torn, versions do not add up, somebody died or writes
-that were due were not made.";
+A figure at its limit is a warning, no failure. Exit code 1 if a value was torn,
+versions do not add up, somebody died or writes that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:

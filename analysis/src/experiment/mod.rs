@@ -36,8 +36,8 @@ mod time_unit;
 pub use axis::{Axis, AxisRecord};
 pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
-    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWarnings, BoardWriter,
-    Boards,
+    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardThreshold, BoardUsage,
+    BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::{

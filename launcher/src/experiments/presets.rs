@@ -1,5 +1,6 @@
 //! The presets of `launcher sweep` by name: they set axes, and leave the load to the machine or to
-//! a flag. Preset `seed` repeats the *seed benchmark*, the one that this project started from.
+//! a flag. Preset `seed` repeats the *seed benchmark*, the one that this project started from. The
+//! preset of `launcher board` gives flags other defaults.
 
 use super::flags::{AxisValue, SweepRequest};
 use crate::config::{Settings, UsageError, nearest};
@@ -16,6 +17,32 @@ named_enum! {
         /// Every technique under every isolation level.
         Bill = "bill",
     }
+}
+
+named_enum! {
+    /// A named set of defaults for `launcher board`.
+    BoardPreset {
+        /// The seed's study: 12 readers, three loads of 10 s, the size of its best bid and ask, its
+        /// thresholds.
+        Seed = "seed",
+    }
+}
+
+impl BoardPreset {
+    /// Reads the name of a preset of `launcher board`.
+    pub fn parse(text: &str) -> Result<Self, UsageError> {
+        let missing = || UsageError(format!("--preset: there is no board {text:?}: there is seed"));
+        Self::from_name(text).ok_or_else(missing)
+    }
+}
+
+/// The defaults of `launcher board --preset seed`, by flag. The three loads are the usual ones.
+pub mod seed_board {
+    pub const READERS: &str = "12";
+    pub const DURATION: &str = "10s";
+    /// Two sides of six fields: 48 bytes each.
+    pub const SIZE: &str = "96";
+    pub const HEALTHY: &str = "seed";
 }
 
 /// The four techniques of the benchmark that this project started from, in the order of its tables.

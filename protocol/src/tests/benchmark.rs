@@ -30,11 +30,26 @@ fn board(readers: u16) -> Workload {
         words: 3,
         scheduled: Some(7),
         duration_ns: 1_000,
+        folder: None,
     })
 }
 
 fn plan(workload: Workload, isolation: Isolation) -> Plan {
     Plan::for_benchmark(workload, Technique::default(), isolation, &[Some(3)])
+}
+
+#[test]
+fn board_in_a_folder_is_handed_over_at_every_level() {
+    let mut plan = plan(board(2), Isolation::Process);
+    let named = |plan: &Plan| segments(plan).into_iter().filter(|one| !one.is_sealed(plan)).count();
+    let all = named(&plan);
+    let Workload::Board(work) = &mut plan.workload else { unreachable!() };
+    work.folder = Some("/var/tmp".into());
+    assert_eq!(named(&plan), all - 1, "only the board has no name");
+    let board = segments(&plan).into_iter().find(|one| one.purpose == SegmentPurpose::Board).unwrap();
+    assert_eq!(board.folder(&plan), Some("/var/tmp".as_ref()));
+    let read: Plan = codec::decode(&codec::encode(&plan).unwrap()).unwrap();
+    assert_eq!(read, plan);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `docs/src/seeds.md`: the figures of the five documents that bulkhead started from, beside ours.
 //!
 //! The page is made of `docs/seeds.tsv`, a row an item with their figure and where ours is, and of
-//! saved results. `BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds` writes it; without, the
-//! test compares.
+//! saved results. `BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds` writes it; without,
+//! the test compares.
 
 use super::root;
 use serde_json::Value;
@@ -28,9 +28,10 @@ struct Item {
     unit: String,
     /// File of a results folder that has ours, and the name of the command that made it.
     file: String,
-    /// Where in the file, or after `=` what is there instead of a figure.
+    /// Where in the file; after `=` what is there instead of a figure; `*` for all rows of a file
+    /// that has their figures, too.
     ours: String,
-    /// `cores` if it needs more cores than two.
+    /// `cores` if it needs more cores than two, `std` if it is the standard library's on both sides.
     needs: String,
     remark: String,
 }
@@ -101,6 +102,7 @@ fn figure(value: f64, unit: &str) -> String {
     };
     match unit {
         "ns" => scaled(&[("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)]),
+        "µs" => scaled(&[("µs", 1.0), ("ms", 1e3), ("s", 1e6)]),
         "/s" => scaled(&[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6)]),
         "share" => format!("{:.1} %", value * 100.0),
         "" => scaled(&[("", 1.0), ("k", 1e3), ("M", 1e6)]),
@@ -110,7 +112,7 @@ fn figure(value: f64, unit: &str) -> String {
 
 /// Returns what a figure of ours is beside theirs. Rates are better if higher.
 fn verdict(theirs: f64, ours: f64, unit: &str) -> &'static str {
-    let ratio = if unit == "/s" { theirs / ours } else { ours / theirs };
+    let ratio = if ["/s", "M/s", "×"].contains(&unit) { theirs / ours } else { ours / theirs };
     match ratio {
         ratio if ratio < 1.0 - EQUAL => "ahead",
         ratio if ratio > 1.0 + EQUAL => "behind",
@@ -151,6 +153,24 @@ impl Results {
     }
 }
 
+/// Returns an item for each row of a file that has their figures.
+fn expanded(item: &Item, results: &[Results]) -> Vec<Item> {
+    let known = results.iter().find_map(|of| of.files.get(&item.file));
+    let rows = known.and_then(|file| file["rows"].as_array()).expect("a file of rows was saved");
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let item = |row: &Value| Item {
+        seed: item.seed.clone(),
+        name: text(row, "name"),
+        theirs: row["theirs"].as_f64().map_or_else(|| "–".into(), |theirs| theirs.to_string()),
+        unit: text(row, "unit"),
+        file: item.file.clone(),
+        ours: format!("rows[name={}].ours", text(row, "name")),
+        needs: text(row, "verdict"),
+        remark: text(row, "remark"),
+    };
+    rows.iter().map(item).collect()
+}
+
 /// The five documents: name, what it is, its machine.
 const SEEDS: [(&str, &str, &str); 5] = [
     (
@@ -189,7 +209,11 @@ fn page(items: &[Item], results: &[Results], head: &str) -> String {
             page.push_str("|---|---:|---:|---:|---|---|---|\n");
         }
         for item in of_seed() {
-            page.push_str(&row(item, results));
+            if item.ours == "*" {
+                page.extend(expanded(item, results).iter().map(|item| row(item, results)));
+            } else {
+                page.push_str(&row(item, results));
+            }
         }
         let used: BTreeSet<&str> = of_seed().map(|item| item.file.as_str()).collect();
         page.push_str("\n| command | | 2 cores | 16 cores |\n|---|---|---|---|\n");
@@ -243,6 +267,7 @@ fn row(item: &Item, results: &[Results]) -> String {
     let verdict = match (theirs, judged) {
         (Some(theirs), Some(ours)) => verdict(theirs, ours, &item.unit),
         (None, _) => "",
+        _ if item.needs == "std" => "reference",
         (Some(_), None) => "other machine",
     };
     let theirs = theirs.map_or_else(|| item.theirs.clone(), |value| figure(value, &item.unit));
