@@ -188,7 +188,7 @@ Only cut changes anything, and only where something is damaged.";
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   launcher sweep --isolation thread,process --work 0ns,500ns --repeats 10
-  launcher sweep --preset seed          the three tables of the seed benchmark
+  launcher sweep --preset seed          the seed benchmark: half an hour, 15 cores
   launcher sweep --preset bill          isolation levels × techniques
   launcher sweep --find-max-rate --p999 100us --isolation thread,process
   launcher sweep --resume runs/SWEEP    go on after Ctrl-C or a crash

@@ -8,7 +8,7 @@ use super::tables;
 use crate::experiment::AxisRecord;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, FILES, Kind, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, Kind, PAGE, ReportSection, machine_facts};
 use crate::numbers::{counted, duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
 use crate::summary::Measure;
@@ -17,15 +17,15 @@ use crate::units::{Count, Nanos};
 
 /// Returns the report of a sweep, also of an incomplete one.
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
-    let tables = ReportSection::new("tables", "By placement and host")
-        .tables(TERMINAL | FILES, tables::rt_venue(sweep))
+    let tables = ReportSection::new("tables", "By setting, placement and host")
+        .tables(ALL, tables::rt_venue(sweep))
         .tables(ALL, tables::by_placement(sweep))
         .tables(ALL, tables::by_host(sweep));
     ExperimentReport {
         name: "sweep",
         answer: answer(sweep),
         notes: notes(sweep),
-        sections: [vec![tables], point_sections(sweep)].concat(),
+        sections: [point_sections(sweep), vec![tables]].concat(),
         ..report_frame(sweep)
     }
 }
