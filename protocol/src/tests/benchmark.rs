@@ -3,7 +3,8 @@
 use crate::benchmark::{BOARD_SEGMENT, WRITE_TIMES_SEGMENT, results_segment};
 use crate::codec;
 use crate::plan::{
-    BoardWork, EndWaiting, EventCost, Isolation, Plan, QueueWork, ReaderWaiting, Role, Technique, Workload,
+    BoardWork, EndWaiting, EventCost, Isolation, Plan, PlanError, QueueWork, ReaderWaiting, Role, Technique,
+    Workload,
 };
 use crate::topology::{self, SegmentPurpose, segments};
 use shm::attached::Access;
@@ -35,6 +36,17 @@ fn board(readers: u16) -> Workload {
 
 fn plan(workload: Workload, isolation: Isolation) -> Plan {
     Plan::for_benchmark(workload, Technique::default(), isolation, &[Some(3)])
+}
+
+#[test]
+fn only_exact_queues_have_any_capacity() {
+    let plan_of = |name: &str| {
+        let Workload::Queue(work) = queue(1, 1) else { unreachable!() };
+        let workload = Workload::Queue(QueueWork { capacity: 1_000, ..work });
+        Plan::for_benchmark(workload, Technique::from_name(name).unwrap(), Isolation::Thread, &[None])
+    };
+    assert_eq!(plan_of("crossbeam-array-queue").validate(), Ok(()));
+    assert_eq!(plan_of("array-queue").validate(), Err(PlanError::Capacity(1_000)));
 }
 
 #[test]
