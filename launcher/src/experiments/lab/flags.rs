@@ -287,6 +287,40 @@ mod tests {
     }
 
     #[test]
+    fn seed_table_has_shorter_slow_rows() {
+        let sizes = |line: &str| {
+            let lab = lab(line).unwrap();
+            let size = |cell: &LabCell| (lab.runs_of(cell), lab.events_of(cell));
+            assert!(lab.cells.iter().all(|cell| cell.isolation == Isolation::Thread));
+            let is_fast = |cell: &&LabCell| (cell.producer, cell.consumer) == (Speed::Fast, Speed::Fast);
+            let (fast, slow): (Vec<_>, Vec<_>) = lab.cells.iter().partition(is_fast);
+            assert_eq!((fast.len(), slow.len()), (4, 12));
+            assert_eq!(slow.iter().filter(|cell| lab.sleeps(cell)).count(), 6, "poll, not busy");
+            assert!(!fast.iter().any(|cell| lab.sleeps(cell)));
+            (size(fast[0]), size(slow[0]))
+        };
+        assert_eq!(sizes("--seed-table"), ((300, 100_000), (10, 10_000)));
+        assert_eq!(sizes("--seed-table --events 70 --runs 2"), ((2, 70), (2, 70)));
+        assert_eq!(lab("").unwrap().cells.iter().filter(|cell| cell.events.is_some()).count(), 0);
+    }
+
+    #[test]
+    fn cell_has_the_capacity_of_its_queue() {
+        let techniques = "array-queue,crossbeam-array-queue,linked,std-mpsc,pipe";
+        let lab = lab(&format!(
+            "--technique {techniques} --isolation thread --wait busy --producer fast --consumer fast"
+        ));
+        let capacities: Vec<_> = lab.unwrap().cells.iter().map(|cell| (cell.slots, cell.capacity)).collect();
+        let linked = Some(16_492);
+        assert_eq!(
+            capacities,
+            [(None, Some(1_024)), (Some(1_000), Some(1_000)), (None, linked), (None, None), (None, None)]
+        );
+        let exact = self::lab("--technique crossbeam-array-queue --isolation thread").unwrap();
+        assert_eq!(exact.notes, [""; 0], "nothing was rounded");
+    }
+
+    #[test]
     fn a_capacity_says_what_it_was_rounded_to() {
         let lab = |line| lab(line).unwrap();
         assert_eq!((lab("").capacity, lab("--capacity 1").capacity), (1024, 2));
