@@ -57,6 +57,10 @@ shortened() {
     "cargo run --release -p bulkhead-exchange --example soak -- "*)
       echo "cargo build --release -p launcher -p bulkhead-exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
       return ;;
+    "cargo run --release -p bulkhead-exchange --example back_test"*)
+      [[ $command == *" -- "* ]] || command+=" --"
+      echo "$command --passes 3"
+      return ;;
     "launcher "*) ;;
     *) echo "$command"; return ;;
   esac

@@ -278,7 +278,8 @@ Examples:
   launcher inspect runs/RUN --order 3/1042
   launcher inspect runs/RUN --worst 10  why the slowest orders were slow
   launcher inspect runs/RUN/engine.stamps --head 20
-  launcher inspect runs/RUN/engine.stamps --csv";
+  launcher inspect runs/RUN/engine.stamps --csv
+  launcher inspect flow.csv --spacing   how much time a consumer has for a tick";
 
 const KILL_EXAMPLES: &str = "\
 Examples:
@@ -390,7 +391,7 @@ pub struct LimitsFlags {
 /// The command-line flags of `launcher inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
-    /// Name a run's folder, or one stamp log
+    /// Name a run's folder, one stamp log, or with --spacing a recorded flow
     pub path: PathBuf,
     /// Print only the first N records of a log
     #[arg(long, value_name = "N")]
@@ -404,6 +405,9 @@ pub struct InspectFlags {
     /// Explain why the slowest orders of a run were slow, and print the N worst
     #[arg(long, value_name = "N", conflicts_with_all = ["order", "head", "tail"])]
     pub worst: Option<usize>,
+    /// Print how a recorded flow's rows are spaced in time, for each instrument
+    #[arg(long, conflicts_with_all = ["order", "head", "tail", "worst", "csv"])]
+    pub spacing: bool,
     /// Print one JSON document
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,

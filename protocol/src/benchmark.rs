@@ -179,7 +179,8 @@ impl Plan {
     }
 
     pub(crate) fn validate_queue(&self, work: &QueueWork) -> Result<(), PlanError> {
-        if !work.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&work.capacity) {
+        let has_slots = work.capacity.is_power_of_two() || self.technique.info().exact_capacity;
+        if !has_slots || !(2..=Self::MAX_CAPACITY).contains(&work.capacity) {
             return Err(PlanError::Capacity(work.capacity.into()));
         }
         let max = usize::from(QueueWork::MAX_ENDS);

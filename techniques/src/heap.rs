@@ -58,7 +58,8 @@ fn queue(name: &str, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
 }
 
 impl Link for CrossbeamArrayQueue {
-    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("crossbeam-array-queue", Home::Heap).exact_capacity().twin("array-queue");
 
     type Producer = QueueEnd;
     type Consumer = QueueEnd;
@@ -131,7 +132,8 @@ impl MuxQueue for QueueEnd {
 }
 
 impl Link for ArrayQueueMux {
-    const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("array-queue-mux", Home::Heap).exact_capacity().apart().twin("spsc-mux");
 
     type Producer = QueueEnd;
     type Consumer = HeapMux<QueueEnd>;
@@ -178,7 +180,8 @@ impl shm::ring::Consumer for ChannelReceiver {
 }
 
 impl Link for CrossbeamChannel {
-    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-channel", Home::Heap).twin("channel");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("crossbeam-channel", Home::Heap).exact_capacity().twin("channel");
 
     type Producer = ChannelSender;
     type Consumer = ChannelReceiver;

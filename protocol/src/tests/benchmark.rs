@@ -3,7 +3,8 @@
 use crate::benchmark::{BOARD_SEGMENT, WRITE_TIMES_SEGMENT, results_segment};
 use crate::codec;
 use crate::plan::{
-    BoardWork, EndWaiting, EventCost, Isolation, Plan, QueueWork, ReaderWaiting, Role, Technique, Workload,
+    BoardWork, EndWaiting, EventCost, Isolation, Plan, PlanError, QueueWork, ReaderWaiting, Role, Technique,
+    Workload,
 };
 use crate::topology::{self, SegmentPurpose, segments};
 use shm::attached::Access;
@@ -50,6 +51,17 @@ fn board_in_a_folder_is_handed_over_at_every_level() {
     assert_eq!(board.folder(&plan), Some("/var/tmp".as_ref()));
     let read: Plan = codec::decode(&codec::encode(&plan).unwrap()).unwrap();
     assert_eq!(read, plan);
+}
+
+#[test]
+fn only_exact_queues_have_any_capacity() {
+    let plan_of = |name: &str| {
+        let Workload::Queue(work) = queue(1, 1) else { unreachable!() };
+        let workload = Workload::Queue(QueueWork { capacity: 1_000, ..work });
+        Plan::for_benchmark(workload, Technique::from_name(name).unwrap(), Isolation::Thread, &[None])
+    };
+    assert_eq!(plan_of("crossbeam-array-queue").validate(), Ok(()));
+    assert_eq!(plan_of("array-queue").validate(), Err(PlanError::Capacity(1_000)));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Aggregates the repeated runs of a cell: one queue with one way of waiting, at one pair of
 //! speeds.
 
-use super::{Lab, LabCell, LabLatency, LabRun, Speed, percentile};
+use super::{Lab, LabCell, LabLatency, LabRun, Speed, Wait, percentile};
 use crate::stats::Spread;
+use protocol::plan::{Isolation, Technique};
+use serde::Serialize;
 
 /// The four pairs of producer and consumer speeds, in the order of the benchmark that this project
 /// started from.
@@ -18,7 +20,10 @@ pub type Measured<'a> = (&'a LabCell, CellFigures);
 
 /// Returns the cells that have at least one sound run, in the order of the tables.
 pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
-    lab.cells.iter().filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events)?))).collect()
+    lab.cells
+        .iter()
+        .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events_of(cell))?)))
+        .collect()
 }
 
 /// Latency, throughput and CPU time of one cell, over its sound runs.
@@ -28,6 +33,8 @@ pub struct CellFigures {
     pub run: Spread,
     /// Events a second.
     pub rate: f64,
+    /// Median over the runs of their mean latency, in nanoseconds: from push to pop.
+    pub mean: Option<f64>,
     /// Median over the runs of their p50, in nanoseconds.
     pub p50: Option<u64>,
     /// Median over the runs of their p99, in nanoseconds.
@@ -63,6 +70,8 @@ impl CellFigures {
         Some(Self {
             run,
             rate: if run.median > 0.0 { events * 1e9 / run.median } else { 0.0 },
+            mean: Spread::from_values(cell.sound().filter_map(|run| Some(run.latency?.mean_ns)))
+                .map(|spread| spread.median),
             p50: latency(|latency| latency.p50_ns),
             p99: latency(|latency| latency.p99_ns),
             p999: latency(|latency| latency.p999_ns),
@@ -78,5 +87,74 @@ impl CellFigures {
     /// Returns the CPU time of producers and consumers per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
+    }
+}
+
+/// The figures of a cell in the output of `--json`: medians over its sound runs. Times are
+/// nanoseconds; CPU time is of an event.
+#[derive(Debug, Serialize)]
+pub struct CellSummary {
+    cell: String,
+    technique: Technique,
+    isolation: Isolation,
+    producer: Speed,
+    consumer: Speed,
+    wait: Wait,
+    /// Events that the queue holds at most; null if no count bounds it.
+    capacity: Option<u64>,
+    events: u64,
+    runs: u32,
+    side_by_side: u32,
+    run_ns: f64,
+    run_min_ns: f64,
+    run_max_ns: f64,
+    /// Mean over the runs, for figures that others publish as means.
+    run_mean_ns: f64,
+    per_event_ns: f64,
+    events_per_second: f64,
+    mean_ns: Option<f64>,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: Option<u64>,
+    producer_cpu_ns: f64,
+    consumer_cpu_ns: f64,
+}
+
+/// Returns the figures of every cell that has a sound run.
+pub fn summaries(lab: &Lab) -> Vec<CellSummary> {
+    measured(lab).into_iter().map(|(cell, figures)| CellSummary::new(lab, cell, &figures)).collect()
+}
+
+impl CellSummary {
+    fn new(lab: &Lab, cell: &LabCell, figures: &CellFigures) -> Self {
+        let runs = cell.sound().count();
+        let total: f64 = cell.sound().map(|run| run.run_ns as f64).sum();
+        let events = lab.events_of(cell);
+        Self {
+            cell: cell.name(),
+            technique: cell.technique,
+            isolation: cell.isolation,
+            producer: cell.producer,
+            consumer: cell.consumer,
+            wait: cell.wait,
+            capacity: cell.capacity,
+            events,
+            runs: runs as u32,
+            side_by_side: cell.sound().map(|run| run.side_by_side).max().unwrap_or(0),
+            run_ns: figures.run.median,
+            run_min_ns: figures.run.low,
+            run_max_ns: figures.run.high,
+            run_mean_ns: total / runs.max(1) as f64,
+            per_event_ns: figures.run.median / events.max(1) as f64,
+            events_per_second: figures.rate,
+            mean_ns: figures.mean,
+            p50_ns: figures.p50,
+            p99_ns: figures.p99,
+            p999_ns: figures.p999,
+            max_ns: figures.max,
+            producer_cpu_ns: figures.producer_cpu,
+            consumer_cpu_ns: figures.consumer_cpu,
+        }
     }
 }
