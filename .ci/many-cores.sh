@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# What each isolation level costs on a machine with many cores: the bills of
-# docs/src/isolation-cost.md, most important first, in parts of a minute or two. Needs one static
-# program (packaging/release.sh) and no network. A part that does not fit into the time left is
-# skipped by name.
+# What each isolation level costs and buys on a machine with many cores: the bills of
+# docs/src/isolation-cost.md, the disturbances of docs/src/interference.md and the containment of
+# threads, most important first, in parts of one to seven minutes. Needs one static program
+# (packaging/release.sh) and no network. A part that does not fit into the time left is skipped by
+# name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh
+#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of launcher/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
-parts=${PARTS:-levels number memory park native binary shared}
+parts=${PARTS:-levels disturb contain number memory park native binary shared planted} planted=${PLANTED_PROGRAM:-}
 mkdir -p "$out"
 load="--technique spsc-mux --orders 60k --window 1s --delay uniform:1ms..20ms --venues 4"
 mixed="--isolation thread+thread+process"
 
-# A part: its name, the seconds that it takes, and the flags of its bill.
+# A part: its name, the seconds that it takes, the command and its flags.
 part() {
   local name=$1 seconds=$2 began=$SECONDS
   shift 2
@@ -22,8 +24,8 @@ part() {
     echo "== $name: SKIPPED, $seconds s do not fit into the $((budget - SECONDS)) s that are left"
     return 0
   fi
-  echo "== $name: launcher bill $*"
-  "$launcher" bill "$@" --out "$out/$name" >"$out/$name.txt" 2>"$out/$name.err" </dev/null || echo "== $name: FAILED, exit code $?"
+  echo "== $name: launcher $*"
+  "$launcher" "$@" --out "$out/$name" >"$out/$name.txt" 2>"$out/$name.err" </dev/null || echo "== $name: FAILED, exit code $?"
   cat "$out/$name.txt"
   tail -n 5 "$out/$name.err"
   echo "== $name took $((SECONDS - began)) s"
@@ -32,13 +34,26 @@ part() {
 "$launcher" doctor >"$out/doctor.txt" || true
 # shellcheck disable=SC2086
 {
-  part levels 60 $load --isolation thread+thread+process+sandbox --strategies 4 --idle spin --repeats 20
-  part number-spin 125 $load $mixed --strategies 3,6,12 --idle spin --repeats 16
-  part memory 125 $load $mixed --strategies 3 --idle spin --working-set 0,256KiB,4MiB,64MiB --repeats 12
-  part number-one 60 $load --isolation thread,process --strategies 1 --idle spin --repeats 10
-  part park 85 $load $mixed --strategies 3,12,30 --idle park --repeats 10
-  part native 110 ${load/--technique spsc-mux/--technique std-mpsc,crossbeam-channel,crossbeam-array-queue,spsc-mux} --isolation thread,process \
-    --strategies 4 --idle spin --repeats 8
-  part binary 50 $load --isolation thread+process --strategies 2 --idle spin --binary shared,own --working-set 4MiB --repeats 10
-  part shared 60 $load $mixed --strategies 12,30 --strategy-cores 4 --idle yield --repeats 8
+  part levels 60 bill $load --isolation thread+thread+process+sandbox --strategies 4 --idle spin --repeats 20
+  part disturb 420 disturb --idle spin --isolation thread,process,sandbox --repeats 7
+  part contain 75 contain --technique spsc-mux --isolation thread
+  part number-spin 125 bill $load $mixed --strategies 3,6,12 --idle spin --repeats 16
+  part memory 125 bill $load $mixed --strategies 3 --idle spin --working-set 0,256KiB,4MiB,64MiB --repeats 12
+  part number-one 60 bill $load --isolation thread,process --strategies 1 --idle spin --repeats 10
+  part park 85 bill $load $mixed --strategies 3,12,30 --idle park --repeats 10
+  part native 80 bill $load --isolation native,thread,process --strategies 4 --idle spin --repeats 10
+  part binary 50 bill $load --isolation thread+process --strategies 2 --idle spin --binary shared,own --working-set 4MiB --repeats 10
+  part shared 60 bill $load $mixed --strategies 12,30 --strategy-cores 4 --idle yield --repeats 8
 }
+case " $parts " in *" planted "*)
+  # Sixteen bills of half a minute.
+  if [ -z "$planted" ]; then
+    echo "== planted: SKIPPED, PLANTED_PROGRAM names no program"
+  elif [ $((SECONDS + 520)) -gt "$budget" ]; then
+    echo "== planted: SKIPPED, 520 s do not fit into the $((budget - SECONDS)) s that are left"
+  else
+    PROGRAM=$planted BILLS=${BILLS:-4} OUT=$out/planted FLAGS="$load --isolation thread+thread+process --strategies 3 --idle spin --repeats 16" \
+      bash "$(dirname "$0")/planted.sh" || echo "== planted: not all found, exit code $?"
+  fi
+  ;;
+esac

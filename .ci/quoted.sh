@@ -22,7 +22,7 @@ quoted() {
     while ($text =~ /`([^`]+)`/g) {
       my $span = $1; $span =~ s/\s+/ /g;
       next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
-      next if $span =~ /^launcher (sweep|compare|contain|inspect|report|bill|kill|revive|limits|lab|watch|list|delete|export|completions|man)$/;
+      next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|lab|watch|list|delete|export|completions|man)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
     }' README.md $(find docs/src -name '*.md' ! -name map.md | sort) | awk '!seen[$0]++'
@@ -69,7 +69,7 @@ shortened() {
     return
   fi
   case $kind in
-    run | sweep | bill | compare | contain)
+    run | sweep | bill | compare | contain | disturb)
       command=$(sed -E 's/--orders [0-9a-zA-Z]+/--orders 2k/; s/--window [0-9a-z.]+/--window 200ms/; s/--repeats [0-9]+/--repeats 2/; s/--steps [0-9]+/--steps 2/; s/ every [0-9a-z]+/ every 100ms/' <<<"$command")
       [[ $command == *--orders* || $command == *--schedule* || $command == *--preset* ]] || [[ $kind == contain || $command == *--window* ]] || command+=" --orders 2k --window 200ms"
       [[ $command == *"--preset seed"* && $kind == run && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"

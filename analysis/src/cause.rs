@@ -1,5 +1,5 @@
-//! Causes that the time of slow orders is attributed to. `tail` computes them; summaries and pages
-//! show them.
+//! Causes that the time of slow orders is attributed to, and of gaps in a thread's duty cycles.
+//! `tail` computes them; summaries and pages show them.
 
 use serde::{Deserialize, Serialize};
 use system::named_enum;
@@ -78,6 +78,41 @@ impl TryFrom<Vec<u64>> for NanosByCause {
         causes.0[..times.len()].copy_from_slice(&times);
         Ok(causes)
     }
+}
+
+named_enum! {
+    /// What took the core away from a thread in a gap.
+    #[derive(PartialOrd, Ord)]
+    GapClass {
+        /// The hypervisor ran another guest.
+        Steal = "steal",
+        /// The kernel ran another thread on the core.
+        Preempted = "preempted",
+        /// A page fault.
+        Fault = "fault",
+        /// An interrupt handler.
+        Interrupt = "interrupt",
+        /// The run recorded nothing that tells.
+        Other = "other",
+    }
+}
+
+/// A gap of this length is a *long* one, in nanoseconds: longer than a duty cycle that handles an
+/// order.
+pub const LONG_GAP_NS: u64 = 15_000;
+
+/// The gaps of one class of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GapTotal {
+    /// What took the core away.
+    pub class: GapClass,
+    /// Number of gaps.
+    pub gaps: u64,
+    /// Total length of the gaps, in nanoseconds.
+    pub ns: u64,
+    /// Number of those of 15 µs or longer.
+    #[serde(default)]
+    pub long: u64,
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ pub fn evaluate(
     }
     let mut summary = summarize(record, &merged, &figures);
     summary.attach_tails(&tail.strategies);
+    summary.attach_gaps(tail.noise.threads.iter().map(|thread| thread.classes.clone()));
     let mut histograms = Vec::new();
     hlog::write(record, &merged, &figures, &mut histograms)?;
     let timeline = Timeline::measure(record, &merged, &figures);

@@ -198,6 +198,10 @@ pub struct Incident {
     /// CPU time of the killed process until it ended, if that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_exit: Option<CpuShortage>,
+    /// It was a thread of the engine's process and was fenced without a proof of its death: it may
+    /// have run again, and may have written to its log after the fence.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub abandoned: bool,
 }
 
 /// A strategy or a process that stayed down after failed restarts.

@@ -13,6 +13,7 @@ use crate::experiments::bill::BillFlags;
 use crate::experiments::board::BoardFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
+use crate::experiments::disturb::DisturbFlags;
 use crate::experiments::lab::LabFlags;
 use crate::experiments::survey::SurveyFlags;
 use crate::experiments::sweep::SweepFlags;
@@ -65,7 +66,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Help texts of flags whose meaning differs from `run`: command, flag, text.
-const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
+const HELP_BY_COMMAND: [(&str, &str, &str); 8] = [
     ("compare", "repeats", "Run each side R times, alternated; a verdict needs 5 [default: 10]"),
     ("contain", "repeats", "Run each fault R times [default: 1]"),
     (
@@ -74,12 +75,18 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 6] = [
         "Use these techniques for the two contended hand-offs [default: all that cross processes]",
     ),
     ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
+    ("disturb", "isolation", "Separate strategies and engine at these levels [default: all]"),
+    ("disturb", "repeats", "Run each disturbance R times, alternated; a verdict needs 5 [default: 10]"),
     (
         "bill",
         "technique",
         "Use these techniques for the two contended hand-offs [default: spsc-mux; with --preset bill: all]",
     ),
-    ("bill", "isolation", "Separate strategies and engine at these levels [default: all]"),
+    (
+        "bill",
+        "isolation",
+        "Separate strategies and engine at these levels; native: threads over rings on the heap [default: all and native]",
+    ),
 ];
 
 /// The subcommands of `launcher`.
@@ -102,6 +109,9 @@ pub enum Command {
     /// Measure what isolation buys: every fault at every level, with every technique
     #[command(after_help = CONTAIN_EXAMPLES)]
     Contain(Box<ContainFlags>),
+    /// Measure what a strategy that makes no mistake does to the others, at every level
+    #[command(after_help = DISTURB_EXAMPLES)]
+    Disturb(Box<DisturbFlags>),
     /// Compare queues and ways of waiting: what each costs and buys
     #[command(after_help = LAB_EXAMPLES)]
     Lab(Box<LabFlags>),
@@ -201,10 +211,17 @@ the same schedule are needed for a verdict.";
 
 const BILL_EXAMPLES: &str = "\
 Examples:
-  launcher bill                         every level with spsc-mux, in five minutes
+  launcher bill                         native and every level, in five minutes
   launcher bill --preset bill           every level with every technique
-  launcher bill --technique spsc-mux --repeats 10
+  launcher bill --isolation native,thread,process --repeats 10
+  launcher bill --isolation thread,process --stamps all,ends
   launcher bill runs/BILL               the table of what was measured before";
+
+const DISTURB_EXAMPLES: &str = "\
+Examples:
+  launcher disturb                      every disturbance at every level: about fifteen minutes
+  launcher disturb --isolation thread,process --fault 'fork-storm;map-storm'
+  launcher disturb --isolation thread+process --fault thrash      the disturbing strategy is the process";
 
 const CONTAIN_EXAMPLES: &str = "\
 Examples:

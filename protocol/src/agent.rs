@@ -393,6 +393,10 @@ pub fn run<C: Clock, I: Idle>(
             CycleOutcome::Finished => break,
         }
     }
+    if control.is_revoked() {
+        // No final records: what the engine has of this incarnation ended with the fence.
+        return status.fail("found itself fenced when it ran again");
+    }
     running.end(agent, cycle, status);
 }
 

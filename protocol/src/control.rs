@@ -87,9 +87,14 @@ impl RunState {
 #[derive(Clone)]
 pub struct Control {
     words: ReadOnlyWords,
-    /// Local to this process: 1 once the launcher, the only writer, is dead.
-    orphaned: Arc<AtomicU64>,
+    /// Local to this process: 0, [`ORPHANED`] or [`REVOKED`].
+    ended: Arc<AtomicU64>,
 }
+
+/// The launcher, the only writer, is dead.
+const ORPHANED: u64 = 1;
+/// The threads that use this value are fenced.
+const REVOKED: u64 = 2;
 
 /// The launcher's end of the control segment: its only writer.
 pub struct ControlWriter {
@@ -101,18 +106,35 @@ impl Control {
     pub fn new(words: impl Into<ReadOnlyWords>) -> Self {
         let words = words.into();
         assert!(words.len() > PLAN, "a control segment holds at least the length of a plan");
-        Self { words, orphaned: Arc::new(AtomicU64::new(0)) }
+        Self { words, ended: Arc::new(AtomicU64::new(0)) }
     }
 
     /// Marks the launcher as dead: from now on the run is stopped, for this value and its clones.
     pub fn abandon(&self) {
         // Relaxed: no other data is published by it.
-        self.orphaned.store(1, Ordering::Relaxed);
+        self.ended.store(ORPHANED, Ordering::Relaxed);
+    }
+
+    /// Returns a view for one thread of this process, which can be revoked alone.
+    #[must_use]
+    pub fn for_thread(&self) -> Self {
+        Self::new(self.words.clone())
+    }
+
+    /// Stops the threads that use this value and its clones: the launcher has fenced them.
+    pub fn revoke(&self) {
+        // Relaxed: no other data is published by it.
+        self.ended.store(REVOKED, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if the threads that use this value are fenced.
+    pub fn is_revoked(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) == REVOKED
     }
 
     /// Returns `true` if the launcher was marked as dead.
     pub fn is_abandoned(&self) -> bool {
-        self.orphaned.load(Ordering::Relaxed) != 0
+        self.ended.load(Ordering::Relaxed) == ORPHANED
     }
 
     #[cfg(not(loom))]
@@ -120,10 +142,11 @@ impl Control {
         &self.words
     }
 
-    /// Returns the state of the run; [`RunState::Stop`] once the launcher is dead.
+    /// Returns the state of the run; [`RunState::Stop`] once the launcher is dead, and for threads
+    /// that are fenced.
     #[inline(always)]
     pub fn state(&self) -> RunState {
-        if self.is_abandoned() {
+        if self.ended.load(Ordering::Relaxed) != 0 {
             return RunState::Stop;
         }
         // Acquire: pairs with the Release in `set_state`.
@@ -307,6 +330,20 @@ mod tests {
         other[0] = 2;
         let error = codec::decode::<Plan>(&other).unwrap_err().to_string();
         assert!(error.contains("a plan of version 2"), "{error}");
+    }
+
+    #[test]
+    fn revoked_thread_stops_alone() {
+        let launching = ControlWriter::new(Region::heap(1024).words());
+        launching.go(1);
+        let process = launching.control();
+        let [revoked, other] = [process.for_thread(), process.for_thread()];
+        revoked.clone().revoke();
+        let states = [&revoked, &other, &process].map(Control::state);
+        assert_eq!(states, [RunState::Stop, RunState::Go, RunState::Go]);
+        assert!(revoked.is_revoked() && !revoked.is_abandoned() && !other.is_revoked());
+        other.abandon();
+        assert!(other.is_abandoned() && !other.is_revoked() && !process.is_abandoned());
     }
 
     #[test]

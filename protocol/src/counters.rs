@@ -56,6 +56,7 @@ pub(crate) fn announce(words: &AtomicWords, roles: &[Role]) {
 }
 
 /// The writing end of a thread's counters, which hands them out agent by agent.
+#[derive(Clone)]
 pub struct CounterSlots<'a> {
     words: &'a AtomicWords,
     next: usize,

@@ -80,6 +80,8 @@ counters! {
         WalkP50 = "walk-p50", "ticks";
         /// 99th percentile of that time; 0 until the strategy ends.
         WalkP99 = "walk-p99", "ticks";
+        /// Steps of a disturbance that a fault of the plan asked for.
+        Disturbed = "disturbed", "steps";
     }
 }
 

@@ -1,8 +1,21 @@
 //! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
-use crate::plan::{ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role};
+use crate::plan::{
+    ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan,
+};
 
 impl Plan {
+    /// Returns the strategy of a thread that may end or hang alone: it is a thread of the engine's
+    /// process, in a run that continues after a death.
+    pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<u16> {
+        match thread.roles[..] {
+            [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
+                Some(index).filter(|_| self.on_death != OnDeath::Stop)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns `true` if exchanges are restarted: each has a journal and a process of its own.
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();

@@ -107,6 +107,14 @@ impl ControlWriter {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
+    /// Fences a strategy that is a thread of the engine's process. The thread is gone, as the
+    /// kernel reports, or it hangs and is abandoned. No signal ends one thread alone, so nothing
+    /// proves that an abandoned one does not write again. The engine receives no more from it, and
+    /// its memory is not reset.
+    pub fn fence_thread(&self, strategy: u16, epoch: u16) {
+        self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
+    }
+
     /// Publishes that the next incarnation of a strategy may start; its memory was reset.
     pub fn renew(&self, strategy: u16, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: false });

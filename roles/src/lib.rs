@@ -26,6 +26,7 @@ mod run_tape;
 mod runner;
 mod standby;
 mod technique_ends;
+mod threads;
 
 pub use audit::{audit, published, returned};
 pub use build::strategy;

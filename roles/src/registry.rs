@@ -239,12 +239,13 @@ impl Registry {
         registry
     }
 
-    /// Adds a kind of strategy to the registry.
+    /// Adds a kind of strategy to the registry, in place of one with the same name.
     pub fn add_strategy<T: Links, S: Strategy + Send + 'static>(
         &mut self,
         name: &'static str,
         make: MakeStrategy<S>,
     ) {
+        self.strategies.retain(|entry| entry.name != name);
         T::each(&mut OnEach(FillStrategy { name, make, registry: self }));
     }
 

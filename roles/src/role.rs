@@ -9,14 +9,16 @@ use super::compose::compose;
 use super::engine;
 use super::recovered::StandbyState;
 use super::recovery_environment::SystemRecovery;
-use super::runner::{Confinement, Runner};
+use super::runner::Confinement;
 use super::standby;
+use super::threads::{self, ProcessThreads, ThreadLoop};
 use crate::faults::own;
+use crate::recovered::RecoveredRoles;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
 use protocol::control::Control;
 use protocol::launcher_watch::{self, LauncherWatch};
-use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
@@ -60,13 +62,15 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     result
 }
 
-/// Makes a panic on any thread end the process. The launcher sees the exit code and shows the
-/// output.
+/// Makes a panic end the process, unless its thread dies alone. The launcher sees the exit code and
+/// shows the output.
 pub fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         print(info);
-        std::process::exit(101);
+        if !threads::keep_panic(info) {
+            std::process::exit(101);
+        }
     }));
 }
 
@@ -115,24 +119,10 @@ fn run_process(
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     let mut recovered = engine::recover(plan, process_plan, control, standby, attached, &SystemRecovery)?;
-    let mut threads = Vec::new();
     // The engine's threads come last in a plan and are composed first: consumers before producers.
-    for &index in process_plan.threads.iter().rev() {
-        let thread = &plan.threads[index as usize];
-        let idle = barrier::idle_strategy(attached, plan, thread)?;
-        threads.push((
-            thread,
-            compose(plan, thread, control, attached, &mut recovered, own::perform)?,
-            segments::thread(attached, &thread.name)?,
-            idle,
-        ));
-    }
-    let mut loops = Vec::new();
-    for (thread, composed, segment, idle) in threads {
-        let run = composed.arm(attached, &segment);
-        let log = segments::stamp_log(plan, thread, &segment);
-        loops.push((thread, run, segment, log, idle));
-    }
+    let threads: Vec<&ThreadPlan> =
+        process_plan.threads.iter().rev().map(|index| &plan.threads[*index as usize]).collect();
+    let loops = build_loops(plan, &threads, control, attached, &mut recovered)?;
     let profile = plan.sandbox_of(process_plan);
     let has_journal = plan.has_journal(process_plan);
     // A journal's segments are memory, more of it the longer the run.
@@ -149,13 +139,28 @@ fn run_process(
     if let Some(watch) = watch {
         watch.start(plan, control).context("cannot watch the launcher")?;
     }
-    std::thread::scope(|scope| {
-        let running: Vec<_> = loops
-            .into_iter()
-            .map(|(thread, run, segment, log, idle)| {
-                scope.spawn(move || run(Runner { plan, thread, segment, log, control, sandbox }, idle))
-            })
-            .collect();
-        running.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
-    })
+    let threads = ProcessThreads::new(plan, control, sandbox, &loops);
+    threads.run(loops, |thread| build_loops(plan, &[thread], control, attached, &mut recovered))
+}
+
+/// Builds the loops of threads: all are composed before the first one's faults get the memory.
+fn build_loops<'a>(
+    plan: &Plan,
+    threads: &[&'a ThreadPlan],
+    control: &Control,
+    attached: &mut Attached<'_>,
+    recovered: &mut RecoveredRoles,
+) -> Result<Vec<ThreadLoop<'a>>> {
+    let mut parts = Vec::new();
+    for &thread in threads {
+        let idle = barrier::idle_strategy(attached, plan, thread)?;
+        let composed = compose(plan, thread, control, attached, recovered, own::perform)?;
+        parts.push((thread, composed, segments::thread(attached, &thread.name)?, idle));
+    }
+    let built = parts.into_iter().map(|(thread, composed, segment, idle)| {
+        let run = composed.arm(attached, &segment);
+        let log = segments::stamp_log(plan, thread, &segment);
+        ThreadLoop { thread, run, segment, log, idle }
+    });
+    Ok(built.collect())
 }

@@ -13,3 +13,11 @@ pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     setrlimit(Resource::RLIMIT_NOFILE, allowed, hard)?;
     Ok(allowed)
 }
+
+/// Returns how many files this process may have open.
+///
+/// # Errors
+/// The sandbox refuses the system call.
+pub fn limit() -> io::Result<u64> {
+    Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
+}

@@ -15,6 +15,8 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod container;
 #[cfg(not(loom))]
+pub mod debugger;
+#[cfg(not(loom))]
 pub mod descriptors;
 #[cfg(not(loom))]
 pub mod fault;
@@ -37,6 +39,8 @@ pub mod priority;
 pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
+#[cfg(not(loom))]
+pub mod storm;
 #[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]

@@ -158,6 +158,11 @@ pub fn exit_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
+/// Returns `true` if a running process has a thread with this id, or the kernel does not tell.
+pub fn has_thread(pid: u32, tid: u64) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).try_exists().unwrap_or(true)
+}
+
 /// Returns a contained thread's id in the caller's PID namespace; `tid` is its id in its own. `pid`
 /// is its process in the caller's namespace. `None` if the thread does not exist.
 pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
@@ -211,6 +216,26 @@ mod tests {
         assert!(is_running(me, start));
         assert!(!is_running(me, start + 1), "another start: another process");
         assert_eq!(start_time(0x7fff_fff0), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no /proc")]
+    fn thread_exists_until_it_has_ended() {
+        let me = std::process::id();
+        let (sender, tid) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            sender.send(u64::from(thread_id())).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = tid.recv().unwrap();
+        assert!(has_thread(me, tid) && !has_thread(me, 0x7fff_fff0));
+        drop(end);
+        thread.join().unwrap();
+        // The kernel wakes the joining thread shortly before the entry is removed.
+        while has_thread(me, tid) {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

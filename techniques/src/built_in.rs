@@ -2,6 +2,7 @@
 
 pub use crate::channel::Channel;
 pub use crate::heap::{ArrayQueueMux, CrossbeamArrayQueue, CrossbeamChannel, StdMpsc};
+pub use crate::heap_rings::{RtrbMux, RtrbPointerMux};
 pub use crate::linked::Linked;
 pub use crate::pipe::Pipe;
 pub use crate::unix_seqpacket::UnixSeqpacket;

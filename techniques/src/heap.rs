@@ -14,6 +14,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use crossbeam_queue::ArrayQueue;
 use shm::attached::{Attached, HeapObjects};
 use shm::memory::RegionError;
+use shm::ring::spsc_mux::next_nonempty;
 use shm::ring::step::{Step, whole};
 use shm::ring::{Full, Home, Link, LinkSpec, Message, TechniqueInfo};
 use std::io::ErrorKind;
@@ -78,25 +79,54 @@ impl Link for CrossbeamArrayQueue {
 /// queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
 pub struct ArrayQueueMux;
 
-/// The receiving end: all queues and the start of the next scan.
-pub struct QueueMux {
-    queues: Vec<QueueEnd>,
+/// A queue on the heap that one receiver scans among others.
+pub trait MuxQueue {
+    /// Returns `true` if there is no message now.
+    fn is_empty(&self) -> bool;
+
+    /// Takes the next message.
+    fn pop(&mut self) -> Option<Message>;
+}
+
+/// The receiving end of techniques with a queue for each producer, which scans them round-robin.
+pub struct HeapMux<Q> {
+    queues: Vec<Q>,
     next: usize,
 }
 
-impl shm::ring::Consumer for QueueMux {
+impl<Q> HeapMux<Q> {
+    /// Creates a receiver over queues; a producer's index is that of its queue.
+    pub const fn new(queues: Vec<Q>) -> Self {
+        Self { queues, next: 0 }
+    }
+}
+
+impl<Q: MuxQueue + Send> shm::ring::Consumer for HeapMux<Q> {
     #[inline(always)]
     fn try_pop(&mut self) -> Option<(Option<usize>, Message)> {
-        // The same scan as `spsc_mux`, so that only the queues differ: two passes of read-only
-        // checks. `is_empty` is two loads; `pop` itself would add a fence for each empty queue.
-        let (start, rest) = self.queues.split_at(self.next);
-        let place = match rest.iter().position(|queue| !queue.0.is_empty()) {
-            Some(place) => self.next + place,
-            None => start.iter().position(|queue| !queue.0.is_empty())?,
-        };
-        let message = self.queues[place].0.pop()?;
+        // The scan of `spsc_mux`, so that only the queues differ.
+        let place = next_nonempty(&self.queues, self.next, Q::is_empty)?;
+        let message = self.queues[place].pop()?;
         self.next = if place + 1 == self.queues.len() { 0 } else { place + 1 };
-        Some((Some(place), message.0))
+        Some((Some(place), message))
+    }
+
+    fn retire(&mut self, producer: usize) -> bool {
+        // Its successor gets the same queue: nothing of a dead thread may be left there.
+        self.queues.get(producer).is_none_or(Q::is_empty)
+    }
+}
+
+impl MuxQueue for QueueEnd {
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        // Two loads; `pop` itself would add a fence for each empty queue.
+        self.0.is_empty()
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<Message> {
+        self.0.pop().map(|message| message.0)
     }
 }
 
@@ -104,15 +134,15 @@ impl Link for ArrayQueueMux {
     const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
 
     type Producer = QueueEnd;
-    type Consumer = QueueMux;
+    type Consumer = HeapMux<QueueEnd>;
 
     fn producer(spec: &LinkSpec, index: usize, attached: &mut Attached<'_>) -> Result<QueueEnd, RegionError> {
         Ok(queue(&format!("{}-{index}", spec.name), spec, attached))
     }
 
-    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<QueueMux, RegionError> {
+    fn consumer(spec: &LinkSpec, attached: &mut Attached<'_>) -> Result<HeapMux<QueueEnd>, RegionError> {
         let queues = (0..spec.producers).map(|index| Self::producer(spec, index, attached));
-        Ok(QueueMux { queues: queues.collect::<Result<_, _>>()?, next: 0 })
+        Ok(HeapMux::new(queues.collect::<Result<_, _>>()?))
     }
 }
 

@@ -16,6 +16,8 @@ pub mod conformance;
 pub mod containment;
 #[cfg(not(loom))]
 pub mod heap;
+#[cfg(not(loom))]
+pub mod heap_rings;
 pub mod linked;
 #[cfg(not(loom))]
 pub mod named;

@@ -65,6 +65,8 @@ built_in! { $
     visit CrossbeamChannel,
     visit CrossbeamArrayQueue,
     visit ArrayQueueMux,
+    visit RtrbMux,
+    visit RtrbPointerMux,
 }
 
 struct TechniqueEntry {

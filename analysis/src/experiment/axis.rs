@@ -267,6 +267,16 @@ impl Axis {
         }
     }
 
+    /// Returns the step of a slope along the axis, in units of [`Axis::number`], with its name.
+    pub(super) const fn step(self) -> (f64, &'static str) {
+        match self.entry().unit {
+            AxisUnit::Size => (1048576.0, "MiB"),
+            AxisUnit::Time => (1e3, "µs"),
+            AxisUnit::Rate => (1e3, "1,000 a second"),
+            AxisUnit::Name | AxisUnit::Count => (1.0, "one more"),
+        }
+    }
+
     /// Returns `true` if two texts are the same value: `1us` and `1000ns`.
     pub fn is_same_value(self, a: &str, b: &str) -> bool {
         match self.entry().unit {

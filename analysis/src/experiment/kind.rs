@@ -15,6 +15,8 @@ named_enum! {
         Compare = "compare",
         /// Where faults stay.
         Contain = "contain",
+        /// What disturbs the others.
+        Disturb = "disturb",
         /// Which queue and which way of waiting.
         Lab = "lab",
         /// What a board's readers see.

@@ -15,12 +15,14 @@ pub mod board;
 pub mod compare;
 pub mod contain;
 mod convert;
+pub mod disturb;
 mod endpoint;
 mod entry;
 mod figures;
 mod kind;
 pub mod lab;
 mod order;
+mod picture;
 mod ratio;
 mod record;
 mod report;
@@ -41,12 +43,16 @@ pub use compare::{Comparison, Comparisons};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
+pub use disturb::{
+    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, GapComparison,
+};
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
 pub use figures::{Figures, SettingTexts};
 pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use order::{ordered_rows, turns};
+pub use picture::ComparedPoint;
 pub use record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
@@ -81,6 +87,7 @@ impl Kind {
             Self::Bill => &bill::KIND,
             Self::Compare => &compare::KIND,
             Self::Contain => &contain::KIND,
+            Self::Disturb => &disturb::KIND,
             Self::Lab => &lab::KIND,
             Self::Board => &board::KIND,
             Self::Survey => &survey::KIND,

@@ -38,6 +38,8 @@ pub struct ExperimentReport {
     pub facts: Vec<(String, String)>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
+    /// The remarks on the terminal, if not all are shown there.
+    pub terminal_notes: Option<Vec<String>>,
     /// Tables and charts, in order. The first chart belongs into the first section.
     pub(crate) sections: Vec<ReportSection>,
 }
@@ -108,7 +110,10 @@ impl ExperimentReport {
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();
-        blocks.push(self.remarks().map(|note| wrap_list_item(note) + "\n").collect());
+        let brief = self.terminal_notes.as_ref();
+        let conditions = Some(&self.conditions).filter(|text| !text.is_empty());
+        let notes = conditions.into_iter().chain(brief.unwrap_or(&self.notes));
+        blocks.push(notes.map(|note| wrap_list_item(note) + "\n").collect());
         blocks.push(self.ending().iter().map(|line| wrap_indented(line, "  ") + "\n").collect());
         blocks.retain(|block| !block.is_empty());
         blocks.join("\n")

@@ -11,6 +11,7 @@ use crate::report::grid::wrap_indented;
 use crate::report::width;
 use crate::table::{Column, Grid};
 use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
+use protocol::plan::IsolationLevels;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -50,7 +51,7 @@ pub(super) fn inspect(
         );
     }
     match format {
-        Format::Text => text(&tail, out)?,
+        Format::Text => text(&tail, record.plan.isolation, out)?,
         Format::Json => print_json(out, &tail)?,
         Format::Csv => {
             let rows = tail.worst.iter().flat_map(|order| {
@@ -65,7 +66,14 @@ pub(super) fn inspect(
     Ok(())
 }
 
-fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
+/// Returns the isolation level of an order's strategy in words; empty if all have the same level.
+fn level_of(order: &str, isolation: IsolationLevels) -> String {
+    let strategy = order.split(['.', '/']).next().and_then(|strategy| strategy.parse().ok());
+    let level = strategy.filter(|_| isolation.only().is_none()).map(|strategy| isolation.of(strategy));
+    level.map_or_else(String::new, |level| format!(" ({level})"))
+}
+
+fn text(tail: &Tail, isolation: IsolationLevels, out: &mut impl Write) -> io::Result<()> {
     let orders = count(tail.orders);
     writeln!(out, "run {}: why the slowest of {orders} orders were slow (rt_venue)\n", tail.run)?;
     write!(out, "{}", tail.stall_free_grid().terminal(false))?;
@@ -81,7 +89,8 @@ fn text(tail: &Tail, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     for order in &tail.worst {
         let at = order.at_ns as f64 / 1e9;
-        writeln!(out, "order {}, sent at {at:.6} s: {}", order.order, duration(order.rt_venue_ns))?;
+        let level = level_of(&order.order, isolation);
+        writeln!(out, "order {}{level}, sent at {at:.6} s: {}", order.order, duration(order.rt_venue_ns))?;
         for (stage, thread, causes) in &order.stages {
             let parts: Vec<String> =
                 causes.nonzero().map(|(cause, ns)| format!("{} {}", cause.name(), duration(ns))).collect();

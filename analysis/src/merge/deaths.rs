@@ -6,6 +6,9 @@
 //! its orders count. This also applies to a strategy with a `scribble` fault, detected or not, and
 //! to everything in a process that such a strategy shared with the engine.
 //!
+//! A thread of the engine's process that hangs is abandoned, and may run again: what it logs then
+//! was never received. Only the engine's stamps of its orders count.
+//!
 //! A strategy in its own process may also damage its log undetected. Its log is distrusted from the
 //! first record that no correct strategy writes; in the sandbox, where strategies may be hostile,
 //! also from the first one that contradicts the engine. Figures of other strategies are unaffected.
@@ -35,7 +38,8 @@ struct DeadIncarnations {
     /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
     is_untrusted: bool,
-    /// Distrusted because of its log, not because of the record.
+    /// Its log is distrusted, not its orders: because of what is in the log, or because an
+    /// abandoned thread may have run again.
     is_doubted: bool,
 }
 
@@ -57,6 +61,7 @@ impl Deaths {
                 strategy_state.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
             }
             strategy_state.is_untrusted |= incident.quarantined.is_some();
+            strategy_state.is_doubted |= incident.abandoned;
         }
         let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);

@@ -44,7 +44,7 @@ use context::CheckContext;
 use deaths::Deaths;
 use join::Join;
 use protocol::labels::FULL;
-use protocol::plan::{Isolation, Plan, PlanError, Role};
+use protocol::plan::{Fault, FaultTarget, Isolation, Plan, PlanError, Role};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, RECORD_BYTES};
 use protocol::status::StatusField;
@@ -102,6 +102,8 @@ pub struct MergedRun {
     pub touches_written: u64,
     /// Tick at which the warm-up ends; 0 without a window.
     warm_up_end: u64,
+    /// Strategies that disturb on request, whose own orders tell nothing about their neighbors.
+    disturbing: Vec<u16>,
     touches: market::TouchVersions,
     table: table::OrderTable,
     chains: further_reports::FurtherReports,
@@ -151,9 +153,20 @@ impl MergedRun {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 
-    /// Returns `true` if an order counts in the percentiles: measured, and due after the warm-up.
-    pub fn is_counted(&self, row: &OrderRow) -> bool {
+    /// Returns `true` if an order counts in the percentiles: measured, due after the warm-up, and
+    /// not of a strategy that disturbs.
+    pub fn is_counted(&self, id: OrderId, row: &OrderRow) -> bool {
+        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
+    }
+
+    /// Returns `true` if an order was measured, and due after the warm-up.
+    pub fn is_past_warm_up(&self, row: &OrderRow) -> bool {
         row.is_measured() && row.at(Point::Due).is_none_or(|due| due >= self.warm_up_end)
+    }
+
+    /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
+    pub fn is_disturbing(&self, strategy: u16) -> bool {
+        self.disturbing.contains(&strategy)
     }
 }
 
@@ -268,9 +281,18 @@ pub fn merge<L: LogStore + ?Sized>(
         has_exchange: plan.trading().books().next().is_some(),
         touches_written: touches.count(),
         warm_up_end: warm_up_end(record),
+        disturbing: disturbing(&record.plan),
         touches,
         table,
     })
+}
+
+fn disturbing(plan: &Plan) -> Vec<u16> {
+    let of = |fault: &Fault| match fault.target {
+        FaultTarget::Strategy(strategy) if fault.kind.is_disturbance() => Some(strategy),
+        _ => None,
+    };
+    plan.faults.iter().filter_map(of).collect()
 }
 
 fn warm_up_end(record: &RunRecord) -> u64 {

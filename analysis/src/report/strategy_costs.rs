@@ -8,8 +8,12 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), plain)
 }
 
-fn kibibytes(bytes: Option<f64>) -> String {
-    bytes.map_or_else(|| "–".into(), |bytes| format!("{:.0} KiB", bytes / 1024.0))
+pub(crate) fn kibibytes(bytes: f64) -> String {
+    format!("{:.0} KiB", bytes / 1024.0)
+}
+
+fn size(bytes: Option<f64>) -> String {
+    bytes.map_or_else(|| "–".into(), kibibytes)
 }
 
 fn time(ns: Option<f64>) -> String {
@@ -24,9 +28,9 @@ fn count(value: f64) -> String {
 pub(crate) const USAGE: [Column<'static, StrategyCosts>; 7] = [
     ("CPU s/M", &|row| number(row.cpu_s_per_million)),
     ("idle CPU", &|row| number(row.idle_cpu)),
-    ("private", &|row| kibibytes(row.private_bytes)),
-    ("shared", &|row| kibibytes(row.shared_bytes)),
-    ("tables", &|row| kibibytes(row.page_table_bytes)),
+    ("private", &|row| size(row.private_bytes)),
+    ("shared", &|row| size(row.shared_bytes)),
+    ("tables", &|row| size(row.page_table_bytes)),
     ("start", &|row| time(row.startup_ns)),
     ("restart", &|row| time(row.restart_ns)),
 ];

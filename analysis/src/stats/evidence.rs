@@ -40,7 +40,7 @@ pub struct Evidence {
 impl ComparisonLine {
     /// Returns what the line shows. Every table, chart and headline shows this.
     pub fn evidence(&self) -> Evidence {
-        if let Some(known) = self.difference.filter(|_| self.why.is_empty()) {
+        if let Some(known) = self.deciding().filter(|_| self.why.is_empty()) {
             return Evidence::from_difference(known, self.verdict, self.made);
         }
         let why = self.why.first().map_or("no reason known", String::as_str).to_owned();

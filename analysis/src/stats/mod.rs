@@ -14,20 +14,22 @@ mod pairing;
 pub mod placement;
 pub(crate) mod seeded_rng;
 mod shift;
+mod slope;
 mod spread;
 #[cfg(test)]
 pub(crate) mod synthetic;
 mod verdict;
 
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
-pub use family::{correct_secondary, holm};
+pub use family::{correct_family, correct_secondary, holm};
 pub use interval::{
     Difference, Equivalence, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference,
     format_ratio,
 };
 pub use margin::Margin;
 pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
-pub use pairing::{PlacementRuns, RunPairing, pair_runs};
+pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
 pub use shift::{Estimate, Sample};
+pub use slope::slope;
 pub use spread::{Spread, median};
 pub use verdict::{ComparisonLine, Verdict, compare_figure};

@@ -210,6 +210,11 @@ impl RunOutline {
         self.run.split('/').next().unwrap_or_default()
     }
 
+    /// Returns `true` if this is a part of a run with several levels ([`RunOutline::of_level`]).
+    pub fn is_of_level(&self) -> bool {
+        self.run.contains('/')
+    }
+
     /// Returns the distribution of a measured duration; empty if the outline lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()

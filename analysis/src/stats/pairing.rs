@@ -54,6 +54,14 @@ pub struct PlacementRuns {
     pub b_ns: Option<f64>,
 }
 
+/// Least share of all pairs that must be kept for the kept ones to decide.
+pub const MIN_KEPT_SHARE: f64 = 0.5;
+
+/// Returns `true` if the kept pairs decide, and not all pairs of complete and valid runs.
+pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
+    kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
+}
+
 /// Pairs the sound runs of A and B by schedule and host, in the order in which they were made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
@@ -129,6 +137,15 @@ impl RunPairing<'_> {
         Self { margin, ..self }
     }
 
+    /// Returns the pairs that decide: those that are kept, or all if too few are.
+    pub fn deciding(&self) -> Vec<[&RunOutline; 2]> {
+        if kept_pairs_decide(self.a.len(), self.all.len()) {
+            self.a.iter().zip(&self.b).map(|(a, b)| [*a, *b]).collect()
+        } else {
+            self.all.clone()
+        }
+    }
+
     /// Compares all pairs of complete and valid runs, whatever their core placements. `None`:
     /// too few, or a run lacks the figure.
     pub(super) fn difference_of_all(
@@ -151,14 +168,16 @@ impl RunPairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
         let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
-        let runs = || self.a.iter().chain(&self.b);
+        let deciding = self.deciding().concat();
+        let runs = || deciding.iter();
         let of = |what: &str, is: fn(&RunOutline) -> bool| {
             let count = runs().filter(|run| is(run)).count();
             (count > 0).then(|| format!("{what} in {count} of {} runs", runs().count()))
         };
         let oversubscribed = of("shared cores: threads wait for each other", |run| run.oversubscribed);
         // Occasional runs that fell behind are noise; in half of the runs it means that the machine
-        // cannot carry the setting.
+        // cannot carry the setting. Levels of one run fall behind together.
+        let are_side_by_side = self.deciding().iter().all(|[a, b]| a.run_id() == b.run_id());
         let overloaded = runs().filter(|run| !run.has_kept_up()).count();
         let overloaded = (overloaded > 0 && overloaded * 2 >= runs().count()).then(|| {
             format!("not fit for latency claims: {overloaded} of {} runs fell behind", runs().count())
@@ -166,7 +185,11 @@ impl RunPairing<'_> {
         let unfit = of("not fit for latency claims", |run| !run.fit_for_latency);
         let first = runs().find_map(|run| run.reasons.first());
         let unfit = unfit.map(|unfit| first.map_or(unfit.clone(), |first| format!("{unfit}, e.g. {first}")));
-        self.reasons.extend(overloaded);
+        if are_side_by_side {
+            self.caveats.extend(overloaded);
+        } else {
+            self.reasons.extend(overloaded);
+        }
         // Last: more repeats mend it, and nothing of the above.
         self.reasons.extend(are_few.then(|| too_few_repeats(pairs)));
         // Strategies that share cores are a normal layout: measured and marked.
@@ -303,6 +326,26 @@ mod tests {
             let (a, b): (Vec<RunShape>, Vec<RunShape>) = shapes.into_iter().unzip();
             prop_assert!(!looks_at_outcome(kept, [&a, &b], other_ns));
         }
+    }
+
+    #[test]
+    fn levels_of_one_run_may_fall_behind_together() {
+        let side = |letter: &str, is_level: bool| -> Vec<RunOutline> {
+            let name =
+                |repeat| if is_level { format!("r{repeat}/{letter}") } else { format!("{letter}{repeat}") };
+            let behind = |repeat| RunOutline {
+                run: name(repeat),
+                offered_per_s: Some(1_000.0),
+                achieved_per_s: Some(900.0),
+                ..run(repeat, 300.0)
+            };
+            (0..MIN_PAIRS).map(behind).collect()
+        };
+        let (a, b) = (side("thread", true), side("process", true));
+        let found = pair_runs(&a, &b);
+        assert!(found.reasons.is_empty() && found.caveats.iter().any(|why| why.contains("fell behind")));
+        let (a, b) = (side("a", false), side("b", false));
+        assert!(pair_runs(&a, &b).reasons[0].contains("fell behind"));
     }
 
     #[test]

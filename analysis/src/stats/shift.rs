@@ -26,7 +26,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub(super) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 

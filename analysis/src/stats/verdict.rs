@@ -5,7 +5,7 @@
 
 use super::interval::{Difference, HostDifference, difference, format_ratio};
 use super::outline::{Percentile, RunOutline, values};
-use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing};
+use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend, kept_pairs_decide};
 use super::spread::median;
 use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
@@ -78,9 +78,21 @@ pub struct ComparisonLine {
 }
 
 impl ComparisonLine {
+    /// Returns the difference that decides: of the kept pairs if they are enough, else of all.
+    pub fn deciding(&self) -> Option<Difference> {
+        self.all_pairs.filter(|all| !kept_pairs_decide(self.pairs, all.pairs)).or(self.difference)
+    }
+
+    /// Returns the difference that decides, to correct it.
+    pub(super) fn deciding_mut(&mut self) -> Option<&mut Difference> {
+        let pairs = self.pairs;
+        let all = self.all_pairs.as_mut().filter(|all| !kept_pairs_decide(pairs, all.pairs));
+        all.or(self.difference.as_mut())
+    }
+
     /// Sets the verdict by the difference and the reasons.
     pub(super) fn judge(&mut self) {
-        let known = self.difference.filter(|_| self.why.is_empty());
+        let known = self.deciding().filter(|_| self.why.is_empty());
         self.verdict = known.map_or(Verdict::CannotTell, |found| found.verdict());
     }
 }
@@ -110,17 +122,27 @@ pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Pe
         let torn = if by_host.is_empty() { NO_SHARED_PLACEMENT } else { NO_SHARED_HOST };
         why.push(if zero { "a figure of 0 ns has no ratio" } else { torn }.into());
     }
+    let all_pairs = pairing.difference_of_all(measure, percentile, step);
+    let all_decide = all_pairs.is_some_and(|all| !kept_pairs_decide(pairing.a.len(), all.pairs));
+    if all_decide {
+        // Of all pairs there are enough.
+        why.retain(|why| !can_repeats_mend(why));
+    }
+    let middle_of = |index: usize, kept: &Option<Vec<f64>>| {
+        let all: Vec<&RunOutline> = pairing.all.iter().map(|pair| pair[index]).collect();
+        if all_decide { middle(&side(&all)) } else { middle(kept) }
+    };
     let mut line = ComparisonLine {
         measure: measure.name().into(),
         percentile,
-        a_ns: middle(&a),
-        b_ns: middle(&b),
+        a_ns: middle_of(0, &a),
+        b_ns: middle_of(1, &b),
         pairs: pairing.a.len(),
         made: pairing.made,
         excluded_share: (measure == Measure::StallFree).then(taken_out).flatten(),
         is_secondary: false,
         difference,
-        all_pairs: pairing.difference_of_all(measure, percentile, step),
+        all_pairs,
         hosts: by_host,
         verdict: Verdict::CannotTell,
         why,

@@ -210,7 +210,7 @@ impl LevelSeries {
         }
         let new = |(level, again)| Self { level, again, series: Default::default() };
         let mut levels: Vec<Self> = isolation.places().map(new).collect();
-        for (id, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
+        for (id, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
             let own = &mut levels[isolation.place_of(id.strategy())];
             own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
             if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
@@ -262,9 +262,9 @@ impl Figures {
             with_warm_up: MeasureSeries::default(),
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
-        for (id, row) in merged.measured() {
+        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy())) {
             from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
-            if !merged.is_counted(row) {
+            if !merged.is_counted(id, row) {
                 continue;
             }
             figures.record_order(row);
@@ -296,7 +296,7 @@ impl Figures {
         ticks: impl Fn(&OrderRow) -> Option<u64>,
     ) {
         let orders = merged.measured().enumerate();
-        let free = orders.filter(|(index, (_, row))| untouched.get(*index) && merged.is_counted(row));
+        let free = orders.filter(|(index, (id, row))| untouched.get(*index) && merged.is_counted(*id, row));
         for (_, (id, row)) in free {
             let Some(ticks) = ticks(row) else { continue };
             self.record(measure, ticks);

@@ -68,7 +68,7 @@ pub(super) fn leave_one_out(
     let mut all = Vec::new();
     for strategy in 0..strategies {
         let mut own = MEASURES.map(|_| MeasureSeries::default());
-        for (_, row) in merged.orders_of(strategy).filter(|(_, row)| merged.is_counted(row)) {
+        for (_, row) in merged.orders_of(strategy).filter(|(id, row)| merged.is_counted(*id, row)) {
             let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
             for (series, ticks) in own.iter_mut().zip(ticks) {
                 ticks.into_iter().for_each(|ticks| series.record(ticks, ns_per_tick));

@@ -1,5 +1,6 @@
 //! `summary.json`: the results of a run for people and programs, and whether they may be quoted.
 
+mod around_fault;
 mod containment;
 pub mod figures;
 mod in_flight;
@@ -20,6 +21,7 @@ mod warm_up;
 mod working_set;
 
 pub use crate::record::ns_per_tick;
+pub use around_fault::AroundFault;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
@@ -130,6 +132,9 @@ pub struct Summary {
     /// Effect of all incidents on the other strategies; null without deaths.
     #[serde(default)]
     pub containment: Option<Containment>,
+    /// The others' latency before and after the first fault of a strategy; null without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around_fault: Option<AroundFault>,
     /// Restarts of engine roles from their journals, in the order of their detection.
     #[serde(rename = "comebacks", default)]
     pub role_restarts: Vec<RoleRestartSummary>,
@@ -381,6 +386,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         in_flight: in_flight::in_flight(record, merged),
         incidents,
         containment,
+        around_fault: around_fault::measure(record, merged, ns_per_tick),
         role_restarts: role_restarts::summarize(record, merged, ns_per_tick),
         outages: role_restarts::outages(record, merged, ns_per_tick),
         venue_incidents: venues::summarize(record, merged, ns_per_tick),

@@ -45,7 +45,7 @@ pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64)
             [low, high].map(|share| figures.series(Measure::RtVenue).histogram().value_at_quantile(share));
         let mut sums = vec![0u128; stages.len()];
         let (mut orders, mut total) = (0u64, 0u128);
-        for (_, row) in merged.measured().filter(|(_, row)| merged.is_counted(row)) {
+        for (_, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
             let order_ticks = rt_venue(row);
             if !(from_ns..=to_ns_).contains(&to_ns(order_ticks, ns_per_tick)) {
                 continue;

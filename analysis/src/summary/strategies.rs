@@ -115,7 +115,7 @@ pub(super) fn summarize(
     for (id, row) in merged.orders() {
         let Some(times) = times.get_mut(usize::from(id.strategy())) else { continue };
         times.sent += u64::from(row.has(Point::StrategySend));
-        if !merged.is_counted(row) {
+        if !merged.is_past_warm_up(row) {
             continue;
         }
         times.rt_venue.push(rt_venue(row));

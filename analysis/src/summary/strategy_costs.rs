@@ -46,6 +46,32 @@ pub struct StrategyCosts {
     pub restart_ns: Option<f64>,
 }
 
+impl StrategyCosts {
+    /// Combines a level's costs over several runs, figure by figure; `None` without any.
+    pub fn combine(all: &[Self], combine: fn(&[f64]) -> Option<f64>) -> Option<Self> {
+        let middle =
+            |figure: fn(&Self) -> Option<f64>| combine(&all.iter().filter_map(figure).collect::<Vec<_>>());
+        let first = all.first()?;
+        Some(Self {
+            isolation: first.isolation,
+            strategies: first.strategies,
+            cpu_s_per_million: middle(|of| of.cpu_s_per_million),
+            idle_cpu: middle(|of| of.idle_cpu),
+            private_bytes: middle(|of| of.private_bytes),
+            shared_bytes: middle(|of| of.shared_bytes),
+            page_table_bytes: middle(|of| of.page_table_bytes),
+            huge_bytes: middle(|of| of.huge_bytes),
+            minor_faults: middle(|of| Some(of.minor_faults))?,
+            voluntary_switches: middle(|of| Some(of.voluntary_switches))?,
+            involuntary_switches: middle(|of| Some(of.involuntary_switches))?,
+            dtlb_misses: middle(|of| of.dtlb_misses),
+            last_level_misses: middle(|of| of.last_level_misses),
+            startup_ns: middle(|of| of.startup_ns),
+            restart_ns: middle(|of| of.restart_ns),
+        })
+    }
+}
+
 /// The threads, usages and misses of one level's strategies.
 #[derive(Default)]
 struct LevelParts<'a> {

@@ -3,6 +3,7 @@
 
 use super::containment::IncidentSummary;
 use super::figures::to_ns;
+use crate::cause::GapTotal;
 use crate::merge::MergedRun;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
@@ -43,6 +44,9 @@ pub struct ThreadSummary {
     /// Number of the thread's gaps in which the kernel had preempted it.
     #[serde(default)]
     pub gaps_preempted: u64,
+    /// Its gaps by what took the core away, without empty classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gap_classes: Vec<GapTotal>,
     /// Number of gaps that its log dropped, shorter ones first.
     #[serde(default)]
     pub gaps_dropped: u64,
@@ -136,6 +140,7 @@ pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Ve
                 .iter()
                 .filter(|gap| gap.events.has_counted(KernelEvents::INVOLUNTARY))
                 .count() as u64,
+            gap_classes: Vec::new(),
             gaps_dropped: gaps_dropped.count,
             gaps_dropped_ns: to_ns(gaps_dropped.ticks, ns_per_tick),
             sleeps: log.sleeps.len() as u64,
@@ -153,4 +158,13 @@ pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Ve
         }
     });
     threads.collect()
+}
+
+impl super::Summary {
+    /// Adds to each thread's summary what took its core away, in the order of the plan.
+    pub fn attach_gaps(&mut self, classes: impl IntoIterator<Item = Vec<GapTotal>>) {
+        for (thread, classes) in self.processes.iter_mut().zip(classes) {
+            thread.gap_classes = classes;
+        }
+    }
 }

@@ -85,6 +85,6 @@ fn not_done_reason(fault: &Fault, record: &RunRecord, merged: &MergedRun, end_ns
 
 /// Returns `true` if a strategy that does this to itself cannot end normally.
 const fn kills(kind: FaultKind) -> bool {
-    use FaultKind::{Abort, Exit, Feign, Hang, Kill, Oom, Segv, Stop};
-    matches!(kind, Kill | Stop | Hang | Segv | Abort | Exit | Oom | Feign)
+    use FaultKind::{Abort, Exit, Feign, Hang, Kill, Oom, Panic, Segv, Stop};
+    matches!(kind, Kill | Stop | Hang | Segv | Abort | Exit | Panic | Oom | Feign)
 }

@@ -8,6 +8,7 @@
 //!
 //! Only steal is taken out of figures, and only of those that are named *without steal*.
 
+use crate::cause::GapClass;
 use crate::kernel::CoreAccount;
 use crate::merge::ThreadLog;
 use crate::record::RunRecord;
@@ -15,28 +16,10 @@ use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
 use protocol::stamps::{Gap, KernelEvents};
 use std::collections::BTreeMap;
-use system::named_enum;
 
 /// A gap without a kernel event that is shorter than this is not called steal, in nanoseconds: an
 /// interrupt takes as long.
 pub const MIN_STEAL_NS: u64 = 50_000;
-
-named_enum! {
-    /// What took the core away from a thread in a gap.
-    #[derive(PartialOrd, Ord)]
-    GapClass {
-        /// The hypervisor ran another guest.
-        Steal = "steal",
-        /// The kernel ran another thread on the core.
-        Preempted = "preempted",
-        /// A page fault.
-        Fault = "fault",
-        /// An interrupt handler.
-        Interrupt = "interrupt",
-        /// The run recorded nothing that tells.
-        Other = "other",
-    }
-}
 
 /// Returns the class that the kernel's counters of a thread tell; `None` if they counted nothing.
 const fn counted_class(events: KernelEvents) -> Option<GapClass> {

@@ -45,9 +45,9 @@ mod strategies;
 mod tests;
 mod traces;
 
-pub use crate::cause::{Cause, NanosByCause};
+pub use crate::cause::{Cause, GapClass, GapTotal, NanosByCause};
 pub use attribute::{AttributionParams, StageSpan, TicksByCause, attribute};
-pub use gap_class::{GapClass, MIN_STEAL_NS};
-pub use noise::{GapTotal, MachineNoise, NoiseSlice, ThreadNoise};
+pub use gap_class::MIN_STEAL_NS;
+pub use noise::{MachineNoise, NoiseSlice, ThreadNoise};
 pub use pauses::{Pause, PauseCause, pauses};
 pub use run::{ExplainedOrder, Tail, TailPercentiles, TailShare};

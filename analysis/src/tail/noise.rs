@@ -1,7 +1,7 @@
 //! The machine's noise: the gaps of each thread over time, reduced to a drawable size, and the gaps
 //! that logs dropped.
 
-use super::gap_class::GapClass;
+use crate::cause::{GapClass, GapTotal, LONG_GAP_NS};
 use crate::merge::{MergedRun, ThreadLog};
 use crate::numbers::{count, duration};
 use crate::record::RunRecord;
@@ -54,17 +54,6 @@ pub struct ThreadNoise {
     pub classes: Vec<GapTotal>,
     /// Time slices of the run in which the thread had gaps.
     pub slices: Vec<NoiseSlice>,
-}
-
-/// The gaps of one class of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GapTotal {
-    /// What took the core away.
-    pub class: GapClass,
-    /// Number of gaps.
-    pub gaps: u64,
-    /// Total length of the gaps, in nanoseconds.
-    pub ns: u64,
 }
 
 /// The longest time that a thread did not run, in one time slice of a run. A gap counts in the
@@ -126,9 +115,13 @@ impl MachineNoise {
             noise.slices = slices_with_gaps.into_values().collect();
             for class in GapClass::ALL.iter().copied() {
                 let of_class = || log.gaps.iter().zip(classes).filter(|(_, of)| **of == class);
-                let ns = of_class().map(|(gap, _)| to_ns(gap.ticks, ns_per_tick));
-                let total =
-                    GapTotal { class, gaps: of_class().count() as u64, ns: ns.fold(0, u64::saturating_add) };
+                let ns = || of_class().map(|(gap, _)| to_ns(gap.ticks, ns_per_tick));
+                let total = GapTotal {
+                    class,
+                    gaps: of_class().count() as u64,
+                    ns: ns().fold(0, u64::saturating_add),
+                    long: ns().filter(|ns| *ns >= LONG_GAP_NS).count() as u64,
+                };
                 noise.classes.extend((total.gaps > 0).then_some(total));
             }
             noise

@@ -2,12 +2,13 @@
 //! orders individually.
 
 use super::attribute::add_ticks;
-use super::gap_class::{self, GapClass};
+use super::gap_class;
 use super::noise::{MachineNoise, dropped_notes};
 use super::pauses::GapSplitter;
 use super::strategies::StrategyTails;
 use super::traces::{OrderTrace, OrderTraces};
 use super::{AttributionParams, NanosByCause, Pause, TicksByCause, attribute};
+use crate::cause::GapClass;
 use crate::document::Document;
 use crate::kernel::KernelAccount;
 use crate::merge::{MergedRun, ThreadLog};

@@ -43,6 +43,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Compare(flags) => experiments::compare::run(&flags),
         Command::Bill(flags) => experiments::bill::run(&flags),
         Command::Contain(flags) => experiments::contain::run(&flags),
+        Command::Disturb(flags) => experiments::disturb::run(&flags),
         Command::Lab(flags) => experiments::lab::run(&flags, doctor::unfit_here),
         Command::Survey(flags) => experiments::survey::run(&flags, doctor::check_here),
         Command::Simulate(flags) => simulate::command(&flags),

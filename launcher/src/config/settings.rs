@@ -143,7 +143,7 @@ settings! {
         /// Keep a write-ahead log of engine and exchanges: none, process, group or each
         journal "HOW": Journaling => Journaling::None;
         /// Choose what happens when a strategy, gateway, exchange or the engine dies or hangs, or a
-        /// strategy is quarantined
+        /// strategy is quarantined; at level thread, when its thread panics, ends or hangs
         on_death "HOW": OnDeath => OnDeath::Stop;
         /// Consider a thread hung after this long without a duty cycle
         liveness "DUR": Nanos => Nanos(10 * S), in 20 * MS..=H;

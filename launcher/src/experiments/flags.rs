@@ -61,6 +61,8 @@ pub struct SweepRequest {
     /// The axes in the order of [`Axis::ALL`].
     pub axes: Vec<Vec<AxisValue>>,
     pub preset: Option<String>,
+    /// Combinations beyond those of the axes: values of the axes that are compared.
+    pub further: Vec<Vec<AxisValue>>,
 }
 
 impl SweptSettings {

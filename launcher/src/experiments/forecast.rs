@@ -3,7 +3,9 @@
 use crate::config::Settings;
 use crate::planner;
 use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
+use analysis::fitness::shared_cores_note;
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
+use protocol::plan::Plan;
 
 /// The settings that decide which orders a run plays, with its seed.
 const SCHEDULE: [&str; 8] =
@@ -28,13 +30,27 @@ pub fn warnings(record: &Experiment) -> Vec<String> {
     found
 }
 
+/// Returns a remark on levels side by side that take turns on a core.
+pub fn shared_across_levels(record: &Experiment) -> Option<String> {
+    let runs = ExperimentRuns::new(record);
+    let is_shared = |plan: Plan| plan.isolation.distinct().count() > 1 && shared_cores_note(&plan).is_some();
+    let is_any = runs.points.iter().any(|point| plan(&runs, point).is_some_and(is_shared));
+    is_any.then(|| {
+        "levels share cores: both pay for a switch from one strategy to another, so a level adds more in runs of its own (--isolation \
+         thread,process)"
+            .into()
+    })
+}
+
+/// Returns the plan of a point's runs.
+fn plan(record: &ExperimentRuns, point: &Point) -> Option<Plan> {
+    let settings = Settings::from_texts(&point.settings).ok()?;
+    let resolved = planner::resolve(&settings, &record.machine).ok()?;
+    planner::preview(&resolved, &record.machine).ok().map(|(plan, _)| plan)
+}
+
 fn oversubscribed(record: &ExperimentRuns) -> Option<String> {
-    let is_shared = |point: &&Point| {
-        let settings = Settings::from_texts(&point.settings).ok();
-        let resolved = settings.and_then(|settings| planner::resolve(&settings, &record.machine).ok());
-        let plan = resolved.and_then(|resolved| planner::preview(&resolved, &record.machine).ok());
-        plan.is_some_and(|(plan, _)| is_oversubscribed(&plan))
-    };
+    let is_shared = |point: &&Point| plan(record, point).is_some_and(|plan| is_oversubscribed(&plan));
     let shared: Vec<&Point> = record.points.iter().filter(is_shared).collect();
     let first = shared.first()?;
     Some(format!(

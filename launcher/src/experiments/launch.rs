@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
 /// What a run takes in addition to its window and its longest delay: start, end, merge. A guess
 /// for small runs.
-const RUN_OVERHEAD: Duration = Duration::from_millis(1_500);
+const RUN_OVERHEAD: Duration = Duration::from_millis(1_300);
 
 /// Returns the number of an experiment's missing runs and the time that they will take. For a
 /// search, the maximum of both. `None` for a recorded flow, whose length is not known here.

@@ -16,6 +16,7 @@ pub mod bill;
 pub mod board;
 pub mod compare;
 pub mod contain;
+pub mod disturb;
 mod dry_run;
 mod flags;
 mod forecast;
@@ -77,6 +78,9 @@ fn extra_figures(kind: Kind, settings: &Settings, run: &FinishedRun) -> Figures 
     if kind == Kind::Contain {
         let outcome = contain::outcome(settings, run);
         outcome.iter().for_each(|outcome| extra.insert_outcome(outcome));
+    }
+    if kind == Kind::Disturb {
+        extra.insert_disturbance(&disturb::done(settings, &run.summary));
     }
     extra
 }

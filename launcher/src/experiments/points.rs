@@ -57,7 +57,7 @@ pub fn lay_out(record: &mut Experiment, asked: &SweepRequest) -> Result<()> {
         return usage(format!("more than {MAX_POINTS} combinations: sweep over less at a time"));
     }
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
-    for values in combinations(&asked.axes) {
+    for values in combinations(&asked.axes).into_iter().chain(further_combinations(asked)) {
         let candidate = Candidate { name: name(&values), own: Settings::default(), values };
         let settings = candidate.settings(&asked.base, false);
         match check(&settings, &record.machine, record.weaker_sandbox) {
@@ -84,9 +84,17 @@ pub fn lay_out(record: &mut Experiment, asked: &SweepRequest) -> Result<()> {
             .notes
             .push("--binary own: strategies that are threads run from the engine's executable".into());
     }
-    record.axes.extend(asked.axes.iter().map(|values| AxisRecord {
-        axis: values[0].axis,
-        values: values.iter().map(|value| value.text.clone()).collect(),
+    let further = asked.further.iter().flatten().collect::<Vec<_>>();
+    record.axes.extend(asked.axes.iter().map(|values| {
+        let axis = values[0].axis;
+        let further = further.iter().filter(|value| value.axis == axis).copied();
+        let mut texts: Vec<String> = values.iter().map(|value| value.text.clone()).collect();
+        for value in further {
+            if !texts.contains(&value.text) {
+                texts.push(value.text.clone());
+            }
+        }
+        AxisRecord { axis, values: texts }
     }));
     settle(record, asked, accepted)
 }
@@ -173,6 +181,23 @@ fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
         values.sort_by_key(|value| value.axis);
     }
     found
+}
+
+/// All combinations of the requested further ones with the values of the other axes. What the axes
+/// give already is not made twice.
+fn further_combinations(asked: &SweepRequest) -> Vec<Vec<AxisValue>> {
+    let made = combinations(&asked.axes);
+    let of = |own: &Vec<AxisValue>| {
+        let is_other = |values: &&Vec<AxisValue>| own.iter().all(|value| value.axis != values[0].axis);
+        let others: Vec<Vec<AxisValue>> = asked.axes.iter().filter(is_other).cloned().collect();
+        let with_own = |values: Vec<AxisValue>| {
+            let mut values = [values, own.clone()].concat();
+            values.sort_by_key(|value| value.axis);
+            values
+        };
+        combinations(&others).into_iter().map(with_own).collect::<Vec<_>>()
+    };
+    asked.further.iter().flat_map(of).filter(|values| !made.contains(values)).collect()
 }
 
 fn name(values: &[AxisValue]) -> String {

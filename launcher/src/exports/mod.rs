@@ -1,5 +1,5 @@
 //! `launcher export`: converts a run to a Perfetto trace, its orders to a CSV table or a recorded
-//! flow, and their path to an SVG picture.
+//! flow, and their path to an SVG picture; a bill's curves to one as well.
 
 mod flow;
 mod orders;
@@ -11,6 +11,9 @@ use crate::experiments::check_has_orders;
 use crate::output;
 use crate::shelf::folder_of;
 use analysis::document::Document;
+use analysis::experiment::bill::growth_picture;
+use analysis::experiment::disturb::disturbance_picture;
+use analysis::experiment::{Bill, Disturbances, Experiment, ExperimentRuns, Kind};
 use analysis::html::order_path;
 use analysis::merge;
 use analysis::record::RunRecord;
@@ -30,11 +33,19 @@ Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev
   launcher export latest --csv orders.csv           its orders with their stamps, for DuckDB or pandas
   launcher export latest --svg path.svg             where an order's time goes, for a README
+  launcher export BILL --svg cost.svg               what levels add along --strategies or --working-set
   launcher export latest --flow flow.csv            its orders, for launcher run --schedule flow.csv";
 
 /// Error if there is nothing to draw.
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
+
+/// Error if nothing was compared with calm runs.
+const NO_DISTURBANCE: &str =
+    "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
+/// Error if a bill has no curve.
+const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
+                         launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
 /// The command-line flags of `launcher export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -50,7 +61,8 @@ pub struct ExportFlags {
     /// Write a row for each order with its stamps
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Draw the path of an order around the median, with the time of each stage
+    /// Draw the path of an order around the median, with the time of each stage; of a bill, what
+    /// levels add along a setting; of a disturb, what each disturbance adds
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write the orders that were sent, for run --schedule FILE
@@ -67,8 +79,7 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
     }
     let folder = folder_of(&flags.run)?;
     if let Some(path) = &flags.svg {
-        let summary = Summary::read(&folder)?;
-        let drawn = order_path(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))?;
+        let drawn = picture(&folder)?;
         written(&folder, path, |out| Ok(out.write_all(drawn.as_bytes())?))?;
     }
     if merges {
@@ -89,6 +100,21 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Draws the path of a run's orders, or what a bill or a disturb shows.
+fn picture(folder: &Path) -> Result<String> {
+    if let Ok(experiment) = Experiment::read(folder) {
+        if experiment.kind == Kind::Disturb {
+            let found = Disturbances::from_experiment(&experiment).map_err(|why| anyhow!("--svg: {why}"))?;
+            return disturbance_picture(&found).with_context(|| format!("--svg: {NO_DISTURBANCE}"));
+        }
+        let bill =
+            Bill::from_runs(&ExperimentRuns::new(&experiment)).map_err(|why| anyhow!("--svg: {why}"))?;
+        return growth_picture(&bill).with_context(|| format!("--svg: {NO_CURVES}"));
+    }
+    let summary = Summary::read(folder)?;
+    order_path(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))
 }
 
 /// The output of an export.

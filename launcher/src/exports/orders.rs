@@ -31,13 +31,12 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
         let time = |point| row.at(point).map(|ticks| since_start(record, ticks));
         // A row has room for a gateway's number of seven bits.
         let venue = row.pushed().map(|(gateway, _)| gateway as u16);
-        let id = (id.strategy(), id.epoch(), id.sequence());
         writer.serialize((
-            id,
+            (id.strategy(), id.epoch(), id.sequence()),
             time(Point::Due),
             PATH.map(time),
             row.reason(),
-            merged.is_counted(row),
+            merged.is_counted(id, row),
             venue,
         ))?;
     }

@@ -4,7 +4,7 @@ use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
+    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, Placement, Plan, Trading,
 };
 use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
@@ -13,23 +13,13 @@ use shm::ring::Step;
 const MAX_FAULTS: usize = 32;
 /// Minimum interval of a repeated fault, in nanoseconds.
 const MIN_EVERY_NS: u64 = 1_000_000;
+/// Time from one step of a disturbance to the next, unless told.
+const STEP_EVERY_NS: u64 = 500_000;
 /// Earliest default time of a fault, in nanoseconds after the start.
 const MIN_DEFAULT_NS: u64 = 100_000_000;
 
 /// Returns an error for faults that a run of this plan cannot have.
 pub(super) fn check(faults: &[FaultSpec], plan: &Plan) -> Result<(), UsageError> {
-    let continues_with_threads = match plan.on_death {
-        OnDeath::Stop => false,
-        OnDeath::Continue => plan.isolation.is_only(Isolation::Thread),
-        OnDeath::Restart => plan.isolation.has(Isolation::Thread),
-    };
-    if continues_with_threads {
-        return Err(UsageError(format!(
-            "--on-death {} with --isolation {}: a thread cannot be fenced, it dies with its process.\n\
-             Use --isolation process or sandbox, or --on-death stop",
-            plan.on_death, plan.isolation
-        )));
-    }
     if faults.len() > MAX_FAULTS {
         return Err(UsageError(format!(
             "--fault: {} faults are too many, give at most {MAX_FAULTS}",
@@ -51,7 +41,7 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
                 fault.kind
             ),
             _ => {
-                "`for DURATION` is only valid for venue faults.\nLeave it out, or use slow, disconnect, reject, mute or garble"
+                "`for DURATION` is only valid for faults of venues and for disturbances.\nLeave it out, or use slow, disconnect, reject, mute, garble or a storm"
                     .into()
             }
         });
@@ -84,7 +74,17 @@ fn is_of_strategy(target: FaultTarget) -> bool {
 fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let (technique, strategies) = (plan.technique, plan.trading().strategies);
     let signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
-    if fault.kind.is_of_venue() || matches!(fault.target, FaultTarget::Venue(_)) || fault.lasts.is_some() {
+    let is_disturbance = fault.kind.is_disturbance();
+    if is_disturbance && matches!(fault.when, Some(FaultTime::Push { .. })) {
+        return Err(format!(
+            "{} goes on from a time on, not within a push.\nGive a time, for example @1s",
+            fault.kind
+        ));
+    }
+    if fault.kind.is_of_venue()
+        || matches!(fault.target, FaultTarget::Venue(_))
+        || fault.lasts.is_some() && !is_disturbance
+    {
         return check_venue(fault, plan.trading().venues);
     }
     if let FaultTarget::Strategy(index) = fault.target
@@ -132,6 +132,8 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         }
     }
     match fault.every {
+        Some(Nanos(0)) if is_disturbance => Err("every 0: give at least 1ns".into()),
+        Some(_) if is_disturbance => Ok(()),
         Some(_) if !signal => Err(format!(
             "a strategy does {} to itself and is not the same afterwards: only kill and stop come again.\n\
              Leave every out, or use one of these",
@@ -184,6 +186,14 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
             every_ns: every.map(|every| every.0),
             lasts_ns: lasts.map(|lasts| lasts.0),
         };
+        // A disturbance ends with the window: the orders that it delayed come back undisturbed.
+        if let FaultTime::At { ns } = fault.when
+            && kind.is_disturbance()
+        {
+            let rest = resolved.input.window_ns().saturating_sub(ns);
+            fault.lasts_ns = Some(fault.lasts_ns.map_or(rest, |lasts| lasts.min(rest)));
+            fault.every_ns = fault.every_ns.or(Some(STEP_EVERY_NS));
+        }
         if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
             // The strategy does it itself, so it must be set before the start.
             fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
@@ -208,6 +218,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         let lives = matches!(
             fault.kind,
             FaultKind::Hang
+                | FaultKind::Panic
                 | FaultKind::Scribble
                 | FaultKind::Flood
                 | FaultKind::Forge
@@ -217,7 +228,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
         );
-        is_of_thread(fault.target) && !lives
+        is_of_thread(fault.target) && !lives && !fault.kind.is_disturbance()
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation.has(Isolation::Thread) && some_do {
@@ -268,7 +279,10 @@ mod tests {
             ("fault=kill:venue-0", "fault `kill` does not apply to venues"),
             ("fault=mute:venue-0@order:3", "a venue pushes no orders"),
             ("fault='mute:venue-0@1s every 1s'", "for DUR says how long"),
-            ("fault='kill@1s for 1s'", "`for DURATION` is only valid for venue faults"),
+            (
+                "fault='kill@1s for 1s'",
+                "`for DURATION` is only valid for faults of venues and for disturbances",
+            ),
             (&format!("fault={}", ["kill"; 33].join(";")), "give at most 32"),
             (
                 "fault=kill@push:linked:3",
@@ -276,9 +290,6 @@ mod tests {
                  half-written, written, published.\nUse one of these, or another --technique",
             ),
             ("technique=pipe fault=kill@push:written:3", "it has entered, published"),
-            ("isolation=thread on_death=continue fault=kill", "a thread cannot be fenced"),
-            ("isolation=thread on_death=restart", "--isolation process or sandbox"),
-            ("isolation=process+thread on_death=restart", "with --isolation process+thread"),
         ] {
             refuses(words, wanted, &machine());
         }

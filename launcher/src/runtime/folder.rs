@@ -4,6 +4,7 @@
 use crate::config::Settings;
 use anyhow::{Context, Result, bail};
 use protocol::plan::{Plan, Workload};
+use roles::faults::CORES_FOLDER;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -70,8 +71,16 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if !self.keep {
+        if self.keep {
+            remove_cores(&self.path);
+        } else {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
+}
+
+/// Removes the core files of faults from a run's folder, once no process of the run is left.
+pub fn remove_cores(run_folder: &Path) {
+    // Usually there are none.
+    let _ = fs::remove_dir_all(run_folder.join(CORES_FOLDER));
 }

@@ -2,13 +2,14 @@
 //!
 //! A launcher that is killed with SIGKILL cannot unlink its segments or save its logs. Its children
 //! notice and exit ([`protocol::launcher_watch`]). The reaper waits for that, saves the logs in the
-//! run's folder, kills processes that remain, and removes the segments. If the reaper is killed,
-//! the next start or `launcher clean` removes them. Like the launcher it holds a lock on the
-//! control segment, so that a start at this moment does not remove the logs that it is about to
-//! save ([`crate::runtime::clean`]).
+//! run's folder, kills processes that remain, and removes the segments and the cores of faults. If
+//! the reaper is killed, the next start or `launcher clean` removes the segments. Like the launcher
+//! it holds a lock on the control segment, so that a start at this moment does not remove the logs
+//! that it is about to save ([`crate::runtime::clean`]).
 
 use crate::host;
 use crate::runtime::container::cgroups;
+use crate::runtime::folder;
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
@@ -53,6 +54,7 @@ pub fn run(run: &str) -> Result<()> {
         progress::complain(&format!("reaper: not removed: {left}"));
     }
     end_processes(&control, &plan);
+    folder::remove_cores(Path::new(&plan.folder));
     setup::remove_all(&plan, &left_behind);
     Ok(())
 }

@@ -69,6 +69,7 @@ impl<'a> SharedMemory<'a> {
                 measured_events: measured_events.map_or(0, |(_, count)| count),
                 cpu: None,
                 waits_for_disk: false,
+                is_gone: false,
             });
         }
         // In the direction of the orders: none that is counted before is missing after.
@@ -114,6 +115,11 @@ impl<'a> SharedMemory<'a> {
         seen.blocked_claim = self.repairs.blocked_claim();
         // After all was read.
         seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+    }
+
+    /// Reads the state of a thread.
+    pub fn state(&self, thread: usize) -> ThreadState {
+        status::state(&self.segments.threads[thread])
     }
 
     /// Reads the counters of a role; zero if the plan has no such role.
@@ -174,6 +180,10 @@ impl<'a> SharedMemory<'a> {
                 }
                 self.ring_engine();
             }
+            Action::FenceThread(strategy, epoch) => {
+                control.fence_thread(strategy, epoch);
+                self.ring_engine();
+            }
             Action::Renew(Role::Strategy(strategy), epoch) => control.renew(strategy, epoch),
             Action::Renew(role, epoch) => {
                 control.renew_gateway(role.index(), epoch);
@@ -181,6 +191,7 @@ impl<'a> SharedMemory<'a> {
             }
             Action::Forget(process) => control.record_end(process),
             Action::Reset(role) => segments.reset_segments_of(role),
+            Action::ResetThread(thread) => segments.reset_status(thread, 0..0),
             Action::Restart(process) => {
                 certain(process)?;
                 let planned = &plan.processes[process];

@@ -40,6 +40,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
 use system::fault;
+use system::process::has_thread;
 use wake_ups::{count_sleeps, wake_ups_since};
 
 /// What the supervisor's decisions are performed on.
@@ -255,8 +256,25 @@ impl SupervisedRun<'_> {
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
             for thread in process.threads.iter().map(|thread| *thread as usize) {
+                let containment = supervisor.containment();
+                if containment.is_thread_down(thread) {
+                    continue;
+                }
                 let found = &mut self.seen.threads[thread];
-                if liveness.needs_cpu_account(thread, &found.pulse, now) {
+                let is_silent = liveness.needs_cpu_account(thread, &found.pulse, now);
+                if containment.supervises_thread(thread) && (is_silent || found.state() >= ThreadState::Done)
+                {
+                    let tid = liveness.tid(thread);
+                    // It has no id before its process has started it, nor if it could not be.
+                    let is_there = |pid| match tid {
+                        0 => found.state() != ThreadState::Failed,
+                        tid => has_thread(pid, tid),
+                    };
+                    let is_gone = running(index).is_some_and(|pid| !is_there(pid));
+                    // Its last state may have been published after it was read.
+                    found.is_gone = is_gone && self.memory.state(thread) == found.state();
+                }
+                if is_silent {
                     let pid = running(index);
                     found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, liveness.tid(thread))));
                     found.waits_for_disk =
@@ -318,9 +336,11 @@ impl SupervisedRun<'_> {
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::SetRunState(_)
             | Action::Fence(..)
+            | Action::FenceThread(..)
             | Action::Renew(..)
             | Action::Forget(_)
-            | Action::Reset(_) => {}
+            | Action::Reset(_)
+            | Action::ResetThread(_) => {}
         }
     }
 

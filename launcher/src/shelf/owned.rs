@@ -77,13 +77,14 @@ const SURVEY_FILES: [&str; 6] =
     [Experiment::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
-const TABLES: [&str; 22] = [
+const TABLES: [&str; 23] = [
     "rows",
     "runs",
     "sweep",
     "bill",
     "compare",
     "contain",
+    "disturb",
     "lab",
     "board",
     "with-itself",

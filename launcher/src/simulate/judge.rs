@@ -18,7 +18,7 @@ use super::hostile::Attack;
 use super::recovery::differences;
 use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
-use analysis::record::RunOutcome;
+use analysis::record::{Incident, RunOutcome};
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
@@ -86,11 +86,18 @@ impl Judge<'_> {
         let can_forge_logs =
             matches!(self.run.scenario.kind, ScenarioKind::Assault(_) | ScenarioKind::Hostile(..));
         let is_forger = |role: &Role| matches!(role, Role::Strategy(index) if can_forge_logs && self.run.scenario.culprits.contains(index));
+        let incidents = &self.run.record.incidents;
+        let is_abandoned = |role: &Role| {
+            let is_its = |it: &Incident| it.abandoned && Role::Strategy(it.strategy) == *role;
+            incidents.iter().any(is_its)
+        };
         let distrusted: Vec<&str> = plan
             .threads
             .iter()
             .zip(&self.merged.threads)
-            .filter(|(thread, log)| log.is_untrusted && !thread.roles.iter().any(is_forger))
+            .filter(|(thread, log)| {
+                log.is_untrusted && !thread.roles.iter().any(|role| is_forger(role) || is_abandoned(role))
+            })
             .map(|(thread, _)| thread.name.as_str())
             .collect();
         self.require(distrusted.is_empty(), || {
@@ -214,7 +221,9 @@ impl Judge<'_> {
                 .incidents
                 .iter()
                 .any(|other| other.strategy == strategy && other.epoch == epoch + 1);
-            self.require(!must_restart || incident.restarted_ns.is_some() || has_successor, || {
+            // A thread that may still run has no successor.
+            let can_restart = must_restart && !incident.abandoned;
+            self.require(!can_restart || incident.restarted_ns.is_some() || has_successor, || {
                 format!("strategy {strategy} epoch {epoch} was not started again")
             });
         }

@@ -2,6 +2,7 @@
 //! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
 mod restarts;
+mod threads;
 
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;
@@ -21,9 +22,9 @@ use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
-use roles::BoxedEnds;
 use roles::faults::Draws;
 use roles::faults::own::{self, FaultContext};
+use roles::{BoxedEnds, RecoveredRoles};
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
@@ -70,10 +71,19 @@ enum ThreadMode {
     Over,
 }
 
+impl ThreadMode {
+    /// Returns `true` if no thread is left.
+    const fn is_over(&self) -> bool {
+        matches!(self, ThreadMode::Over)
+    }
+}
+
 /// A simulated thread.
 struct SimulatedThread {
     process: usize,
     name: String,
+    /// The strategy that it runs, if that dies alone, and its incarnation.
+    alone: Option<(u16, u16)>,
     agent: Option<Box<dyn Agent<clock::AnyClock>>>,
     cycle: Cycle<clock::AnyClock>,
     /// Set at its first turn.
@@ -127,6 +137,8 @@ pub(super) struct SimulatedProcesses<'a> {
     clock: VirtualClock,
     threads: Vec<Option<SimulatedThread>>,
     processes: Vec<SimulatedProcess>,
+    /// The memory of each process that starts threads again.
+    attached: Vec<Option<Attached<'a>>>,
     next_pid: u32,
     draws: Draws,
     segments: &'a Segments,
@@ -159,6 +171,7 @@ impl<'a> SimulatedProcesses<'a> {
             clock: clock.clone(),
             threads: plan.threads.iter().map(|_| None).collect(),
             processes: Vec::new(),
+            attached: plan.processes.iter().map(|_| None).collect(),
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
             segments,
@@ -199,10 +212,26 @@ impl<'a> SimulatedProcesses<'a> {
             standby.map_or_else(|| (self.attached(process), None), StandbyProcess::promote);
         let recovery = MachineRecovery::new(&self.scenario.plan, &self.machine, self.scenario.recovery);
         let mut recovered = recovery.recover(process_plan, &self.control, standby, &mut attached)?;
-        let mut built = Vec::new();
         // The engine's threads come last in a plan and are composed first: consumers before
         // producers.
-        for &index in process_plan.threads.iter().rev() {
+        let threads: Vec<u32> = process_plan.threads.iter().rev().copied().collect();
+        self.build_threads(process, &threads, &mut attached, &mut recovered)?;
+        let is_alone = |index: &u32| plan.strategy_dying_alone(&plan.threads[*index as usize]).is_some();
+        self.attached[process] = Some(attached).filter(|_| threads.iter().any(is_alone));
+        Ok(())
+    }
+
+    /// Builds threads of a process on its memory.
+    fn build_threads(
+        &mut self,
+        process: usize,
+        threads: &[u32],
+        attached: &mut Attached<'a>,
+        recovered: &mut RecoveredRoles,
+    ) -> Result<()> {
+        let plan = &self.segments.plan;
+        let mut built = Vec::new();
+        for &index in threads {
             let thread = &plan.threads[index as usize];
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
                 ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
@@ -210,33 +239,28 @@ impl<'a> SimulatedProcesses<'a> {
                         && self.control.incarnation(*strategy).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
-                    hostile::agent(plan, *strategy, self.ends, attack, &mut attached)?
+                    hostile::agent(plan, *strategy, self.ends, attack, attached)?
                 }
                 (_, kind) => {
                     let composed = match kind {
-                        ScenarioKind::Recovery => roles::compose_stepped(
-                            plan,
-                            thread,
-                            &self.control,
-                            &mut attached,
-                            &mut recovered,
-                            act,
-                        ),
+                        ScenarioKind::Recovery => {
+                            roles::compose_stepped(plan, thread, &self.control, attached, recovered, act)
+                        }
                         _ => roles::compose_stepped_on(
                             self.ends,
                             plan,
                             thread,
                             &self.control,
-                            &mut attached,
-                            &mut recovered,
+                            attached,
+                            recovered,
                             act,
                         ),
                     }?;
-                    let segment = segments::thread(&mut attached, &thread.name)?;
-                    composed.arm(&attached, &segment)
+                    let segment = segments::thread(attached, &thread.name)?;
+                    composed.arm(attached, &segment)
                 }
             };
-            let segment = segments::thread(&mut attached, &thread.name)?;
+            let segment = segments::thread(attached, &thread.name)?;
             built.push((index as usize, thread.name.clone(), agent, segment));
         }
         let writable = attached.writable();
@@ -247,9 +271,12 @@ impl<'a> SimulatedProcesses<'a> {
             let log = StampLog::new(&segment);
             let clock = clock::AnyClock::Virtual(self.clock.with_read_hook(fuse::count_clock_read));
             let cycle = Cycle { clock, now: 0, time, draining: false, log };
+            let alone = plan.strategy_dying_alone(&plan.threads[index]);
+            let alone = alone.map(|strategy| (strategy, self.control.incarnation(strategy).epoch));
             self.threads[index] = Some(SimulatedThread {
                 process,
                 name,
+                alone,
                 agent: Some(agent),
                 cycle,
                 duty_cycle: None,
@@ -294,6 +321,10 @@ impl<'a> SimulatedProcesses<'a> {
         }
         match &mut thread_state.mode {
             ThreadMode::Duty => {}
+            ThreadMode::Over if thread_state.agent.is_none() && thread_state.alone.is_some() => {
+                thread_state.wake_at = u64::MAX;
+                return self.start_again(thread).map_err(|error| format!("{error:#}"));
+            }
             ThreadMode::Hung | ThreadMode::Over => {
                 thread_state.wake_at = u64::MAX;
                 return Ok(false);
@@ -325,9 +356,7 @@ impl<'a> SimulatedProcesses<'a> {
                 thread_state.status.set_state(ThreadState::Done);
                 thread_state.mode = ThreadMode::Over;
                 let process = thread_state.process;
-                let mut threads =
-                    self.threads.iter().flatten().filter(|thread_state| thread_state.process == process);
-                if threads.all(|thread_state| matches!(thread_state.mode, ThreadMode::Over)) {
+                if self.has_process_ended(process) {
                     self.processes[process].exit = Some((true, "exit 0".into()));
                 }
                 return Ok(true);
@@ -355,10 +384,11 @@ impl<'a> SimulatedProcesses<'a> {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
                 thread_state.mode = ThreadMode::Scribbling(Box::new(draws));
             }
+            FaultKind::Exit | FaultKind::Panic if thread_state.alone.is_some() => thread_state.panic(),
             kind => {
                 let exit_text = match kind {
                     FaultKind::Segv => "signal 11 (SIGSEGV)",
-                    FaultKind::Abort => "signal 6 (SIGABRT)",
+                    FaultKind::Abort | FaultKind::CoreDump => "signal 6 (SIGABRT)",
                     FaultKind::Exit => "exit 3",
                     kind if kind.is_resource_fault() => "exit 41",
                     _ => "signal 9 (SIGKILL)",

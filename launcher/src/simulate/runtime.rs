@@ -104,6 +104,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         loop {
             processes.observe(&mut self.observations);
             self.memory.observe(&self.supervisor, &self.clock, &mut self.observations);
+            processes.observe_threads(&mut self.observations);
             if let (Some(engine), Some(thread)) =
                 (&mut self.observations.engine, self.scenario.plan.thread_of(Role::Orchestrator))
             {
@@ -164,9 +165,11 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             | Action::SetRunState(_)
             | Action::InjectFault(None, _)
             | Action::Fence(..)
+            | Action::FenceThread(..)
             | Action::Renew(..)
             | Action::Forget(_)
             | Action::Reset(_)
+            | Action::ResetThread(_)
             | Action::Complain(_) => {}
         }
         Ok(())

@@ -149,11 +149,18 @@ impl Scenario {
         if kind == ScenarioKind::Peace && switches.below(2) == 0 {
             kind = ScenarioKind::Switched;
         }
+        let is_thread = isolation == Isolation::Thread;
+        if is_thread && kind == ScenarioKind::Peace && switches.below(2) == 0 {
+            kind = ScenarioKind::Deaths;
+        }
         if is_recovery {
             (isolation, kind) = (Isolation::Process, ScenarioKind::Recovery);
         }
         let on_death = match (isolation, kind) {
             (_, ScenarioKind::Recovery) => OnDeath::Restart,
+            (Isolation::Thread, ScenarioKind::Deaths) => {
+                [OnDeath::Restart, OnDeath::Continue][switches.below(2) as usize]
+            }
             (Isolation::Thread, _)
             | (_, ScenarioKind::Peace | ScenarioKind::Switched | ScenarioKind::Interrupted(_)) => {
                 OnDeath::Stop
@@ -205,8 +212,9 @@ impl Scenario {
                 }
             }
             ScenarioKind::Deaths => {
+                let draw = if is_thread && !is_recovery { draw_thread_end } else { draw_death };
                 for _ in 0..=draws.below(3) {
-                    plan.faults.push(draw_death(draws, &plan, window_ns));
+                    plan.faults.push(draw(draws, &plan, window_ns));
                 }
                 culprits = targeted_strategies(&plan);
             }
@@ -383,6 +391,19 @@ fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
         FaultKind::Stop,
     ];
     let kind = KINDS[draws.below(6) as usize];
+    draw_own_fault(draws, plan, ns, kind, strategy)
+}
+
+/// Draws a fault by which a strategy that is a thread panics or hangs.
+fn draw_thread_end(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
+    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let ns = draws.below(window_ns);
+    let kind = if draws.below(3) == 0 { FaultKind::Hang } else { FaultKind::Exit };
+    draw_own_fault(draws, plan, ns, kind, strategy)
+}
+
+/// Draws when a strategy inflicts a fault on itself: at `ns` after the start, or within a push.
+fn draw_own_fault(draws: &mut Draws, plan: &Plan, ns: u64, kind: FaultKind, target: FaultTarget) -> Fault {
     let steps = plan.technique.steps();
     let when = if draws.below(4) == 0 && kind != FaultKind::Kill && kind != FaultKind::Stop {
         FaultTime::At { ns }
@@ -391,5 +412,5 @@ fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
         let step = steps[draws.below(steps.len() as u64) as usize];
         FaultTime::Push { order: draws.below(max_orders), step }
     };
-    Fault { kind, target: strategy, when, every_ns: None, lasts_ns: None }
+    Fault { kind, target, when, every_ns: None, lasts_ns: None }
 }

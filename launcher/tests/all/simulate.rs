@@ -22,7 +22,7 @@ fn techniques() -> Vec<Technique> {
 
 #[test]
 fn hundreds_of_runs_hold() {
-    let seeds = if slow() { 1_000_000 } else { 300 };
+    let seeds = if slow() { 1_200_000 } else { 360 };
     let all = simulate_all(seeds, &techniques(), &SimulationOptions::default(), |_| {}).unwrap();
     assert!(all.failed.is_empty(), "{:#?}", all.failed);
     let mut total = SimulationTotals::default();
@@ -36,15 +36,17 @@ fn hundreds_of_runs_hold() {
     println!("{total:?}\n{by_kind:?}\nincidents: {by_technique:?}");
     assert_eq!(total.runs, seeds);
     // What is drawn takes place: enough of everything, on every technique that can outlive a death.
-    assert!(total.returned > 20 * seeds && total.incidents > seeds / 5, "{total:?}");
-    assert!(total.quarantined > seeds / 50 && total.restarted > seeds / 10, "{total:?}");
+    // Four of twelve techniques can, and the limits are those of four of ten.
+    let share = seeds * 10 / 12;
+    assert!(total.returned > 20 * seeds && total.incidents > share / 5, "{total:?}");
+    assert!(total.quarantined > share / 50 && total.restarted > share / 10, "{total:?}");
     let kinds = "peace switched interrupted deaths scribble flood garbage foreign-id wrong-epoch repeat gap \
                  unknown-venue forge feign lose hold comebacks";
     for kind in kinds.split(' ') {
         assert!(by_kind.contains_key(kind), "no run with {kind}: {by_kind:?}");
     }
     for technique in ["spsc-mux", "array-queue", "linked", "channel"] {
-        assert!(by_technique[technique] > seeds / 50, "{technique}: {by_technique:?}");
+        assert!(by_technique[technique] > share / 50, "{technique}: {by_technique:?}");
     }
 }
 

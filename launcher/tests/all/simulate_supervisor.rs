@@ -8,7 +8,7 @@ use launcher::simulate::{
     Action, ExitTime, Observations, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
 };
 use protocol::control::RunState;
-use protocol::plan::{FaultKind, Role, Technique};
+use protocol::plan::{FaultKind, Isolation, Role, Technique};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,6 +30,10 @@ fn has_deaths(scenario: &Scenario) -> bool {
     matches!(scenario.kind, ScenarioKind::Deaths | ScenarioKind::Recovery)
 }
 
+fn has_threads_that_die(scenario: &Scenario) -> bool {
+    scenario.kind == ScenarioKind::Deaths && scenario.plan.isolation.is_only(Isolation::Thread)
+}
+
 /// Takes a step, then drops some of the actions.
 fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
     Box::new(move |supervisor, seen, now, out| {
@@ -41,6 +45,23 @@ fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
 /// Does not declare dead strategies dead: the engine repairs nothing.
 fn forgets_fence() -> Box<SupervisorStep<'static>> {
     without(|action| matches!(action, Action::Fence(..)))
+}
+
+/// As [`forgets_fence`], for strategies that are threads of the engine's process.
+fn forgets_fence_of_thread() -> Box<SupervisorStep<'static>> {
+    without(|action| matches!(action, Action::FenceThread(..)))
+}
+
+/// Believes that each thread that dies alone is gone, also one that hangs, whose successor would
+/// share its ring.
+fn restarts_abandoned_thread() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        for (index, thread) in seen.threads.iter_mut().enumerate() {
+            thread.is_gone |= supervisor.containment().has_lost_thread(index);
+        }
+        supervisor.step(&seen, now, out);
+    })
 }
 
 /// Believes that the engine has repaired what a dead strategy left as soon as it is fenced.
@@ -164,15 +185,20 @@ fn forgets_drain() -> Box<SupervisorStep<'static>> {
     without(|action| *action == Action::SetRunState(RunState::Drain))
 }
 
-const ALL: [BrokenSupervisor; 10] = {
+const ALL: [BrokenSupervisor; 12] = {
     const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: false, can_show: has_deaths, step }
+    }
+    const fn of_threads(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
+        BrokenSupervisor { name, recovery_only: false, can_show: has_threads_that_die, step }
     }
     const fn of_recovery(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: true, can_show: has_deaths, step }
     }
     [
         broken("forgets a fence", forgets_fence),
+        of_threads("forgets a thread's fence", forgets_fence_of_thread),
+        of_threads("restarts an abandoned thread", restarts_abandoned_thread),
         broken("restarts before the repair", restarts_before_repair),
         broken("fences without a proof", fences_without_proof),
         BrokenSupervisor { can_show: |_| true, ..broken("ends before the reports", ends_before_reports) },

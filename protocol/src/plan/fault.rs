@@ -17,12 +17,16 @@ named_enum! {
         Abort = "abort",
         /// Exits with code 3.
         Exit = "exit",
+        /// Panics: its thread ends, and its process where that is its own.
+        Panic = "panic",
         /// Allocates more memory than its limit, at once.
         Oom = "oom",
         /// Allocates memory step by step and never frees it.
         Leak = "leak",
         /// Writes random and adversarial words over all memory that it can write.
         Scribble = "scribble",
+        /// Fills a large heap, then aborts with core dumps on (SIGABRT).
+        CoreDump = "core-dump",
         /// Sends orders as fast as possible, beyond its limits.
         Flood = "flood",
         /// Publishes a heartbeat of the far future, and spins for ever.
@@ -56,6 +60,31 @@ named_enum! {
         /// Moves the threads that wait on memory that it maps to a word of its own, and exits with
         /// one of these codes.
         Requeue = "requeue",
+        /// Does nothing: what disturbing strategies are compared with.
+        Calm = "calm",
+        /// Starts a process and waits for its end, again and again.
+        ForkStorm = "fork-storm",
+        /// Maps 64 KiB and unmaps them, again and again.
+        MapStorm = "map-storm",
+        /// Allocates 40 MiB, writes 4 of them, and returns all to the kernel, again and again.
+        AllocStorm = "alloc-storm",
+        /// Touches fresh pages for the first time, again and again.
+        FaultStorm = "fault-storm",
+        /// Sends signals to its own process, which handles and ignores them.
+        SignalStorm = "signal-storm",
+        /// Writes to a file and waits until that is on disk, again and again.
+        IoStorm = "io-storm",
+        /// Makes system calls that do nothing.
+        SyscallStorm = "syscall-storm",
+        /// Streams through more memory than the caches hold.
+        Thrash = "thrash",
+        /// Moves itself onto the engine's core and works there.
+        SquatCore = "squat-core",
+        /// Holds many open files, and opens and closes more, again and again.
+        DescriptorStorm = "descriptor-storm",
+        /// A child process stops all threads of its process by `ptrace` and single-steps its own,
+        /// again and again.
+        Debugger = "debugger",
         /// Venue: each of its reports is delayed.
         Slow = "slow",
         /// Venue: closes the session, cancels its open orders and refuses new ones.
@@ -88,6 +117,26 @@ impl FaultKind {
                 | Self::Network
                 | Self::Punch
                 | Self::Requeue
+        )
+    }
+
+    /// Returns `true` if the strategy continues to trade and makes no mistake, but may disturb its
+    /// neighbors. Its own orders are in no percentile.
+    pub const fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Calm
+                | Self::ForkStorm
+                | Self::MapStorm
+                | Self::AllocStorm
+                | Self::FaultStorm
+                | Self::SignalStorm
+                | Self::IoStorm
+                | Self::SyscallStorm
+                | Self::Thrash
+                | Self::SquatCore
+                | Self::DescriptorStorm
+                | Self::Debugger
         )
     }
 

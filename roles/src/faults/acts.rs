@@ -1,5 +1,6 @@
 //! Performs each kind of fault in the strategy's own process.
 
+use super::core_dump::CoreDump;
 use super::draws::Draws;
 use super::resources::{ResourceGrab, Surroundings};
 use protocol::plan::FaultKind;
@@ -29,6 +30,8 @@ pub struct FaultContext {
     surroundings: Surroundings,
     /// The exhaustion of a shared resource in progress.
     taking: Option<ResourceGrab>,
+    /// The heap of a core dump to come.
+    core_dump: Option<CoreDump>,
     /// All memory of the run that this process can write.
     pub writable: Vec<AtomicWords>,
     /// All memory of the run that this process can only read.
@@ -54,6 +57,7 @@ impl FaultContext {
             is_unlimited,
             surroundings,
             taking: None,
+            core_dump: None,
             writable: Vec::new(),
             read_only: Vec::new(),
             leaks: false,
@@ -79,6 +83,15 @@ impl FaultContext {
         }
     }
 
+    /// Fills more of the heap, if the injected fault is a core dump. Aborts once it is full.
+    pub fn fill_heap(&mut self) {
+        if let Some(dump) = &mut self.core_dump
+            && dump.fill()
+        {
+            dump.dump()
+        }
+    }
+
     /// Takes more of a shared resource, if the injected fault exhausts one. Exits once it has all
     /// or is refused.
     pub fn take_resources(&mut self) {
@@ -89,7 +102,8 @@ impl FaultContext {
 }
 
 /// Executes an injected fault in the strategy's process. Returns only if the strategy continues:
-/// after a stop, leaking, flooding, dropping orders, holding a slot, or with overwritten headers.
+/// after a stop, leaking, filling a heap, flooding, dropping orders, holding a slot, or with
+/// overwritten headers.
 pub fn perform(kind: FaultKind, context: &mut FaultContext) {
     match kind {
         FaultKind::Kill => fault::kill(),
@@ -98,6 +112,7 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
         FaultKind::Segv => fault::segv(),
         FaultKind::Abort => std::process::abort(),
         FaultKind::Exit => fault::exit(EXIT_CODE),
+        FaultKind::Panic => panic!("injected"),
         FaultKind::Oom => {
             context.limit_memory();
             // The allocation fails, which aborts.
@@ -108,6 +123,7 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
             context.limit_memory();
             context.leaks = true;
         }
+        FaultKind::CoreDump => context.core_dump = Some(CoreDump::new(&context.surroundings.folder)),
         FaultKind::Scribble => scribble(context),
         FaultKind::Flood => context.should_flood = true,
         FaultKind::Forge | FaultKind::Feign => {
@@ -129,9 +145,25 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
             let grab = ResourceGrab::new(kind, context.surroundings.clone(), context.writable.clone());
             context.taking = Some(grab.with_read_only(context.read_only.clone()));
         }
-        // Faults of venues: the planner refuses them for strategies.
-        FaultKind::Slow | FaultKind::Disconnect | FaultKind::Reject | FaultKind::Mute | FaultKind::Garble => {
-        }
+        // Disturbances have a time from which on they go on: see `storm`. Faults of venues: the
+        // planner refuses them for strategies.
+        FaultKind::Calm
+        | FaultKind::ForkStorm
+        | FaultKind::MapStorm
+        | FaultKind::AllocStorm
+        | FaultKind::FaultStorm
+        | FaultKind::SignalStorm
+        | FaultKind::IoStorm
+        | FaultKind::SyscallStorm
+        | FaultKind::Thrash
+        | FaultKind::SquatCore
+        | FaultKind::DescriptorStorm
+        | FaultKind::Debugger
+        | FaultKind::Slow
+        | FaultKind::Disconnect
+        | FaultKind::Reject
+        | FaultKind::Mute
+        | FaultKind::Garble => {}
     }
 }
 

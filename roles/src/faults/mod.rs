@@ -1,11 +1,14 @@
 //! Faults injected during a run: by strategies into themselves, and into venues.
 
 mod acts;
+mod core_dump;
 mod draws;
 pub mod own;
 pub mod resources;
+mod storm;
 pub mod venue;
 
+pub use core_dump::CORES_FOLDER;
 pub use draws::Draws;
 
 use protocol::plan::{Fault, FaultKind, FaultTime};

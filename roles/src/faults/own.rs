@@ -13,10 +13,12 @@
 pub use super::acts::{FaultContext, forge_headers, forge_status, perform, scribble_once};
 use crate::faults::is_by_signal;
 use crate::faults::resources::Surroundings;
+use crate::faults::storm::{Disturbance, Storms};
 use crate::technique_ends::BoxedProducer;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
+use protocol::labels::StrategyCounter;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
@@ -51,6 +53,8 @@ pub struct OwnFaults {
     is_thread: bool,
     /// Timed faults, in nanoseconds after the start, latest first.
     pub timed: Vec<(u64, FaultKind)>,
+    /// Disturbances: from when to when and how often, in nanoseconds after the start.
+    disturbances: Vec<Disturbance>,
     /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
     surroundings: Surroundings,
@@ -60,17 +64,22 @@ impl OwnFaults {
     /// Returns the faults that an incarnation of a strategy inflicts on itself; `None` if there are
     /// none.
     pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
-        let (mut timed, mut pushes) = (Vec::new(), Vec::new());
+        let (mut timed, mut disturbances, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
             epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
+                FaultTime::At { ns } if fault.kind.is_disturbance() => {
+                    let until_ns = fault.lasts_ns.map_or(u64::MAX, |lasts| ns.saturating_add(lasts));
+                    let every_ns = fault.every_ns.unwrap_or(0);
+                    disturbances.push(Disturbance { kind: fault.kind, from_ns: ns, until_ns, every_ns });
+                }
                 FaultTime::At { ns } => timed.push((ns, fault.kind)),
                 FaultTime::Push { order, step } => pushes.push((order, step, fault.kind)),
             }
         }
-        if timed.is_empty() && pushes.is_empty() {
+        if timed.is_empty() && disturbances.is_empty() && pushes.is_empty() {
             return None;
         }
         timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
@@ -83,8 +92,9 @@ impl OwnFaults {
             folder: plan.folder.clone().into(),
             launcher: plan.launcher_pid,
             writable_segments,
+            engine_core: plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core),
         };
-        Some(Self { strategy, venues, is_thread, timed, pushes, surroundings })
+        Some(Self { strategy, venues, is_thread, timed, disturbances, pushes, surroundings })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.
@@ -98,7 +108,8 @@ impl OwnFaults {
     /// Wraps the strategy's agent so that faults occur at their times. Its session has a clone of
     /// `producer`.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
-        FaultyAgent { agent, producer, timed: self.timed }
+        let storms = Storms::new(self.disturbances, self.surroundings);
+        FaultyAgent { agent, producer, timed: self.timed, storms }
     }
 }
 
@@ -209,6 +220,7 @@ pub struct FaultyAgent<A> {
     agent: A,
     producer: FaultyProducer,
     timed: Vec<(u64, FaultKind)>,
+    storms: Storms,
 }
 
 impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
@@ -220,6 +232,7 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
             }
         }
         shared.context.leak();
+        shared.context.fill_heap();
         shared.context.take_resources();
         if shared.context.should_flood {
             // Takes no reports and keeps no limits. It seems alive, because its duty cycles
@@ -227,11 +240,12 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
             return shared.flood().max(1);
         }
         drop(shared);
+        self.storms.step(cycle);
         self.agent.duty_cycle(cycle)
     }
 
     fn next_deadline(&self, draining: bool) -> u64 {
-        self.agent.next_deadline(draining)
+        self.agent.next_deadline(draining).min(self.storms.next_tick())
     }
 
     fn finished(&self, draining: bool) -> bool {
@@ -251,6 +265,8 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
     }
 
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
+        let slot = slots.clone().next_agent();
         self.agent.publish(slots);
+        slot.set(StrategyCounter::Disturbed, self.storms.steps());
     }
 }

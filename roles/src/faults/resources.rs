@@ -12,7 +12,7 @@ use shm::sync::AtomicU64;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use system::descriptors;
 use system::fault::{self, ChildCrowd};
 
@@ -44,6 +44,8 @@ pub struct Surroundings {
     pub launcher: u32,
     /// Paths of the strategy's own segments, if they have names.
     pub writable_segments: Vec<PathBuf>,
+    /// The core of the engine's first thread, if that is pinned.
+    pub engine_core: Option<u32>,
 }
 
 /// A fault that takes all of a shared resource, in steps.
@@ -105,7 +107,7 @@ impl ResourceGrab {
             }
             FaultKind::Disk => {
                 if self.steps == 0 {
-                    self.files.push(self.unnamed_file()?);
+                    self.files.push(unnamed_file(&self.surroundings.folder)?);
                 }
                 self.files[0].write_all(&vec![1; 1 << 20])
             }
@@ -157,17 +159,18 @@ impl ResourceGrab {
             empty => Ok(empty.insert(ChildCrowd::new()?)),
         }
     }
+}
 
-    /// Creates an unlinked file in the run's directory or in the directory for temporary files.
-    fn unnamed_file(&self) -> io::Result<File> {
-        let make = |folder: PathBuf| {
-            let path = folder.join(format!("bulkhead.filled-{}", std::process::id()));
-            let file = File::create_new(&path)?;
-            fs::remove_file(path)?;
-            Ok(file)
-        };
-        make(self.surroundings.folder.clone()).or_else(|_: io::Error| make(std::env::temp_dir()))
-    }
+/// Creates an unlinked file in a directory or, if that cannot be written, in the one for temporary
+/// files.
+pub(super) fn unnamed_file(folder: &Path) -> io::Result<File> {
+    let make = |folder: &Path| {
+        let path = folder.join(format!("bulkhead.filled-{}", std::process::id()));
+        let file = File::create_new(&path)?;
+        std::fs::remove_file(path)?;
+        Ok(file)
+    };
+    make(folder).or_else(|_: io::Error| make(&std::env::temp_dir()))
 }
 
 fn any_ok(results: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {

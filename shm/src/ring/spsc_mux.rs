@@ -61,13 +61,7 @@ impl Mux {
     /// Returns the index, from `next` on, of the first ring that has a message.
     #[inline(always)]
     fn find_nonempty(&self) -> Option<usize> {
-        // From `next` to the end, then from the start to `next`: round-robin without a division.
-        // Two plain read-only passes over slices: an empty scan is just N loads.
-        let (start, rest) = self.rings.split_at(self.next);
-        match first_nonempty(rest) {
-            Some(place) => Some(self.next + place),
-            None => first_nonempty(start),
-        }
+        next_nonempty(&self.rings, self.next, |(_, ring)| ring.looks_empty())
     }
 
     /// Takes the next message; its slot is freed at once if `RELEASES`.
@@ -98,20 +92,33 @@ impl Mux {
     }
 }
 
-/// Returns the first of these rings that is not empty. Two at a time after an odd first one: the
+/// Returns the index, from `next` on and round the end, of the first queue that is not empty. The
+/// scan of every technique with a queue for each producer.
+#[inline(always)]
+pub fn next_nonempty<Q>(queues: &[Q], next: usize, is_empty: impl Fn(&Q) -> bool) -> Option<usize> {
+    // From `next` to the end, then from the start to `next`: round-robin without a division.
+    // Two plain read-only passes over slices: an empty scan is just N loads.
+    let (start, rest) = queues.split_at(next);
+    match first_nonempty(rest, &is_empty) {
+        Some(place) => Some(next + place),
+        None => first_nonempty(start, &is_empty),
+    }
+}
+
+/// Returns the first of these queues that is not empty. Two at a time after an odd first one: the
 /// loop is then not bound by its branch back. A ring at a time, that branch takes as long as two
 /// polls if the loop's few instructions happen to lie in two lines.
 #[inline(always)]
-fn first_nonempty(rings: &[(usize, spsc::Consumer)]) -> Option<usize> {
-    let odd = rings.len() % 2;
-    let (first, rest) = rings.split_at(odd);
-    if first.iter().any(|(_, ring)| !ring.looks_empty()) {
+fn first_nonempty<Q>(queues: &[Q], is_empty: &impl Fn(&Q) -> bool) -> Option<usize> {
+    let odd = queues.len() % 2;
+    let (first, rest) = queues.split_at(odd);
+    if first.iter().any(|queue| !is_empty(queue)) {
         return Some(0);
     }
     let (pairs, _) = rest.as_chunks::<2>();
-    let pair = pairs.iter().position(|[(_, one), (_, two)]| !(one.looks_empty() && two.looks_empty()))?;
+    let pair = pairs.iter().position(|[one, two]| !(is_empty(one) && is_empty(two)))?;
     let one = odd + 2 * pair;
-    Some(one + usize::from(rings[one].1.looks_empty()))
+    Some(one + usize::from(is_empty(&queues[one])))
 }
 
 impl super::Consumer for Mux {

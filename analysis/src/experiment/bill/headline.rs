@@ -1,14 +1,21 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::{Bill, BillRow, LevelCost};
-use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, verdict_mark};
+use super::{Bill, BillRow, LevelCost, growth};
+use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::numbers::{duration, duration_or_dash, plain, short};
-use crate::stats::ComparisonLine;
+use crate::report::strategy_costs::kibibytes;
+use crate::stats::{ComparisonLine, Estimate};
+use crate::summary::StrategyCosts;
 use crate::table::{Column, Grid, GridRow};
 use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
+
+/// Which of the two estimates decides.
+const KEPT_PAIRS: &str = "kept pairs decide if at least 5 and half of all, otherwise all pairs";
+/// The variant of rows with `--stamps ends`.
+const STAMPS_AT_ENDS: &str = "stamps ends";
 
 /// The columns of a table with one row for each isolation level and technique.
 pub(super) type BillColumns<'a> = Vec<Column<'a, BillRow>>;
@@ -50,6 +57,25 @@ pub(super) fn cost_columns<'a>(bill: &Bill) -> BillColumns<'a> {
     costs
 }
 
+/// What one strategy of a row costs besides latency, for the terminal, and the memory of its runs.
+const STRATEGY_COLUMNS: [Column<'static, BillRow>; 7] = [
+    ("CPU s/M", &|row| of_strategy(row, |costs| costs.cpu_s_per_million.map(plain))),
+    ("private", &|row| of_strategy(row, |costs| costs.private_bytes.map(kibibytes))),
+    ("tables", &|row| of_strategy(row, |costs| costs.page_table_bytes.map(kibibytes))),
+    ("start", &|row| of_strategy(row, |costs| costs.startup_ns.map(|ns| duration(ns as u64)))),
+    ("faults", &|row| of_strategy(row, |costs| Some(short(costs.minor_faults.round() as u64)))),
+    ("switches", &|row| {
+        let switches = |costs: &StrategyCosts| costs.voluntary_switches + costs.involuntary_switches;
+        of_strategy(row, |costs| Some(short(switches(costs).round() as u64)))
+    }),
+    // Of all processes of a run with one level.
+    ("PSS", &|row| row.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64))),
+];
+
+fn of_strategy(row: &BillRow, figure: impl Fn(&StrategyCosts) -> Option<String>) -> String {
+    row.strategy.as_ref().and_then(figure).unwrap_or_else(|| "–".into())
+}
+
 pub(super) fn time_or_dash(ns: Option<f64>) -> String {
     duration_or_dash(ns.map(|ns| ns as u64))
 }
@@ -60,7 +86,8 @@ fn count_or_dash(value: Option<f64>) -> String {
 
 /// The technique of the answer: the default one if it has costs, or the first that has.
 pub(in crate::experiment) fn headline_technique(bill: &Bill) -> Option<Technique> {
-    let mut measured = bill.rows.iter().filter(|row| !row.adds.is_empty()).map(|row| row.technique);
+    let measured = bill.rows.iter().filter(|row| !row.adds.is_empty() && !row.is_native());
+    let mut measured = measured.map(|row| row.technique);
     let first = measured.clone().next()?;
     Some(measured.find(|technique| *technique == Technique::default()).unwrap_or(first))
 }
@@ -88,14 +115,41 @@ pub(in crate::experiment) fn answer(bill: &Bill) -> String {
         let words = words.map(|(words, percentiles)| format!("{} {words}", percentiles.join(" and ")));
         format!("{}: {}", row.level(), words.collect::<Vec<_>>().join(", "))
     };
-    let sentences: Vec<String> = costs.iter().map(sentence).collect();
-    format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, sentences.join(". "))
+    let all = |costs: &[(&BillRow, &LevelCost)]| costs.iter().map(sentence).collect::<Vec<_>>().join(". ");
+    // A level along a setting has one sentence for all values.
+    let is_drawn = |row: &BillRow| {
+        let level = row.level_at_condition();
+        bill.growth.iter().any(|curve| curve.level == level && curve.technique == row.technique)
+    };
+    let single = costs.iter().filter(|(row, _)| !is_drawn(row)).map(sentence);
+    let sentences: Vec<String> = growth::sentences(bill, technique).into_iter().chain(single).collect();
+    let mut answer =
+        format!("{technique} against {threads}, {}: {}", bill.endpoint.measure, sentences.join(". "));
+    let monolith: Vec<(&BillRow, &LevelCost)> = native_costs(bill, technique).collect();
+    if let Some((_, cost)) = monolith.first() {
+        let native = cost.line.a_ns.filter(|_| !has_conditions);
+        let native = native.map_or_else(String::new, |ns| format!("'s {}", duration(ns as u64)));
+        answer += &format!(". Against the monolith, native by value{native}: {}", all(&monolith));
+    }
+    answer
 }
 
-/// Iterates over the levels of a technique that were compared with threads over all placements.
+/// Iterates over the rows of a technique and of the arm `native`.
+fn headline_rows(bill: &Bill, technique: Technique) -> impl Iterator<Item = &BillRow> {
+    bill.rows.iter().filter(move |row| row.technique == technique || row.is_native())
+}
+
+/// Iterates over the levels of a technique, and the arm `native`, that were compared with threads
+/// over all placements.
 fn headline_costs(bill: &Bill, technique: Technique) -> impl Iterator<Item = (&BillRow, &LevelCost)> {
-    let rows = bill.rows.iter().filter(move |row| row.technique == technique);
-    rows.filter_map(|row| Some((row, row.adds.first()?)))
+    headline_rows(bill, technique).filter_map(|row| Some((row, row.adds.first()?)))
+}
+
+/// Iterates over the rows of the level `process` that were compared with the monolith.
+fn native_costs(bill: &Bill, technique: Technique) -> impl Iterator<Item = (&BillRow, &LevelCost)> {
+    let is_process = |row: &&BillRow| row.isolation == Isolation::Process;
+    let rows = headline_rows(bill, technique).filter(is_process);
+    rows.filter_map(|row| Some((row, row.adds_to_native.as_ref()?)))
 }
 
 /// Returns the table of the endpoint with the technique of the answer: a row for each level and
@@ -113,6 +167,11 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
         )
     };
     let rows: Vec<Line<'_>> = lines().collect();
+    let native = |(row, line): &Line<'_>| {
+        let lines = row.adds_to_native.iter().flat_map(LevelCost::lines);
+        let found = lines.into_iter().find(|found| found.percentile == line.percentile);
+        found.map_or_else(|| "–".into(), |line| format_cost(line, unit))
+    };
     let title = format!("{technique}: {} against threads, {}", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows(
         "bill_endpoint",
@@ -126,10 +185,49 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
             ("kept pairs", &kept),
             ("all pairs", &|(_, line)| format_all_pairs(line, unit)),
             ("verdict", &|(_, line)| line.verdict.to_string()),
+            ("against native", &native),
         ],
         &rows,
     );
-    Some(grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs"))
+    let grid = grid.note("difference [95 % interval] of the pairs in which no core moved, and of all pairs");
+    let has_native = bill.rows.iter().any(|row| row.adds_to_native.is_some());
+    let native = "native: threads over rings on the heap (rtrb-mux, rtrb-pointer-mux); against it: by value";
+    let grid = grid.note(KEPT_PAIRS);
+    let grid = if has_native { grid.note(native) } else { grid };
+    Some(stamps_notes(bill).into_iter().fold(grid, Grid::note))
+}
+
+/// Describes what the stamps between the ends cost, and what a process costs without them, for each
+/// condition with runs of both.
+pub(super) fn stamps_notes(bill: &Bill) -> Vec<String> {
+    let Some(technique) = headline_technique(bill) else { return Vec::new() };
+    let ends = |isolation: Isolation| {
+        let is_it = move |row: &&BillRow| {
+            (row.isolation, row.technique, row.variant.as_str()) == (isolation, technique, STAMPS_AT_ENDS)
+        };
+        bill.rows.iter().filter(is_it)
+    };
+    let (measure, percentile) = (bill.endpoint.measure(), bill.endpoint.percentile);
+    let note = |thread: &BillRow| {
+        let line = line_of(&thread.differences, measure, percentile)?;
+        let by = line.evidence().difference?.difference;
+        let unit = TimeUnit::for_durations([by.value, by.low, by.high]);
+        let cost = Estimate { value: -by.value, low: -by.high, high: -by.low };
+        let [value, interval] = unit.difference(cost);
+        let (of, at) = (time_or_dash(line.a_ns), percentile.name());
+        let condition =
+            if thread.condition.is_empty() { String::new() } else { format!(", {}", thread.condition) };
+        let symbol = unit.symbol();
+        let mut note = format!(
+            "stamps{condition}: t2, t3, t6 and t7 take {value} {symbol} {interval} of thread's {of} at {at}"
+        );
+        let mut processes = ends(Isolation::Process).filter(|row| row.condition == thread.condition);
+        if let Some(cost) = processes.next().and_then(|row| row.adds.first()) {
+            note += &format!("; with stamps at the ends only, a process: {}", describe_verdict(&cost.line));
+        }
+        Some(note)
+    };
+    ends(Isolation::Thread).filter_map(note).collect()
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {
@@ -152,10 +250,17 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
         ("p99.9", &latencies[2]),
         ("p99 without steal", &latencies[4]),
     ];
-    columns.extend(cost_columns(bill));
-    let rows = bill.rows.iter().filter(|row| row.technique == technique);
-    let title =
-        format!("{technique}: {} in {}, and what else a level costs", bill.endpoint.measure, unit.name());
+    let has_strategy = bill.rows.iter().any(|row| row.strategy.is_some());
+    let costs = cost_columns(bill);
+    if has_strategy {
+        columns.extend(STRATEGY_COLUMNS);
+        columns.extend(costs.into_iter().filter(|(name, _)| *name == "contains"));
+    } else {
+        columns.extend(costs);
+    }
+    let rows = headline_rows(bill, technique);
+    let whose = if has_strategy { "a strategy costs" } else { "else a level costs" };
+    let title = format!("{technique}: {} in {}, and what {whose}", bill.endpoint.measure, unit.name());
     let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
     Some(grid.note("from due; all techniques: bill.md and report.html"))
 }
@@ -163,7 +268,8 @@ pub(super) fn levels_of_headline(bill: &Bill) -> Option<Grid> {
 /// Returns the table of what each isolation level adds to a technique in threads: a row for each
 /// technique, and one for each placement of the cores where there were several.
 pub(super) fn headline(bill: &Bill) -> Option<Grid> {
-    let added = || bill.rows.iter().filter(|row| !row.adds.is_empty());
+    let rows = || bill.rows.iter().filter(|row| !row.is_native());
+    let added = || rows().filter(|row| !row.adds.is_empty());
     let levels = distinct(added().map(BillRow::level_at_condition));
     (!levels.is_empty()).then_some(())?;
     let keys = |row: &BillRow| {
@@ -175,7 +281,7 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
     let mut sorted = distinct(added().flat_map(keys));
     sorted.sort_by_key(|(technique, floor)| (techniques.iter().position(|other| other == technique), *floor));
     let several = sorted.iter().any(|(_, floor)| floor.is_some());
-    let costs = || bill.rows.iter().flat_map(|row| &row.adds);
+    let costs = || rows().flat_map(|row| &row.adds);
     let threads_ns = costs().filter_map(|cost| cost.line.a_ns);
     let unit = TimeUnit::for_durations(threads_ns).max(unit_of(costs()));
     let cells = |(technique, floor): &(String, Option<u64>)| {
@@ -183,14 +289,14 @@ pub(super) fn headline(bill: &Bill) -> Option<Grid> {
             let is_it = |row: &&BillRow| {
                 row.technique_at_condition() == *technique && row.level_at_condition() == *level
             };
-            let row = bill.rows.iter().find(is_it)?;
+            let row = rows().find(is_it)?;
             row.adds.iter().find(|cost| placement_key(cost) == *floor)
         };
         let threads = levels.iter().find_map(|level| of(level)?.line.a_ns);
         let mut cells = vec![technique.clone()];
         cells.extend(several.then(|| floor.map_or_else(|| "all".into(), duration)));
         cells.push(unit.format_or_dash(threads));
-        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_level_cost(cost, unit));
+        let cost = |level| of(level).map_or_else(|| "–".into(), |cost| format_cost(&cost.line, unit));
         cells.extend(levels.iter().map(cost));
         GridRow::plain(cells)
     };
@@ -220,8 +326,8 @@ fn placement_key(cost: &LevelCost) -> Option<u64> {
 }
 
 /// `▲ +12 [+3, +20]`; a dash where the two cannot be compared.
-fn format_level_cost(cost: &LevelCost, unit: TimeUnit) -> String {
-    let evidence = cost.line.evidence();
+fn format_cost(line: &ComparisonLine, unit: TimeUnit) -> String {
+    let evidence = line.evidence();
     evidence.difference.map_or_else(
         || "–".into(),
         |found| {

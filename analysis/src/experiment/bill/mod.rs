@@ -1,12 +1,16 @@
 //! `bill`: the cost of each isolation level with each technique.
 
+mod growth;
 mod headline;
+mod native;
 mod report;
 mod rows;
 #[cfg(test)]
 mod simulated;
 
+pub use growth::{Growth, growth_picture};
 pub(super) use headline::{answer, headline_technique};
+pub use native::{NATIVE, native_techniques};
 pub use report::report;
 
 use super::runs::{self, ExperimentRuns, too_few_repeats};
@@ -35,7 +39,7 @@ pub const KIND: KindEntry = KindEntry {
     headlines: |experiment| {
         let runs = ExperimentRuns::new(experiment);
         let endpoint = rows::endpoint(&runs);
-        let rows = rows::rows(&runs).unwrap_or_default().into_iter();
+        let rows = rows::rows(&runs).map_or_else(|_| Vec::new(), |(rows, _)| rows).into_iter();
         // Of each row with its reference, and with threads.
         let lines = rows.flat_map(|row| {
             let against = row.differences.into_iter().find(|line| endpoint.is_of(line));
@@ -53,7 +57,7 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &bill), json })
 }
 
-/// Repeats of a bill unless told: of 100 simulated bills, an A/A test of so many pairs declares
+/// Repeats of a bill unless told: of 100 simulated bills with these, the A/A test declares
 /// equivalence in at least 80 and a difference in at most 5.
 pub const REPEATS: u32 = 15;
 
@@ -71,6 +75,9 @@ pub struct Bill {
     pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,
+    /// What levels add along the settings that vary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub growth: Vec<Growth>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
     pub conditions: String,
@@ -123,6 +130,10 @@ pub struct BillRow {
     /// placement if the machine moved its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
+    /// What the level adds to the monolith at the endpoint: threads over a queue on the heap, with
+    /// messages by value. Null if that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds_to_native: Option<LevelCost>,
     /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
     /// CPU seconds for a million orders, all threads together: spinning is not free.
@@ -177,7 +188,7 @@ impl Bill {
     /// # Errors
     /// The experiment varies what a bill does not have.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
-        let (mut rows, endpoint) = (rows::rows(record)?, rows::endpoint(record));
+        let ((mut rows, growth), endpoint) = (rows::rows(record)?, rows::endpoint(record));
         correct_secondary(rows.iter_mut().flat_map(|row| row.secondary_lines(&endpoint)));
         let mut notes = sweep::notes(record);
         let contains: Option<Vec<LevelContains>> =
@@ -200,7 +211,7 @@ impl Bill {
             endpoint.describe(),
             endpoint.margin.to_string().replace(',', " and ")
         ));
-        Ok(Self { endpoint, rows, conditions: condition_line(record), notes })
+        Ok(Self { endpoint, rows, growth, conditions: condition_line(record), notes })
     }
 }
 
@@ -226,11 +237,16 @@ impl BillRow {
 
     /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
-        match [&self.condition, &self.variant].map(String::as_str) {
-            ["", ""] => self.isolation.to_string(),
-            ["", one] | [one, ""] => format!("{} ({one})", self.isolation),
-            [condition, variant] => format!("{} ({condition}, {variant})", self.isolation),
-        }
+        let messages = native::messages_of(self.isolation, self.technique);
+        let level = messages.map_or_else(|| self.isolation.name(), |_| NATIVE);
+        let parts = [messages.unwrap_or_default(), &self.condition, &self.variant];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() { level.to_owned() } else { format!("{level} ({})", parts.join(", ")) }
+    }
+
+    /// Returns `true` if the row is one of the arm `native`.
+    pub(super) fn is_native(&self) -> bool {
+        native::messages_of(self.isolation, self.technique).is_some()
     }
 
     /// Returns the isolation level with its variant, without the conditions.

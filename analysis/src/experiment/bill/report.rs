@@ -4,7 +4,7 @@
 use super::headline::{
     BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
-use super::{Bill, BillRow};
+use super::{Bill, BillRow, growth};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
@@ -38,9 +38,11 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         .text(text)
         .charts(charts.next())
         .tables(ALL, verdicts(bill))
+        .tables(ALL, growth::table(bill))
+        .charts(growth::charts(bill))
         .tables(FILES | PAGE, headline(bill))
         .tables(TERMINAL, levels_of_headline(bill))
-        .tables(ALL, strategy_table(bill))
+        .tables(FILES | PAGE, strategy_table(bill))
         .tables(FILES | PAGE, [table(bill)])
         .charts(charts)
         .charts(remarks);
@@ -48,6 +50,14 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
         name: "bill",
         answer: answer(bill),
         notes: bill.notes.clone(),
+        // What was not measured; the rest is in the files.
+        terminal_notes: Some(
+            bill.notes
+                .iter()
+                .filter(|note| note.contains(" left out: ") && !note.starts_with("warm-up"))
+                .cloned()
+                .collect(),
+        ),
         sections: [vec![section], point_sections(sweep)].concat(),
         ..report_frame(sweep)
     }

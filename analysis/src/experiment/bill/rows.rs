@@ -1,6 +1,9 @@
 //! The runs that each row of the bill needs.
 
-use super::{BillRow, LevelCost, Reference};
+mod growth;
+
+use super::native::{messages_of, native_techniques};
+use super::{BillRow, Growth, LevelCost, Reference};
 use crate::experiment::axis::BillRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
@@ -8,8 +11,9 @@ use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, pl
 use crate::summary::{Measure, StrategyCosts};
 use protocol::plan::{Isolation, Technique};
 
-/// Builds a row for each isolation level and technique from the runs of an experiment.
-pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
+/// Builds a row for each isolation level and technique from the runs of an experiment, and the
+/// curves of what levels add along its conditions.
+pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>), String> {
     if let Some(other) = record.axes.iter().find(|axis| !axis.axis.is_of_bill()) {
         let why = "a bill is of techniques and isolation levels at one load";
         return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
@@ -22,12 +26,16 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<Vec<BillRow>, String> {
     let rank = |measured: &RowRuns| {
         let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
-        (level, technique, measured.condition_places.clone(), measured.variant.clone())
+        let is_aa_test = measured.is_aa_test;
+        let places: Vec<Option<usize>> = measured.conditions.iter().map(|value| value.place).collect();
+        (level, technique, places, measured.setting.clone(), is_aa_test)
     };
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
     let endpoint = endpoint(record);
-    Ok(measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect())
+    let rows: Vec<BillRow> = measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
+    let growth = growth::growth(&record.axes, &measured.iter().zip(&rows).collect::<Vec<_>>(), &endpoint);
+    Ok((rows, growth))
 }
 
 /// Returns the endpoint of an experiment as its runs have it.
@@ -35,20 +43,47 @@ pub(super) fn endpoint(record: &ExperimentRuns) -> Endpoint {
     record.endpoint.for_runs(record.runs().map(|run| &run.outline))
 }
 
+/// The value of a condition: `strategies 2`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ConditionValue {
+    axis: Axis,
+    text: String,
+    /// Its place on the axis.
+    place: Option<usize>,
+}
+
+impl core::fmt::Display for ConditionValue {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} {}", self.axis, self.text)
+    }
+}
+
 struct RowRuns {
     isolation: Isolation,
     technique: Technique,
-    variant: String,
-    /// The values of the conditions that vary: `strategies 2`.
-    condition: String,
-    /// The places of these values on their axes.
-    condition_places: Vec<Option<usize>>,
+    /// The settings that set the row apart: `stamps ends`.
+    setting: String,
+    is_aa_test: bool,
+    /// The values of the conditions that vary.
+    conditions: Vec<ConditionValue>,
     runs: Vec<RunOutline>,
     /// Where the machine had its cores, run by run.
     placements: Vec<usize>,
 }
 
 impl RowRuns {
+    /// Returns what sets the row apart from others of its level, technique and condition.
+    fn variant(&self) -> String {
+        let aa_test = if self.is_aa_test { BillRow::AA_TEST } else { "" };
+        let parts: Vec<&str> = [aa_test, &self.setting].into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(", ")
+    }
+
+    /// Returns the conditions in words: `idle park, strategies 2`.
+    fn condition(&self) -> String {
+        self.conditions.iter().map(ConditionValue::to_string).collect::<Vec<_>>().join(", ")
+    }
+
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
         let runs = self.runs.iter().zip(&self.placements);
         runs.filter(|(_, at)| **at == place).map(|(run, _)| run.clone()).collect()
@@ -56,11 +91,10 @@ impl RowRuns {
 
     fn from_point(record: &ExperimentRuns, point: &Point) -> Option<Self> {
         let is_condition = |axis: &&AxisRecord| axis.axis.entry().bill == BillRole::Condition;
-        let conditions = || record.axes.iter().filter(is_condition);
-        let text = |axis: &AxisRecord| Some(format!("{} {}", axis.axis, point.value(axis.axis)?));
-        let place = |axis: &AxisRecord| {
-            let value = point.value(axis.axis)?;
-            axis.values.iter().position(|other| other == value)
+        let value = |record: &AxisRecord| {
+            let text = point.value(record.axis)?.to_owned();
+            let place = record.values.iter().position(|other| *other == text);
+            Some(ConditionValue { axis: record.axis, text, place })
         };
         let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
             (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
@@ -70,36 +104,59 @@ impl RowRuns {
         Some(Self {
             isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
-            variant: if point.is_aa_test {
-                BillRow::AA_TEST.into()
-            } else {
-                Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", ")
-            },
-            condition: conditions().filter_map(text).collect::<Vec<_>>().join(", "),
-            condition_places: conditions().map(place).collect(),
+            setting: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
+            is_aa_test: point.is_aa_test,
+            conditions: record.axes.iter().filter(is_condition).filter_map(value).collect(),
             runs: point.outlines(),
             placements: Vec::new(),
         })
     }
 }
 
+/// Returns the row at the conditions of another with this level, technique and setting.
+fn same_condition<'a>(
+    of: &RowRuns,
+    all: impl IntoIterator<Item = &'a RowRuns>,
+    wanted: &Reference,
+    setting: &str,
+) -> Option<&'a RowRuns> {
+    all.into_iter().find(|other| {
+        !other.is_aa_test
+            && other.setting == setting
+            && other.conditions == of.conditions
+            && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
+    })
+}
+
+/// Returns the threads of a technique with which a row is compared: with the same settings, if
+/// there are.
+fn threads_with<'a>(of: &RowRuns, all: &[&'a RowRuns], technique: Technique) -> Option<&'a RowRuns> {
+    let threads = Reference { isolation: Isolation::Thread, technique };
+    let with = |setting| same_condition(of, all.iter().copied(), &threads, setting);
+    with(&of.setting).or_else(|| with(""))
+}
+
+/// Returns the threads to which a level adds its cost. `None` for those threads themselves.
+fn threads_of<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns> {
+    threads_with(of, all, level_technique(of, all)?)
+}
+
 fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
-    let RowRuns { isolation, technique, variant, condition, runs, .. } = of;
-    let (isolation, technique) = (*isolation, *technique);
+    let RowRuns { isolation, technique, runs, .. } = of;
+    let (isolation, technique, variant) = (*isolation, *technique, of.variant());
     let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
+    // Of a run with one level: what all its threads and processes used.
+    let is_whole = !sound.iter().any(|run| run.is_of_level());
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
-        median(&sound.iter().map(|run| of(run)).collect::<Option<Vec<_>>>()?)
+        let values = sound.iter().filter(|_| is_whole).map(|run| of(run));
+        median(&values.collect::<Option<Vec<_>>>()?)
     };
     let of_measure =
         |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
     let at = |percentile| of_measure(Measure::RtVenue, percentile);
-    let plain = |wanted: &Reference| {
-        all.iter().find(|other| {
-            other.variant.is_empty()
-                && other.condition == *condition
-                && (other.isolation, other.technique) == (wanted.isolation, wanted.technique)
-        })
-    };
+    let with_setting = |wanted: &Reference, setting: &str| same_condition(of, all, wanted, setting);
+    let plain = |wanted: &Reference| with_setting(wanted, "");
+    let all_rows: Vec<&RowRuns> = all.iter().collect();
     let is_measured = |wanted: &Reference| plain(wanted).is_some();
     let reference = if variant.is_empty() {
         reference(isolation, technique, is_measured)
@@ -107,15 +164,16 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         // What sets it apart is what it is to show: against the same without it.
         Some(Reference { isolation, technique }).filter(is_measured)
     };
-    let pairing = reference
-        .as_ref()
-        .and_then(plain)
+    let repeated = reference.as_ref().filter(|_| of.is_aa_test);
+    let other = repeated.and_then(|same| with_setting(same, &of.setting));
+    let pairing = other
+        .or_else(|| reference.as_ref().and_then(plain))
         .map(|other| pair_runs(&other.runs, runs).with_margin(endpoint.margin));
     BillRow {
         isolation,
         technique,
-        variant: variant.clone(),
-        condition: condition.clone(),
+        variant,
+        condition: of.condition(),
         runs: sound.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
         without_steal_ns: Percentile::ALL.map(|percentile| of_measure(Measure::WithoutSteal, percentile)),
@@ -133,16 +191,24 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
             let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
             [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
         }),
-        adds: match isolation {
-            Isolation::Thread if variant != BillRow::AA_TEST => Vec::new(),
-            _ => plain(&Reference { isolation: Isolation::Thread, technique })
-                .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
-        },
+        adds: threads_of(of, &all_rows)
+            .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
+        adds_to_native: native_techniques()
+            .first()
+            .filter(|_| messages_of(isolation, technique).is_none() && !of.is_aa_test)
+            .and_then(|native| threads_with(of, &all_rows, *native))
+            .and_then(|native| level_costs(native, of, &[], endpoint).into_iter().next()),
         caveats: pairing.map_or_else(Vec::new, |pairing| pairing.caveats),
         cpu_s_per_million: middle(&RunOutline::cpu_s_per_million),
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
         // A short run may end before its memory is sampled.
-        pss_bytes: median(&sound.iter().filter_map(|run| Some(run.pss_bytes? as f64)).collect::<Vec<_>>()),
+        pss_bytes: median(
+            &sound
+                .iter()
+                .filter(|_| is_whole)
+                .filter_map(|run| Some(run.pss_bytes? as f64))
+                .collect::<Vec<_>>(),
+        ),
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
@@ -150,30 +216,23 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     }
 }
 
+/// Returns the technique whose threads a row is compared with: its own, and for the arm `native`
+/// the default one or the first that was measured. `None` for those threads themselves.
+fn level_technique(of: &RowRuns, all: &[&RowRuns]) -> Option<Technique> {
+    if messages_of(of.isolation, of.technique).is_some() && !of.is_aa_test {
+        let is_native = |row: &RowRuns| messages_of(row.isolation, row.technique).is_some();
+        let threads = || all.iter().filter(|row| row.isolation == Isolation::Thread && !is_native(row));
+        let mut techniques = threads().map(|row| row.technique);
+        let first = techniques.clone().next();
+        return techniques.find(|technique| *technique == Technique::default()).or(first);
+    }
+    (of.isolation != Isolation::Thread || of.is_aa_test).then_some(of.technique)
+}
+
 /// Returns the medians of what a strategy of a level cost in each run.
 fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
     let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
-    let costs: Vec<StrategyCosts> = runs.iter().filter_map(of_level).collect();
-    let middle = |figure: fn(&StrategyCosts) -> Option<f64>| {
-        median(&costs.iter().filter_map(figure).collect::<Vec<_>>())
-    };
-    Some(StrategyCosts {
-        isolation,
-        strategies: costs.first()?.strategies,
-        cpu_s_per_million: middle(|of| of.cpu_s_per_million),
-        idle_cpu: middle(|of| of.idle_cpu),
-        private_bytes: middle(|of| of.private_bytes),
-        shared_bytes: middle(|of| of.shared_bytes),
-        page_table_bytes: middle(|of| of.page_table_bytes),
-        huge_bytes: middle(|of| of.huge_bytes),
-        minor_faults: middle(|of| Some(of.minor_faults))?,
-        voluntary_switches: middle(|of| Some(of.voluntary_switches))?,
-        involuntary_switches: middle(|of| Some(of.involuntary_switches))?,
-        dtlb_misses: middle(|of| of.dtlb_misses),
-        last_level_misses: middle(|of| of.last_level_misses),
-        startup_ns: middle(|of| of.startup_ns),
-        restart_ns: middle(|of| of.restart_ns),
-    })
+    StrategyCosts::combine(&runs.iter().filter_map(of_level).collect::<Vec<_>>(), median)
 }
 
 /// What a level adds to threads: over all pairs, and then placement by placement, where there are
@@ -230,14 +289,13 @@ mod tests {
     use super::*;
     use crate::stats::fixtures;
 
-    fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
-        let (technique, variant) = (Technique::default(), variant.into());
+    pub(super) fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         RowRuns {
             isolation,
-            technique,
-            variant,
-            condition: String::new(),
-            condition_places: Vec::new(),
+            technique: Technique::default(),
+            setting: variant.into(),
+            is_aa_test: false,
+            conditions: Vec::new(),
             runs,
             placements: Vec::new(),
         }
@@ -294,14 +352,14 @@ mod tests {
     #[test]
     fn rows_are_compared_within_their_condition() {
         let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
-        let of = |isolation, condition: &str, ns| RowRuns {
-            condition: condition.into(),
+        let of = |isolation, strategies: &str, ns| RowRuns {
+            conditions: vec![ConditionValue { axis: Axis::Strategies, text: strategies.into(), place: None }],
             ..measured(isolation, "", runs(ns))
         };
         let all = [
-            of(Isolation::Thread, "strategies 1", 300.0),
-            of(Isolation::Thread, "strategies 4", 900.0),
-            of(Isolation::Process, "strategies 4", 990.0),
+            of(Isolation::Thread, "1", 300.0),
+            of(Isolation::Thread, "4", 900.0),
+            of(Isolation::Process, "4", 990.0),
         ];
         let found = row(&all[2], &all, &[], &Endpoint::default());
         let added = found.adds[0].line.difference.unwrap();

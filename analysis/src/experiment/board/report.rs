@@ -26,6 +26,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
     let rows = ReportSection::new("rows", "All cases").tables(ALL, rows);
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
+        terminal_notes: None,
         name: "board",
         heading: format!("board, {} on {}", boards.started, boards.machine.cpu_model),
         title: KIND.title.into(),

@@ -18,10 +18,13 @@ use std::path::Path;
 /// The maximum number of columns of a matrix, so that it fits a printed page.
 const MAX_COLUMNS: usize = 15;
 
-/// Returns the isolation levels of a containment table.
-pub(super) fn levels(all: &Containments) -> Vec<Isolation> {
-    let is_tried = |level: &Isolation| all.rows.iter().any(|row| row.isolation == *level);
-    Isolation::ALL.iter().copied().filter(is_tried).collect()
+/// Returns the levels of a containment table in words, each with those of the others in mixed runs.
+pub(super) fn levels(all: &Containments) -> Vec<String> {
+    let mut rows: Vec<&Containment> = all.rows.iter().collect();
+    let place = |level: &Isolation| Isolation::ALL.iter().position(|other| other == level);
+    let places = |row: &Containment| row.others.iter().map(place).collect::<Vec<_>>();
+    rows.sort_by_key(|row| (place(&row.isolation), places(row)));
+    distinct(rows.into_iter().map(Containment::levels))
 }
 
 /// Draws the containment table, in several matrices if it is wide. Nothing without rows.
@@ -48,12 +51,14 @@ pub(super) fn matrix(all: &Containments) -> Markup {
     }
 }
 
-fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[Isolation], ends: (f64, f64)) -> Markup {
+fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], ends: (f64, f64)) -> Markup {
     let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
     let columns =
-        || techniques.iter().flat_map(|technique| levels.iter().map(move |level| (*technique, *level)));
-    let row_of = |fault: &str, column: (Technique, Isolation)| {
-        all.rows.iter().find(|row| (row.technique, row.isolation) == column && row.fault == fault)
+        || techniques.iter().flat_map(|technique| levels.iter().map(move |level| (*technique, level)));
+    let row_of = |fault: &str, (technique, level): (Technique, &String)| {
+        let is_it =
+            |row: &&Containment| row.technique == technique && row.levels() == *level && row.fault == fault;
+        all.rows.iter().find(is_it)
     };
     html! {
         table class="matrix" {
@@ -80,7 +85,7 @@ fn cell(row: Option<&Containment>, ends: (f64, f64)) -> Markup {
         "{}, {} under {}: {}, repair {}, others' worst wait {}, seen {}",
         row.fault,
         row.technique,
-        row.isolation,
+        row.levels(),
         row.contained.name(),
         known(row.repair_ns),
         known(row.during_max_ns),
@@ -88,7 +93,7 @@ fn cell(row: Option<&Containment>, ends: (f64, f64)) -> Markup {
     );
     html! {
         td class=(row.contained.name().to_lowercase()) title=(words) aria-label=(words) data-cell=(row.fault) data-technique=(row.technique)
-            data-level=(row.isolation) data-contained=(row.contained.name()) data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
+            data-level=(row.levels()) data-contained=(row.contained.name()) data-repair-ns=[row.repair_ns] data-others-ns=[row.during_max_ns] {
             @for (class, ns) in [("c1", row.repair_ns), ("c2", row.during_max_ns)] {
                 @match ns { Some(ns) => i class=(class) style=(share(ns)) {}, None => i {} }
             }
@@ -141,7 +146,7 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
             }
             div class="multiples" {
                 @for (number, ((row, _), slice)) in seen.iter().zip(&slices).enumerate() {
-                    @let name = format!("{}, {} under {}", row.fault, row.technique, row.isolation);
+                    @let name = format!("{}, {} under {}", row.fault, row.technique, row.levels());
                     @let title = format!("{name}: {}", row.contained.name());
                     div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, ends)) }
                 }

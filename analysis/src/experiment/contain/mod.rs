@@ -12,10 +12,16 @@ use super::{Answer, Experiment, Figures, KindEntry};
 use crate::document::answer_json;
 use crate::grouping::distinct;
 use crate::merge::OrderLosses;
-use crate::summary::VenueIncident;
-use protocol::plan::{FaultKind, Isolation, Journaling, Technique};
+use crate::summary::{AroundFault, VenueIncident};
+use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
 use serde::{Deserialize, Serialize};
 use system::named_enum;
+
+/// Factor by which a survivor's wait must exceed its longest wait before to count as harm, if it
+/// was also at least [`MIN_WAIT_NS`].
+pub const WAIT_FACTOR: u64 = 4;
+/// Shorter waits are the machine's own, in nanoseconds.
+pub const MIN_WAIT_NS: u64 = 50_000_000;
 
 named_enum! {
     /// The outcome of a fault, with its name in tables.
@@ -77,6 +83,29 @@ impl Figures {
     }
 }
 
+/// Whether the others were undisturbed by a fault, as `launcher disturb` measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undisturbed {
+    /// The level of all strategies.
+    pub isolation: Isolation,
+    /// The technique.
+    pub technique: Technique,
+    /// The fault: `kill`, `hang in a push, half-written`.
+    pub fault: String,
+    /// The verdict in words.
+    pub verdict: String,
+}
+
+/// The name of what was found undisturbed, among the figures of an experiment.
+const UNDISTURBED: &str = "undisturbed";
+
+impl Experiment {
+    /// Adds to a containment table what `launcher disturb` found of the same faults.
+    pub fn set_undisturbed(&mut self, found: &[Undisturbed]) {
+        self.figures.insert(UNDISTURBED, &found);
+    }
+}
+
 /// The answer of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
@@ -110,12 +139,26 @@ impl Containments {
             found.collect::<Result<_, _>>().map_err(|error| format!("{name}: {error}"))
         }
         let record = ExperimentRuns::new(experiment);
+        let mut rows: Vec<Containment> = all(experiment, STRATEGY)?;
+        let found: Vec<Undisturbed> = experiment
+            .figures
+            .part(UNDISTURBED)
+            .map_err(|error| format!("{UNDISTURBED}: {error}"))?
+            .unwrap_or_default();
+        for row in &mut rows {
+            let is_same = |found: &&Undisturbed| {
+                row.others.is_empty()
+                    && (found.isolation, found.technique, &found.fault)
+                        == (row.isolation, row.technique, &row.fault)
+            };
+            row.undisturbed = found.iter().find(is_same).map(|found| found.verdict.clone());
+        }
         let cost = ProtectionCost::from_experiment(experiment)?;
         let mut notes = sweep::notes(&record);
         notes.extend(cost.map(|cost| cost.note()));
         Ok(Self {
             machine: experiment.machine.cpu_model.clone(),
-            rows: all(experiment, STRATEGY)?,
+            rows,
             venues: all(experiment, VENUE)?,
             roles: all(experiment, ROLE)?,
             cost,
@@ -124,9 +167,10 @@ impl Containments {
         })
     }
 
-    /// Returns what each level contains with each technique that was tried.
+    /// Returns what each level contains with each technique that was tried, in runs with one level.
     pub fn summaries(&self) -> Vec<(Isolation, Technique, String)> {
-        let tried = distinct(self.rows.iter().map(|row| (row.isolation, row.technique)));
+        let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
+        let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));
         let summary =
             |(isolation, technique)| Some((isolation, technique, self.summary_for(isolation, technique)?));
         tried.into_iter().filter_map(summary).collect()
@@ -134,7 +178,10 @@ impl Containments {
 
     /// Returns how many faults a level contains with a technique, if tried: `11 of 12, 1 late`.
     fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
-        let rows = || self.rows.iter().filter(|row| (row.isolation, row.technique) == (isolation, technique));
+        let is_of = |row: &&Containment| {
+            row.others.is_empty() && (row.isolation, row.technique) == (isolation, technique)
+        };
+        let rows = || self.rows.iter().filter(is_of);
         let count = |contained| rows().filter(|row| row.contained == contained).count();
         let (all, yes, late) = (rows().count(), count(Contained::Yes), count(Contained::Waited));
         let late = if late > 0 { format!(", {late} late") } else { String::new() };
@@ -149,8 +196,11 @@ impl Containments {
 /// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// The isolation level.
+    /// The isolation level of the strategy with the fault.
     pub isolation: Isolation,
+    /// The isolation levels of the other strategies, in a run that mixes levels; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Isolation>,
     /// The technique.
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
@@ -169,23 +219,41 @@ pub struct Containment {
     pub repair_ns: Option<u64>,
     /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
-    /// The others' rt_venue before: p99.9 (null: too few orders) and the greatest.
+    /// The others' rt_venue before the fault, and after it; null in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub around: Option<AroundFault>,
+    /// The others' rt_venue before the incident: p99.9 (null: too few orders) and the greatest.
     pub before_p999_ns: Option<u64>,
-    /// Maximum before the fault: see `before_p999_ns`.
+    /// Maximum before the incident: see `before_p999_ns`.
     pub before_max_ns: Option<u64>,
     /// p99.9 of the orders that the incident affected, in nanoseconds.
     pub during_p999_ns: Option<u64>,
-    /// Maximum during the fault: see `during_p999_ns`.
+    /// Maximum of the orders that the incident affected: see `during_p999_ns`.
     pub during_max_ns: Option<u64>,
+    /// Whether the others were undisturbed by it, in words, as `launcher disturb` measured; null
+    /// until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undisturbed: Option<String>,
     /// The run's folder.
     pub folder: String,
+}
+
+impl Containment {
+    /// Returns the strategies' levels in words: the level of the strategy with the fault, and those
+    /// of the others if the run mixes levels: `process, others thread`.
+    pub fn levels(&self) -> String {
+        let others: Vec<&str> = self.others.iter().map(|level| level.name()).collect();
+        let others =
+            if others.is_empty() { String::new() } else { format!(", others {}", others.join(" and ")) };
+        format!("{}{others}", self.isolation)
+    }
 }
 
 /// The outcome of one venue fault with one technique at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueContainment {
-    /// The isolation level.
-    pub isolation: Isolation,
+    /// The isolation levels of the strategies.
+    pub isolation: IsolationLevels,
     /// The technique.
     pub technique: Technique,
     /// Whether the fault stayed with its venue.
@@ -201,8 +269,8 @@ pub struct VenueContainment {
 /// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
-    /// The isolation level.
-    pub isolation: Isolation,
+    /// The isolation levels of the strategies.
+    pub isolation: IsolationLevels,
     /// The technique.
     pub technique: Technique,
     /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.

@@ -1,27 +1,32 @@
 //! The report of a containment table: each fault's outcome by level, and the effect on survivors.
 
 use super::charts::{self, levels, quoted_bytes};
-use super::{Contained, Containment, Containments, RoleContainment, VenueContainment};
+use super::{
+    Contained, Containment, Containments, MIN_WAIT_NS, RoleContainment, VenueContainment, WAIT_FACTOR,
+};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
-use crate::numbers::{counted, duration_or_dash as time, short};
+use crate::numbers::{counted, duration, duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
-use protocol::plan::{Isolation, Journaling};
+use protocol::plan::Journaling;
 use std::path::Path;
 
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.
 /// `folder` has the runs whose timelines are drawn, `record` their verdicts.
 pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> ExperimentReport {
-    let answers = "yes: all others' orders came back and none of them waited for it. late: they all came back, but some waited for the \
-                   deadline. NO: the run ended, or others lost orders. nothing: the fault never came.";
+    let answers = format!(
+        "Survived, {}. late: they all came back, but some waited. NO: the run ended, or others lost orders. nothing: the fault never came. \
+         Undisturbed: as launcher disturb found, by --disturb.",
+        limits()
+    );
     let mut sections = vec![
         ReportSection::new("contain", "Did the fault stay with its strategy?")
-            .text(answers)
+            .text(&answers)
             .charts([charts::matrix(all)])
             .tables(ALL, [totals(all)])
-            .tables(ALL, levels(all).into_iter().map(|level| by_level(all, level))),
+            .tables(ALL, levels(all).into_iter().map(|level| by_level(all, &level))),
         ReportSection::new("around", "What the others felt").charts(charts::incidents(all, folder)),
     ];
     if !all.rows.is_empty() {
@@ -51,6 +56,14 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
         sections,
         ..report_frame(record)
     }
+}
+
+/// Names the limits of a survivor's wait.
+fn limits() -> String {
+    format!(
+        "yes: all others' orders came back, and none took above {} and {WAIT_FACTOR} times the longest before, or half the deadline",
+        duration(MIN_WAIT_NS)
+    )
 }
 
 /// The number of outcomes of each kind, in the order of the table of totals.
@@ -97,29 +110,42 @@ fn totals(all: &Containments) -> Grid {
     };
     let levels = levels(all).into_iter();
     let mut rows: Vec<GridRow> =
-        levels.map(|level| row(level.to_string(), &|one| one.isolation == level)).collect();
+        levels.map(|level| row(level.clone(), &|one| one.levels() == level)).collect();
     if rows.len() > 1 {
         rows.push(row("total".into(), &|_| true));
     }
     let head = ["isolation", "contained", "late", "spread", "never came", "tried"];
-    Grid::new("contain_totals", "faults of strategies, by level", 1, head, rows)
+    Grid::new("contain_totals", format!("faults of strategies, by level; {}", limits()), 1, head, rows)
+}
+
+/// Returns whether the others survived, and were undisturbed if that was measured: `yes,
+/// undisturbed within ±9 %`.
+fn two_answers(row: &Containment) -> String {
+    let undisturbed = row.undisturbed.as_ref().map(|found| format!(", {found}")).unwrap_or_default();
+    format!("{}{undisturbed}", row.contained.name())
 }
 
 /// What was contained at a level: faults down, techniques across.
-fn by_level(all: &Containments, level: Isolation) -> Grid {
-    let rows = || all.rows.iter().filter(|row| row.isolation == level);
+fn by_level(all: &Containments, level: &str) -> Grid {
+    let rows = || all.rows.iter().filter(|row| row.levels() == level);
     let techniques = distinct(rows().map(|row| row.technique));
     let faults = distinct(rows().map(|row| row.fault.as_str()));
     let line = |fault: &&str| {
         let cells = techniques.iter().map(|technique| {
             let row = rows().find(|row| row.fault == **fault && row.technique == *technique);
-            row.map_or("–", |row| row.contained.name()).to_owned()
+            row.map_or_else(|| "–".into(), two_answers)
         });
         GridRow::plain(std::iter::once((*fault).to_owned()).chain(cells).collect())
     };
-    let title = format!("isolation {level}: did the fault stay with its strategy?");
+    let title = format!("isolation {level}: did the others survive it, undisturbed?");
     let head = std::iter::once("fault").chain(techniques.iter().map(|technique| technique.name()));
-    Grid::new(format!("contain_{level}"), title, 1, head, faults.iter().map(line))
+    Grid::new(
+        format!("contain_{}", level.replace(", ", "_").replace(' ', "_")),
+        title,
+        1,
+        head,
+        faults.iter().map(line),
+    )
 }
 
 fn recovery_times(all: &Containments) -> Grid {
@@ -128,7 +154,7 @@ fn recovery_times(all: &Containments) -> Grid {
         "what it took, where it was contained",
         3,
         &[
-            ("isolation", &|row: &Containment| row.isolation.to_string()),
+            ("isolation", &Containment::levels),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
             ("detect", &|row| time(row.detect_ns)),
@@ -144,14 +170,14 @@ fn recovery_times(all: &Containments) -> Grid {
 fn full_table(all: &Containments) -> Grid {
     Grid::from_rows(
         "contain",
-        "Containment (contained: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, nothing: the \
+        "Containment (survived: yes, late: the others waited for the deadline, NO: the run ended or others lost orders, nothing: the \
          fault never came)",
         3,
         &[
-            ("isolation", &|row: &Containment| row.isolation.to_string()),
+            ("isolation", &Containment::levels),
             ("technique", &|row| row.technique.to_string()),
             ("fault", &|row| row.fault.clone()),
-            ("contained", &|row| row.contained.name().to_owned()),
+            ("survived", &|row| row.contained.name().to_owned()),
             ("seen", &|row| quoted_bytes(&row.seen)),
             ("lost", &|row| short(row.losses.lost)),
             ("cancelled", &|row| short(row.losses.cancelled)),
@@ -160,10 +186,13 @@ fn full_table(all: &Containments) -> Grid {
             ("detect", &|row| time(row.detect_ns)),
             ("repair", &|row| time(row.repair_ns)),
             ("restart", &|row| time(row.restart_ns)),
-            ("others p99.9 before", &|row| time(row.before_p999_ns)),
-            ("during", &|row| time(row.during_p999_ns)),
-            ("others max before", &|row| time(row.before_max_ns)),
-            ("during ", &|row| time(row.during_max_ns)),
+            ("others p99 before", &|row| time(row.around.and_then(|around| around.before.p99_ns))),
+            ("after", &|row| time(row.around.and_then(|around| around.after.p99_ns))),
+            ("p99.9 before", &|row| time(row.around.and_then(|around| around.before.p999_ns))),
+            ("after ", &|row| time(row.around.and_then(|around| around.after.p999_ns))),
+            ("max before", &|row| time(row.before_max_ns)),
+            ("during", &|row| time(row.during_max_ns)),
+            ("undisturbed", &|row| row.undisturbed.clone().unwrap_or_else(|| "not measured".into())),
         ],
         &all.rows,
     )

@@ -4,7 +4,7 @@ use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
-use crate::experiment::{Comparison, bill, contain};
+use crate::experiment::{Comparison, bill, contain, disturb};
 use crate::numbers::{count, counted, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::table::grid::wrap;
@@ -15,14 +15,21 @@ const WIDTH: usize = 80;
 const NAMES: usize = 13;
 
 /// The rows of the card: the answers that most are asked for first.
-pub(super) const ROWS: [SurveyPart; 6] = [
+const ROWS: [SurveyPart; 7] = [
     SurveyPart::Bill,
     SurveyPart::Queue,
     SurveyPart::Containment,
+    SurveyPart::Disturbance,
     SurveyPart::Recovery,
     SurveyPart::Journal,
     SurveyPart::Cores,
 ];
+
+/// Iterates over the rows of a survey's card. Older surveys have no disturbances.
+pub(super) fn rows(survey: &Survey) -> impl Iterator<Item = SurveyPart> {
+    let is_older = survey.disturbance.is_none() && survey.shortfall(SurveyPart::Disturbance).is_none();
+    ROWS.into_iter().filter(move |part| !is_older || *part != SurveyPart::Disturbance)
+}
 
 pub(super) fn headline(survey: &Survey) -> String {
     let day = survey.day();
@@ -57,7 +64,7 @@ pub fn text_card(survey: &Survey) -> String {
     }
     text.push('\n');
     let gap = format!("\n{:NAMES$}", "");
-    for part in ROWS {
+    for part in rows(survey) {
         let lines = wrap(&answer(survey, part), WIDTH - NAMES - 2, 0);
         text += &format!("{:NAMES$}{}\n", part.name(), lines.join(&gap));
     }
@@ -92,7 +99,7 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
         }
     }
     top += LINE;
-    for part in ROWS {
+    for part in rows(survey) {
         let lines = wrap(&answer(survey, part), ANSWER_CHARS - 2, 0);
         parts.push(html! {
             (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
@@ -131,6 +138,7 @@ pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
         }),
         SurveyPart::Recovery => recovery(&survey.recovery),
         SurveyPart::Containment => survey.containment.as_ref().map(contain::answer),
+        SurveyPart::Disturbance => survey.disturbance.as_ref().map(disturb::short_answer),
         SurveyPart::Journal => survey.journal.as_ref().and_then(|found| {
             let one = found.comparisons.first()?;
             let line = line_of(&one.lines, one.endpoint.measure(), Percentile::P50)?;

@@ -10,8 +10,8 @@ pub use index::{SurveyIndex, survey_index};
 pub use report::report;
 
 use super::{
-    Answer, Bill, Comparisons, Containments, Experiment, ExperimentState, Figures, Kind, KindEntry, Row,
-    Setting,
+    Answer, Bill, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, Kind,
+    KindEntry, Row, Setting,
 };
 use crate::document::{Document, DocumentError, SaveError};
 use crate::fitness::Fitness;
@@ -32,6 +32,8 @@ named_enum! {
         Recovery = "recovery",
         /// Faults of a strategy.
         Containment = "containment",
+        /// What a strategy that starts processes does to its neighbors.
+        Disturbance = "disturbance",
         /// What a journal costs an order.
         Journal = "journal",
         /// What each isolation level costs.
@@ -93,6 +95,9 @@ pub struct Survey {
     pub recovery: Vec<Recovery>,
     /// Faults of a strategy.
     pub containment: Option<Containments>,
+    /// What a strategy that starts processes does to its neighbors; null in older surveys.
+    #[serde(default)]
+    pub disturbance: Option<Disturbances>,
     /// A run with a journal against one without.
     pub journal: Option<Comparisons>,
     /// Cost of each isolation level, with the memory techniques.
@@ -224,6 +229,9 @@ impl Survey {
         if let Some(containment) = &mut survey.containment {
             containment.rows = records(experiment, "containment")?;
         }
+        if let Some(disturbance) = &mut survey.disturbance {
+            disturbance.rows = records(experiment, "disturbance")?;
+        }
         if let Some(bill) = &mut survey.bill {
             bill.rows = records(experiment, "bill")?;
         }
@@ -247,6 +255,10 @@ impl Survey {
         if let Some(containment) = &mut head.containment {
             let settings = ["isolation", "technique", "fault"];
             rows.extend(rows_of("containment", &settings, std::mem::take(&mut containment.rows)));
+        }
+        if let Some(disturbance) = &mut head.disturbance {
+            let settings = ["isolation", "technique", "fault"];
+            rows.extend(rows_of("disturbance", &settings, std::mem::take(&mut disturbance.rows)));
         }
         if let Some(bill) = &mut head.bill {
             let settings = ["isolation", "technique", "variant"];

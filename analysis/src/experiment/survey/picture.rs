@@ -5,7 +5,7 @@
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Comparison, LevelCost, bill, ratio};
+use crate::experiment::{Comparison, Disturbances, LevelCost, bill, ratio};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
 use maud::{Markup, html};
 
@@ -27,6 +27,10 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
         SurveyPart::Cores => cores(survey),
         SurveyPart::Recovery => recovery(survey),
         SurveyPart::Containment => containment(survey),
+        SurveyPart::Disturbance => {
+            let found = survey.disturbance.iter().flat_map(Disturbances::real);
+            ratios(&found.map(|(row, line)| (row.isolation.to_string(), line.cloned())).collect::<Vec<_>>())
+        }
         SurveyPart::Journal => {
             let found = survey.journal.iter().flat_map(|found| &found.comparisons);
             ratios(&found.map(|one| ("journal".into(), median(one))).collect::<Vec<_>>())
@@ -115,7 +119,7 @@ fn containment(survey: &Survey) -> Markup {
         @for (number, row) in rows.enumerate() {
             @let (x, y) = ((number % columns) as f64 * (FAULT + 2.0), (number / columns) as f64 * (FAULT + 2.0));
             rect class=(row.contained.name().to_lowercase()) x=(coordinate(x)) y=(coordinate(y)) width=(FAULT) height=(FAULT) {
-                title { (row.fault) ", " (row.isolation) ": " (row.contained.name()) }
+                title { (row.fault) ", " (row.levels()) ": " (row.contained.name()) }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The report of a survey: its card, and the table of its parts with their commands.
 
-use super::card::{ROWS, answer, drawing, headline, machine_name};
+use super::card::{answer, drawing, headline, machine_name, rows};
 use super::picture::STYLE;
 use super::{KIND, MachineCheck, PartRecord, Survey, SurveyPart};
 use crate::chart::svg::coordinate;
@@ -17,7 +17,7 @@ pub fn report(survey: &Survey) -> ExperimentReport {
         title: KIND.title.into(),
         subject: machine_name(survey),
         origin: format!("started {}, bulkhead {}", survey.started, survey.version),
-        answer: ROWS.first().map_or_else(String::new, |part| answer(survey, *part)),
+        answer: answer(survey, SurveyPart::Bill),
         fitness: survey.fitness.clone(),
         facts: machine_facts(&survey.machine),
         sections: vec![
@@ -59,7 +59,7 @@ fn parts(survey: &Survey) -> Grid {
                 record(part).map_or_else(|| "–".into(), |record| record.commands.join("; "))
             }),
         ],
-        &ROWS,
+        &rows(survey).collect::<Vec<_>>(),
     )
 }
 

@@ -37,8 +37,6 @@ fn different_settings_are_not_comparable_with_reason() {
     assert!(reason_against_comparison(|run| run.complete = false).contains("invalid"));
     let slow = reason_against_comparison(|run| run.achieved_per_s = Some(100.0));
     assert!(slow.contains("6 of 12 runs fell behind"), "{slow}");
-    let moved = reason_against_comparison(|run| run.core_rtt_after_ns = Some(490.0));
-    assert!(moved.contains("too few repeats: 0 of at least 5"), "{moved}");
     let distant = reason_against_comparison(|run| {
         (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(310.0))
     });
@@ -187,4 +185,27 @@ fn few_pairs_per_host_combine_to_a_result() {
     let line = verdict(&runs_on(&hosts(1_000.0), 12), &runs_on(&hosts(1_100.0), 12));
     assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
     assert!(line.hosts.iter().all(|host| host.difference.is_none()) && line.disagreement().is_none());
+}
+
+/// A regression: ten kept pairs said slower, and all 29 could not tell.
+#[test]
+fn few_kept_pairs_do_not_decide() {
+    let pairs = |kept: usize| {
+        let of = |repeat: usize| {
+            // Those whose cores moved have the opposite difference.
+            let is_kept = repeat < kept;
+            let ns = if is_kept { 1_300.0 } else { 1_000.0 - 300.0 * (repeat % 2) as f64 };
+            let after = if is_kept { run(repeat, ns).core_rtt_ns } else { Some(490.0) };
+            RunOutline { run: format!("b{repeat}"), core_rtt_after_ns: after, ..run(repeat, ns) }
+        };
+        verdict(&runs(29, 1_000.0), &(0..29).map(of).collect::<Vec<_>>())
+    };
+    let few = pairs(10);
+    assert_eq!(few.difference.map(|found| found.verdict()), Some(Verdict::Slower), "the broken variant");
+    assert_ne!(few.verdict, Verdict::Slower);
+    assert_eq!(few.deciding(), few.all_pairs);
+    let half = pairs(15);
+    assert_eq!((half.verdict, half.deciding()), (Verdict::Slower, half.difference));
+    let none = pairs(0);
+    assert!(none.why.is_empty() && none.evidence().difference.is_some(), "all pairs answer: {none:?}");
 }

@@ -3,7 +3,7 @@
 use analysis::experiment::{Endpoint, bill};
 use analysis::merge::WARM_UP;
 use analysis::stats::placement::CORE_RTT_TOLERANCE;
-use analysis::stats::{MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin};
+use analysis::stats::{MIN_KEPT_SHARE, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin, kept_pairs_decide};
 use analysis::tail::MIN_STEAL_NS;
 use protocol::gaps::MIN_NS;
 use std::path::Path;
@@ -32,6 +32,10 @@ fn sentences(margin: Margin, kept: f64) -> Vec<String> {
             margin.ns,
             percent(margin.share)
         ),
+        format!(
+            "Kept pairs decide if there are at least {MIN_PAIRS} of them and they are at least {} of all pairs; otherwise all pairs decide.",
+            percent(MIN_KEPT_SHARE)
+        ),
         format!("From {MIN_PAIRS_FOR_FLIPS} pairs on, A and B are permuted within pairs"),
         format!("**Fewer than {MIN_PAIRS} pairs** have no interval"),
         format!("Orders due within the first {} of the window are in no percentile", percent(WARM_UP)),
@@ -48,6 +52,9 @@ fn book_states_the_rules_of_the_code() {
     let absent: Vec<String> =
         sentences(Margin::default(), CORE_RTT_TOLERANCE).into_iter().filter(|said| !is_said(said)).collect();
     assert!(absent.is_empty(), "measuring.md does not say: {absent:#?}");
+    let least = (MIN_KEPT_SHARE * 20.0) as usize;
+    assert!(kept_pairs_decide(least, 20) && !kept_pairs_decide(least - 1, 20));
+    assert!(kept_pairs_decide(MIN_PAIRS, MIN_PAIRS) && !kept_pairs_decide(MIN_PAIRS - 1, MIN_PAIRS));
     // Other rules are found.
     assert!(
         !is_said(&sentences(Margin::default(), 0.3)[0]) && !is_said(&sentences(Margin::RELATIVE, 0.25)[1])

@@ -8,7 +8,7 @@ use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{MergedRun, OrderLosses};
 use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
-use protocol::plan::Threading;
+use protocol::plan::{Isolation, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
@@ -198,6 +198,29 @@ fn epochs_are_accepted_without_recorded_incidents() {
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
+}
+
+/// A thread that hung, was fenced and ran again: what it logs then is not believed.
+#[test]
+fn orders_logged_after_abandonment_count_as_never_sent() {
+    let mut fixture = one_killed();
+    fixture.record.plan.isolation = Isolation::Thread.into();
+    let before = run(&fixture);
+    assert_eq!(before.violations, []);
+    let log = fixture.thread("strategy-1");
+    for sequence in 21..25 {
+        let id = OrderId::new(1, 0, sequence);
+        let value = START + T1_OF_20 + 100_000 + sequence * 100;
+        fixture.logs[log].push(Record { point: Point::StrategySend, id, detail: 0, value });
+    }
+    let found = run(&fixture);
+    assert_eq!(found.violations.first().map(|violation| violation.kind), Some(Kind::Lost), "a dead process");
+    fixture.record.incidents[0].abandoned = true;
+    let merged = run(&fixture);
+    assert_eq!(merged.violations, []);
+    all_accounted(&merged.orders);
+    assert_eq!((merged.orders.lost, merged.lost_of_survivors), (0, 0));
+    assert!(merged.orders.sent <= before.orders.sent, "{:?}", merged.orders);
 }
 
 /// Returns a run with a strategy that died after every second order.

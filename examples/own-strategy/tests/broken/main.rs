@@ -1,8 +1,9 @@
-//! A launcher with broken rings: each defect is found in the simulation and in real runs under
-//! kills, and the good ring stays valid. The program is the launcher and each process of its runs
-//! if its first word is a command of the launcher's, otherwise a test program.
+//! A launcher with broken rings and strategies: each defect is found in the simulation and in real
+//! runs under kills, and the good ring stays valid. The program is the launcher and each process of
+//! its runs if its first word is a command of the launcher's, otherwise a test program.
 #![forbid(unsafe_code)]
 
+mod dying;
 mod rings;
 mod runs;
 mod simulated;
@@ -19,6 +20,10 @@ const TESTS: &[Test] = &[
     ("the_good_rings_are_valid_under_kills", runs::the_good_rings_are_valid),
     ("each_broken_ring_is_found_under_kills", runs::each_broken_ring_is_found),
     ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_forgets_the_dead_is_found),
+    ("a_panicking_thread_leaves_others_trading", dying::a_panicking_thread_leaves_others_trading),
+    ("a_panicking_thread_is_restarted", dying::a_panicking_thread_is_restarted),
+    ("threads_that_panic_together_are_restarted", dying::threads_that_panic_together_are_restarted),
+    ("a_sleeping_thread_finds_its_fence", dying::a_sleeping_thread_finds_its_fence),
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! The broken rings, each with the defect that the environment names, and one that forgets the
 //! dead.
 
+use crate::dying::{Act, Dying};
 use launcher::Harness;
 use launcher::Parts;
 use launcher::roles::registry::Links;
@@ -73,4 +74,7 @@ pub fn harness() -> Harness<impl Links, impl Parts> {
         .technique::<FaultyRing<Apart, SpscMux>>()
         .technique::<FaultyRing<Shared, ArrayQueue>>()
         .technique::<FaultyRing<Forgets, ArrayQueue>>()
+        .strategy("panics", |context| Dying::new(context, Act::Panic))
+        .strategy("panics-twice", |context| Dying::new(context, Act::PanicTwice))
+        .strategy("sleeps", |context| Dying::new(context, Act::Sleep))
 }

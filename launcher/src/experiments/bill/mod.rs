@@ -4,9 +4,12 @@
 //! reference row with its interval, and what else it costs. What a level contains when a strategy
 //! goes wrong is added once it is measured (`contains` of a row).
 
+mod native;
+
 use super::benchmark;
 use super::dry_run::dry_run;
 use super::flags::{AxisValue, SweepRequest, SweptSettings};
+use super::forecast::shared_across_levels;
 use super::launch::expected_time;
 use super::measure::MeasureEnd;
 use super::points::lay_out;
@@ -17,7 +20,7 @@ use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use analysis::document::Document;
-use analysis::experiment::bill::{REPEATS, answer_so_far};
+use analysis::experiment::bill::{REPEATS, answer_so_far, native_techniques};
 use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting};
 use analysis::stats::{MIN_PAIRS, Margin};
 use analysis::units::{Count, Nanos};
@@ -90,7 +93,8 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
 
 impl ExperimentFlags for BillFlags {
     fn plan(&self, machine: Machine) -> Result<Experiment> {
-        let mut asked = self.swept.request(None, self.common.config.as_ref())?;
+        let (swept, names_native) = native::split_levels(&self.swept)?;
+        let mut asked = swept.request(None, self.common.config.as_ref())?;
         let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
         if preset.is_some_and(|preset| preset != SweepPreset::Bill) {
             return usage("--preset with bill: a bill has one preset, its own; leave it out");
@@ -98,16 +102,22 @@ impl ExperimentFlags for BillFlags {
         asked.check_axes(Axis::is_of_bill)?;
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
         let is_limited = preset.is_none() && asked.base.repeats.is_none();
+        // A preset has the techniques of the arm among all.
+        let has_native = names_native || preset.is_none() && !asked.has_axis(Axis::Isolation);
         if preset.is_none() {
             fill_default(&mut asked, &machine, self.common.allow_weaker_sandbox);
         }
         let repeats = asked.repeats(if is_limited { REPEATS } else { PRESET_REPEATS }.into());
         asked.base.repeats = Some(repeats);
         SweepPreset::Bill.fill_request(&mut asked);
+        if has_native {
+            native::add(&mut asked);
+        }
         let mut record = new_record(Kind::Bill, &asked, repeats.0, machine, &self.common);
         record.keep_logs = self.keep_logs;
         record.endpoint.margin = self.margin.unwrap_or_default();
         lay_out(&mut record, &asked)?;
+        record.notes.extend(shared_across_levels(&record));
         let settings = settings_with_aa_test(&record);
         record.plan_rows(&settings);
         if is_limited {
@@ -117,7 +127,7 @@ impl ExperimentFlags for BillFlags {
     }
 
     fn out(&self) -> Result<Option<PathBuf>> {
-        Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
+        Ok(native::split_levels(&self.swept)?.0.request(None, self.common.config.as_ref())?.base.out)
     }
 }
 
@@ -163,7 +173,11 @@ fn settings_with_aa_test(record: &Experiment) -> Vec<Setting> {
         let value = setting.values.get(&axis).or_else(|| setting.settings.get(&axis.key()));
         value.is_some_and(|value| value == text)
     };
-    let threads = || all.iter().filter(|setting| has(setting, Axis::Isolation, Isolation::Thread.name()));
+    let is_native = |setting: &Setting| {
+        native_techniques().iter().any(|technique| has(setting, Axis::Technique, technique.name()))
+    };
+    let is_thread = |setting: &Setting| has(setting, Axis::Isolation, Isolation::Thread.name());
+    let threads = || all.iter().filter(|setting| is_thread(setting) && !is_native(setting));
     let default = threads().find(|setting| has(setting, Axis::Technique, Technique::default().name()));
     let reference = default.or_else(|| threads().next()).map(|setting| setting.name.clone());
     for setting in all {
@@ -235,13 +249,60 @@ mod tests {
         let time = time * record.asked_repeats / record.repeats;
         assert!(time <= Duration::from_secs(TIME_LIMIT_S), "{runs} runs take {time:?}");
         assert!(record.repeats >= MIN_PAIRS as u32 && record.time_limit_s == Some(TIME_LIMIT_S));
-        let techniques =
-            record.settings().iter().filter(|one| one.values.contains_key(&Axis::Technique)).count();
-        assert_eq!(techniques, 0, "one technique");
+        let technique = record.axes.iter().find(|axis| axis.axis == Axis::Technique).unwrap();
+        assert_eq!(technique.values, ["spsc-mux", "rtrb-mux", "rtrb-pointer-mux"], "one between processes");
         let narrow = planned("--isolation thread,process");
         assert_eq!((narrow.repeats, narrow.asked_repeats), (MIN_PAIRS as u32, REPEATS));
         let asked = planned("--isolation thread,process --repeats 6");
         assert_eq!((asked.repeats, asked.time_limit_s), (6, None));
+    }
+
+    /// The settings of a plan with a technique of the arm `native`, by name.
+    fn native_settings(record: &Experiment) -> Vec<String> {
+        let is_native = |setting: &Setting| {
+            native_techniques()
+                .iter()
+                .any(|one| setting.values.get(&Axis::Technique).is_some_and(|text| text == one.name()))
+        };
+        record.settings().into_iter().filter(is_native).map(|setting| setting.name).collect()
+    }
+
+    #[test]
+    fn native_arm_is_threads_over_heap_queues() {
+        let both = ["rtrb-mux", "rtrb-pointer-mux"].map(|name| format!("technique={name} isolation=thread"));
+        for line in
+            ["", "--isolation native,thread,process", "--isolation thread+process,native --strategies 2"]
+        {
+            let record = planned(line);
+            assert_eq!(native_settings(&record), both, "{line}");
+            assert!(
+                !record
+                    .settings()
+                    .iter()
+                    .any(|one| one.is_aa_test && native_settings(&record).contains(&one.name))
+            );
+        }
+        assert_eq!(native_settings(&planned("--isolation thread,process")), Vec::<String>::new());
+        let named = planned("--technique spsc-mux,rtrb-mux --isolation native,thread");
+        assert_eq!(native_settings(&named), both, "each once");
+        let two = planned("--isolation native,thread,process --idle spin,park");
+        assert_eq!(native_settings(&two).len(), 4, "at each condition: {:?}", native_settings(&two));
+        let words = ["bill", "--isolation", "native"];
+        let alone = TestCommandLine::try_parse_from(words).unwrap().flags;
+        let error = alone.plan(fake::plain(2).machine()).unwrap_err().to_string();
+        assert!(error.contains("--isolation native,thread,process"), "{error}");
+    }
+
+    #[test]
+    fn levels_that_share_cores_are_remarked() {
+        let is_remarked =
+            |line: &str| planned(line).notes.iter().any(|note| note.starts_with("levels share cores"));
+        assert!(is_remarked("--isolation thread+process --strategies 4 --idle park"));
+        assert!(
+            !is_remarked("--isolation thread,process --strategies 4 --idle park"),
+            "each in its own runs"
+        );
+        assert!(!is_remarked("--isolation thread,process --strategies 1"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub fn pass(gate: Slower, found: &Comparisons) -> Result<()> {
                 line.measure,
                 line.percentile.name()
             );
-            match line.difference.filter(|_| line.why.is_empty()) {
+            match line.deciding().filter(|_| line.why.is_empty()) {
                 Some(found) if found.direction() > 0 && found.ratio.value > 1.0 + gate.share() => {
                     let by = (found.ratio.value - 1.0) * 100.0;
                     failures.push(format!("{what} is {by:.1} % slower, more than {gate}"));

@@ -5,8 +5,8 @@ use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
 use protocol::plan::{
-    ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, Placement,
-    Technique, Trading,
+    ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, IsolationLevels, Journaling, OnDeath,
+    Placement, Technique, Trading,
 };
 use shm::ring::Step;
 
@@ -17,12 +17,16 @@ const STRATEGIES: Count = Count(3);
 /// Default time of a fault: late enough for a picture of the time before.
 const FAULT_AT: Nanos = Nanos(400_000_000);
 /// The order in whose push a fault is injected that is tied to one: at about the default time.
-const FAULT_ORDER: u64 = 600;
+const FAULT_ORDER: u64 = 6_000;
 /// Default duration of a venue fault.
 const VENUE_FAULT: Nanos = Nanos(400_000_000);
 /// Time after which an order without a sign from its venue is closed: a session that is down
 /// recovers before that.
 const VENUE_TIMEOUT: Nanos = Nanos(600_000_000);
+/// Orders of a run: a percentile p99.9 of the others needs ten thousand, before and after.
+const ORDERS: Count = Count(54_000);
+/// Orders of a run in which the engine or another role has the fault.
+const ROLE_ORDERS: Count = Count(6_000);
 /// Orders of a run in which a venue has the fault: a 99th percentile of the others' needs a
 /// thousand, before and during.
 const VENUE_ORDERS: Count = Count(12_000);
@@ -41,7 +45,7 @@ pub struct NamedFault {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainCase {
     pub technique: Technique,
-    pub isolation: Isolation,
+    pub isolation: IsolationLevels,
     pub scenario: NamedFault,
     /// The journal of exchanges and engine.
     pub journal: Journaling,
@@ -61,6 +65,14 @@ impl ContainCase {
         }
     }
 
+    /// Returns the strategy that has the fault; of a fault of another role the standard one.
+    pub const fn victim(&self) -> u16 {
+        match self.scenario.fault.target {
+            FaultTarget::Strategy(index) => index,
+            _ => VICTIM,
+        }
+    }
+
     /// Returns `true` if the fault is one of the engine, a gateway or an exchange.
     pub const fn is_of_role(&self) -> bool {
         matches!(
@@ -73,7 +85,7 @@ impl ContainCase {
 impl NamedFault {
     /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard
     /// time.
-    fn new(fault: FaultSpec) -> Self {
+    pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue { FaultTarget::Venue(VICTIM) } else { FaultTarget::Strategy(VICTIM) };
         let target = if fault.target == FaultTarget::Any { victim } else { fault.target };
@@ -87,13 +99,15 @@ impl NamedFault {
     }
 
     /// Whether the technique has the step at which it is due.
-    fn applies_to(&self, technique: Technique) -> bool {
+    pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::HoldClaim && !is_shared => false,
-            // Resource-exhaustion faults do not depend on the technique.
-            _ if self.fault.kind.is_resource_fault() => technique == Technique::default(),
+            // Resource-exhaustion faults and core dumps do not depend on the technique.
+            _ if self.fault.kind.is_resource_fault() || self.fault.kind == FaultKind::CoreDump => {
+                technique == Technique::default()
+            }
             Some(FaultTime::Push { step, .. }) => technique.steps().contains(&step),
             _ => true,
         }
@@ -102,13 +116,14 @@ impl NamedFault {
 
 /// Returns the faults that `launcher contain` injects by default: each kind, two of them also in
 /// the most harmful moment, the middle of a push, and a gateway that is killed or stopped. Not
-/// those of venues, which have a table of their own, and not [`FaultKind::Lose`]: a message lost
-/// before any peer sees it cannot be contained, only noticed, and that ends the run.
+/// those of venues and disturbances, which have tables of their own, and not [`FaultKind::Lose`]: a
+/// message lost before any peer sees it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
         .map(|kind| at(kind, Some(FaultTime::Push { order: FAULT_ORDER, step: Step::HalfWritten })));
-    let is_tried = |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue();
+    let is_tried =
+        |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue() && !kind.is_disturbance();
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
         .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });
@@ -118,7 +133,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
 /// Returns all combinations to try, by isolation level, technique and fault.
 pub fn contain_cases(
     techniques: &[Technique],
-    isolations: &[Isolation],
+    isolations: &[IsolationLevels],
     faults: Option<&Faults>,
 ) -> Vec<ContainCase> {
     let scenarios = match faults {
@@ -127,7 +142,12 @@ pub fn contain_cases(
     };
     let mut cases = Vec::new();
     for &isolation in isolations {
-        for &technique in techniques.iter().filter(|of| planner::is_supported(**of, isolation)) {
+        let is_supported = |technique: &&Technique| {
+            isolation.distinct().all(|level| planner::is_supported(**technique, level))
+        };
+        // Next to threads no role is restarted but strategies.
+        let has_threads = isolation.has(Isolation::Thread);
+        for &technique in techniques.iter().filter(is_supported) {
             // What carries the orders makes little difference to a gateway: the standard set tries
             // one technique only.
             let is_tried = |scenario: &&NamedFault| {
@@ -138,10 +158,8 @@ pub fn contain_cases(
             for scenario in scenarios.iter().filter(is_tried) {
                 let journals = match scenario.fault.target {
                     // The launcher's process has no exchange or gateway that could die alone.
-                    FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if isolation == Isolation::Thread => {
-                        continue;
-                    }
-                    FaultTarget::Engine if isolation == Isolation::Thread => &JOURNALS[..1],
+                    FaultTarget::Exchange(_) | FaultTarget::Gateway(_) if has_threads => continue,
+                    FaultTarget::Engine if has_threads => &JOURNALS[..1],
                     FaultTarget::Exchange(_) | FaultTarget::Engine => &JOURNALS[..],
                     _ => &JOURNALS[..1],
                 };
@@ -190,12 +208,13 @@ pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     }
 }
 
-/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix.
+/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix. Of
+/// several faults it is about the last.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
-    let fault = *settings.fault.as_ref()?.0.first()?;
+    let fault = *settings.fault.as_ref()?.0.last()?;
     Some(ContainCase {
         technique: settings.technique?,
-        isolation: settings.isolation?.only()?,
+        isolation: settings.isolation?,
         scenario: NamedFault::new(fault),
         journal: settings.journal.unwrap_or_default(),
     })
@@ -204,18 +223,18 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
 /// Returns the user's settings with those of one cell of the matrix in their place. They give a
 /// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
-    let contains = case.isolation != Isolation::Thread;
+    let contains = !case.isolation.has(Isolation::Thread);
     let own = Settings {
         technique: Some(case.technique),
-        isolation: Some(case.isolation.into()),
+        isolation: Some(case.isolation),
         fault: Some(Faults(vec![case.scenario.fault])),
-        on_death: Some(if contains { asked.on_death.unwrap_or(OnDeath::Restart) } else { OnDeath::Stop }),
+        on_death: Some(asked.on_death.unwrap_or(OnDeath::Restart)),
         ..Settings::default()
     };
     let load = Settings {
         strategies: Some(STRATEGIES),
         venues: Some(Count(2)),
-        orders: Some(Count(6_000)),
+        orders: Some(if case.is_of_role() { ROLE_ORDERS } else { ORDERS }),
         window: Some(Nanos(1_200_000_000)),
         delay: SettingValue::parse("uniform:1ms..20ms").ok(),
         liveness: Some(LIVENESS),
@@ -251,8 +270,12 @@ mod tests {
     /// found again.
     fn cases_of(faults: &str) -> Vec<(ContainCase, Settings)> {
         let faults = Faults::parse(faults).unwrap();
-        let cases = contain_cases(&[Technique::default()], Isolation::ALL, Some(&faults));
+        let cases = contain_cases(&[Technique::default()], &each_level(), Some(&faults));
         cases.into_iter().map(found_again).collect()
+    }
+
+    fn each_level() -> Vec<IsolationLevels> {
+        Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect()
     }
 
     fn found_again(case: ContainCase) -> (ContainCase, Settings) {
@@ -264,11 +287,12 @@ mod tests {
     #[test]
     fn default_faults_are_every_kind_and_mid_push() {
         let names: Vec<String> = standard_faults().into_iter().map(|scenario| scenario.name).collect();
-        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - 5 + 2 + 2);
+        let others = FaultKind::ALL.iter().filter(|kind| kind.is_of_venue() || kind.is_disturbance()).count();
+        assert_eq!(names.len(), FaultKind::ALL.len() - 1 - others + 2 + 2);
         assert!(names.contains(&"kill in a push, half-written".to_owned()), "{names:?}");
-        let cases = contain_cases(&Technique::all(), Isolation::ALL, None);
+        let cases = contain_cases(&Technique::all(), &each_level(), None);
         let heap = |case: &&ContainCase| !case.technique.crosses_processes();
-        assert!(cases.iter().filter(heap).all(|case| case.isolation == Isolation::Thread));
+        assert!(cases.iter().filter(heap).all(|case| case.isolation.is_only(Isolation::Thread)));
         let kernel_push =
             cases.iter().any(|case| case.technique.is_kernel() && case.scenario.name.contains("push"));
         assert!(!kernel_push, "a system call has no middle");
@@ -292,7 +316,7 @@ mod tests {
     #[test]
     fn role_faults_are_tried_with_and_without_journal() {
         let cases = cases_of("kill:exchange; stop:exchange@1s; kill:engine");
-        let of = |isolation| cases.iter().filter(move |(case, _)| case.isolation == isolation).count();
+        let of = |isolation| cases.iter().filter(move |(case, _)| case.isolation.is_only(isolation)).count();
         assert_eq!(Isolation::ALL.iter().map(|isolation| of(*isolation)).collect::<Vec<_>>(), [1, 9, 9, 9]);
         let gateways = cases_of("kill:gateway-1; stop:gateway-1");
         assert_eq!(gateways.len(), 2 * (Isolation::ALL.len() - 1));
@@ -305,7 +329,7 @@ mod tests {
         let asked =
             |kinds: &str| Settings { strategy: SettingValue::parse(kinds).ok(), ..Settings::default() };
         let victims = |kinds: &str| {
-            let mut cases = contain_cases(&[Technique::default()], &[Isolation::Process], None);
+            let mut cases = contain_cases(&[Technique::default()], &[Isolation::Process.into()], None);
             cases.retain(|case| !case.is_of_role());
             cases.retain_mut(|case| choose_victim(case, &asked(kinds)));
             let victims = cases.into_iter().map(|case| (case.scenario.name, case.scenario.fault.target));
@@ -324,11 +348,33 @@ mod tests {
     }
 
     #[test]
-    fn user_settings_stay_and_threads_never_restart() {
+    fn victim_beside_threads_is_restarted() {
+        let of = |levels: &str| {
+            let faults = Faults::parse("kill; kill:exchange; kill:gateway-1").unwrap();
+            let levels: IsolationLevels = levels.parse().unwrap();
+            let cases = contain_cases(&[Technique::default()], &[levels], Some(&faults));
+            cases.into_iter().map(found_again).collect::<Vec<_>>()
+        };
+        for (levels, victim) in
+            [("thread+process", Isolation::Process), ("process+thread", Isolation::Thread)]
+        {
+            let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
+            let found = (case.isolation.of(case.victim()), settings.on_death);
+            assert_eq!(found, (victim, Some(OnDeath::Restart)));
+        }
+        let restarted = of("process+sandbox");
+        assert_eq!(restarted.len(), 5, "the strategy, the exchange with three journals, the gateway");
+        assert!(restarted.iter().all(|(_, settings)| settings.on_death == Some(OnDeath::Restart)));
+    }
+
+    #[test]
+    fn user_settings_stay_and_every_level_restarts() {
         let asked = Settings { strategies: Some(Count(5)), ..Settings::default() };
-        let of = |isolation| settings(&contain_cases(&[Technique::default()], &[isolation], None)[0], &asked);
+        let of = |isolation: Isolation| {
+            settings(&contain_cases(&[Technique::default()], &[isolation.into()], None)[0], &asked)
+        };
         assert_eq!(of(Isolation::Process).strategies, Some(Count(5)));
         assert_eq!(of(Isolation::Process).on_death, Some(OnDeath::Restart));
-        assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Stop));
+        assert_eq!(of(Isolation::Thread).on_death, Some(OnDeath::Restart));
     }
 }

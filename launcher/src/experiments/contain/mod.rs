@@ -2,12 +2,11 @@
 //! others.
 //!
 //! A case of the matrix is one run, and a point of the record: three strategies trade, the second
-//! one has a fault, and the others continue or do not. Under `process` and `sandbox` the launcher
-//! restarts the victim (`--on-death restart`); a thread can neither be killed nor started again
-//! alone, so there the run ends, which is what the row shows.
+//! one has a fault, and the others continue or do not. The victim is restarted (`--on-death
+//! restart`), as a thread if its process lives on.
 
 mod cost;
-mod matrix;
+pub(super) mod matrix;
 mod rows;
 
 use super::dry_run::dry_run;
@@ -20,17 +19,20 @@ use crate::host::Machine;
 use crate::planner;
 use crate::runtime::run::FinishedRun;
 use analysis::experiment::axis::BillRole;
-use analysis::experiment::{Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting};
-use anyhow::Result;
+use analysis::experiment::{
+    Disturbances, Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting,
+};
+use anyhow::{Error, Result};
 use clap::Args;
 use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
     has_program, settings,
 };
 use protocol::plan::{Isolation, IsolationLevels, Technique};
-use rows::{role_row, row, venue_row};
+pub(super) use rows::row;
+use rows::{role_row, venue_row};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The command-line flags of `launcher contain`: technique and isolation may be lists.
@@ -40,6 +42,9 @@ pub struct ContainFlags {
     swept: SweptSettings,
     #[command(flatten)]
     common: Common,
+    /// Add whether the others were undisturbed, measured before by launcher disturb
+    #[arg(long, value_name = "FOLDER")]
+    disturb: Option<PathBuf>,
     /// Print the runs that would be made, in their order, and stop
     #[arg(long, help_heading = "Run")]
     dry_run: bool,
@@ -70,24 +75,14 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     }
     techniques.extend(asked.base.technique);
     isolations.extend(asked.base.isolation);
-    let only = |levels: IsolationLevels| {
-        levels.only().ok_or_else(|| {
-            UsageError(format!(
-                "--isolation {levels} with contain: each fault is tried at one level at a time.\n\
-                 Separate levels with a comma: {}",
-                levels.to_string().replace('+', ",")
-            ))
-        })
-    };
-    let mut isolations = isolations.into_iter().map(only).collect::<Result<Vec<_>, _>>()?;
     let has_program = has_program(&asked.base);
     if techniques.is_empty() {
         techniques = cross_process_techniques();
         techniques.retain(|of| !has_program || Technique::built_in().contains(of));
     }
     if isolations.is_empty() {
-        isolations = Isolation::ALL.to_vec();
-        isolations.retain(|level| !has_program || carries_programs(*level));
+        isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
+        isolations.retain(|levels| !has_program || levels.distinct().all(carries_programs));
     }
     let mut cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
     if asked.base.fault.is_none() {
@@ -96,7 +91,8 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     if !cases.is_empty() {
         return Ok((asked.base, cases));
     }
-    let mut all = isolations.iter().flat_map(|isolation| techniques.iter().map(move |of| (*of, *isolation)));
+    let levels = isolations.iter().flat_map(IsolationLevels::distinct);
+    let mut all = levels.flat_map(|level| techniques.iter().map(move |of| (*of, level)));
     let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
     let names: Vec<&str> = techniques.iter().map(|technique| technique.name()).collect();
     let none = || UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")));
@@ -115,12 +111,24 @@ impl ExperimentFlags for ContainFlags {
         let asked = SweepRequest { base, ..SweepRequest::default() };
         let mut record = new_record(Kind::Contain, &asked, 1, machine, &self.common);
         record.plan_rows(&points);
+        if let Some(folder) = &self.disturb {
+            record.set_undisturbed(&disturbances(folder)?.conclusions());
+        }
         Ok(record)
     }
 
     fn out(&self) -> Result<Option<PathBuf>> {
         Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
     }
+}
+
+/// Reads the table of `launcher disturb` in a folder.
+fn disturbances(folder: &Path) -> Result<Disturbances> {
+    let measured = super::record::read(folder)?;
+    if measured.kind != Kind::Disturb {
+        return usage(format!("--disturb {}: the folder of a {}", folder.display(), measured.kind));
+    }
+    Disturbances::from_experiment(&measured).map_err(Error::msg)
 }
 
 /// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.

@@ -1,16 +1,11 @@
 //! Derives a row of the containment table from a run: the outcome of one fault.
 
-use super::matrix::{ContainCase, VICTIM};
+use super::matrix::ContainCase;
+use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
-use protocol::plan::{FaultKind, FaultTarget, FaultTime, Role};
-
-/// Factor by which a survivor's wait must exceed its earlier waits to count as harm, if it was also
-/// at least [`MIN_WAIT_NS`].
-const WAIT_FACTOR: u64 = 4;
-/// Shorter waits are this machine's own: see the README on its noise.
-const MIN_WAIT_NS: u64 = 50_000_000;
+use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 
 /// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +33,7 @@ impl VictimEnd {
 
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
-    let victim = match case.scenario.fault.target {
-        FaultTarget::Strategy(index) => index,
-        _ => VICTIM,
-    };
+    let victim = case.victim();
     let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let fault_ns = match case.scenario.fault.when {
@@ -61,7 +53,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
-        isolation: case.isolation,
+        isolation: case.isolation.of(victim),
+        others: levels_of_others(case, victim, summary.plan.trading().strategies),
         technique: case.technique,
         fault: case.scenario.name.clone(),
         contained: match (survived && was_stopped, came, waited) {
@@ -76,12 +69,25 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
+        around: summary.around_fault,
         before_p999_ns: before.p999_ns,
         before_max_ns: before.max_ns,
         during_p999_ns: during.p999_ns,
         during_max_ns: during.max_ns,
+        undisturbed: None,
         folder: folder.to_owned(),
     }
+}
+
+/// Returns the levels of the other strategies; none in a run with one level.
+fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<Isolation> {
+    if case.isolation.only().is_some() {
+        return Vec::new();
+    }
+    let is_theirs = |level: &Isolation| {
+        (0..strategies).any(|other| other != victim && case.isolation.of(other) == *level)
+    };
+    case.isolation.distinct().filter(is_theirs).collect()
 }
 
 /// Returns the row of the containment table for a run with a venue fault; `None` if it ended too
@@ -145,7 +151,7 @@ pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleCont
     // A gateway that stays down takes nothing but its venue with it.
     let is_settled =
         |restart: &RoleRestartSummary| gateway.is_some() || restart.detect_to_recovery_ns.is_some();
-    let came = restart.is_some() || gateway.is_none() && can_have_struck(case, VICTIM, summary);
+    let came = restart.is_some() || gateway.is_none() && can_have_struck(case, case.victim(), summary);
     RoleContainment {
         isolation: case.isolation,
         technique: case.technique,

@@ -97,6 +97,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
         cores: None,
         recovery: Vec::new(),
         containment: None,
+        disturbance: None,
         journal: None,
         bill: None,
         queue: None,
@@ -132,6 +133,7 @@ impl SurveyRun {
             SurveyPart::Cores => self.make_cores(),
             SurveyPart::Recovery => self.make_recovery(),
             SurveyPart::Containment => self.make_containment(),
+            SurveyPart::Disturbance => self.make_disturbance(),
             SurveyPart::Journal => self.make_journal(),
             SurveyPart::Bill => self.make_bill(),
             SurveyPart::Queue => self.make_queue(),
@@ -213,9 +215,10 @@ fn time_until_end(part: SurveyPart, minutes: u32) -> Duration {
         SurveyPart::Cores => 0.03,
         SurveyPart::Recovery => 0.10,
         SurveyPart::Containment => 0.20,
-        SurveyPart::Journal => 0.12,
-        SurveyPart::Bill => 0.30,
-        SurveyPart::Queue => 0.25,
+        SurveyPart::Disturbance => 0.08,
+        SurveyPart::Journal => 0.10,
+        SurveyPart::Bill => 0.27,
+        SurveyPart::Queue => 0.22,
     };
     let share_until: f64 = SurveyPart::ALL[..=part as usize].iter().map(share).sum();
     Duration::from_secs(60 * u64::from(minutes)).mul_f64((1.0 - RESERVE) * share_until.min(1.0))

@@ -6,6 +6,7 @@ use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::{self, CompareFlags, SideSelector};
 use crate::experiments::contain::ContainFlags;
+use crate::experiments::disturb::DisturbFlags;
 use crate::experiments::launch::measure_until;
 use crate::experiments::measure::{MeasureEnd, discard_logs};
 use crate::experiments::publish;
@@ -16,7 +17,9 @@ use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::document::Document;
-use analysis::experiment::{Bill, Comparisons, Containments, Experiment, ExperimentRuns, Recovery};
+use analysis::experiment::{
+    Bill, Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, Recovery,
+};
 use analysis::record::RunOutcome;
 use analysis::stats::MIN_PAIRS;
 use analysis::summary::{Measure, Summary};
@@ -36,6 +39,7 @@ const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
 /// The load of the runs of bill and journal: 20,000 orders a second.
 const LOAD: &str = "--idle spin --orders 12k --window 600ms";
 const CONTAINMENT: &str = "--technique spsc-mux";
+const DISTURBANCE: &str = "--technique spsc-mux --isolation thread,process --fault fork-storm";
 /// The words of a note on a setting that this machine cannot have.
 const LEFT_OUT: &str = " left out: ";
 const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
@@ -137,6 +141,16 @@ impl SurveyRun {
         self.survey.containment = Some(Containments {
             notes: Vec::new(),
             ..Containments::from_experiment(&record).map_err(Error::msg)?
+        });
+        Ok(shortfall)
+    }
+
+    pub(super) fn make_disturbance(&mut self) -> Result<Option<String>> {
+        let words = format!("{DISTURBANCE} --repeats {REPEATS}");
+        let (record, _, shortfall) = self.measure::<DisturbFlags>("disturb", &words)?;
+        self.survey.disturbance = Some(Disturbances {
+            notes: Vec::new(),
+            ..Disturbances::from_experiment(&record).map_err(Error::msg)?
         });
         Ok(shortfall)
     }

@@ -1,5 +1,5 @@
-//! Cgroups of contained strategies: limits for the number of processes, memory and CPU time of all
-//! processes in a container together.
+//! Cgroups of contained strategies: limits for the number of processes, memory, CPU time and cores
+//! of all processes in a container together.
 //!
 //! Each controller is used where it is mounted: in cgroup v2 next to the launcher's own group, or
 //! below it in a cgroup v1 hierarchy. So limits on the launcher's surroundings also apply to the
@@ -8,9 +8,10 @@
 
 use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
+use analysis::cpu_list;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
-use protocol::plan::Plan;
+use protocol::plan::{Plan, ProcessPlan};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,14 +22,32 @@ use system::container::{MEMORY_BYTES, PROCESSES};
 pub const CPUS: u64 = 2;
 
 /// Limits of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
-fn limits() -> [(&'static str, [(&'static str, String); 2]); 3] {
+/// `cores`: those to which its threads are pinned.
+fn limits(cores: Option<&str>) -> Vec<(&'static str, [(&'static str, String); 2])> {
     let us = 100_000;
     let (processes, memory) = (PROCESSES.to_string(), MEMORY_BYTES.to_string());
-    [
+    let mut limits = vec![
         ("pids", [("pids.max", processes.clone()), ("pids.max", processes)]),
         ("memory", [("memory.max", memory.clone()), ("memory.limit_in_bytes", memory)]),
         ("cpu", [("cpu.max", format!("{} {us}", CPUS * us)), ("cpu.cfs_quota_us", (CPUS * us).to_string())]),
-    ]
+    ];
+    let cpuset =
+        |cores: &str| (CPUSET, [("cpuset.cpus", cores.to_owned()), ("cpuset.cpus", cores.to_owned())]);
+    limits.extend(cores.map(cpuset));
+    limits
+}
+
+/// The controller without which a strategy may move to the engine's core.
+const CPUSET: &str = "cpuset";
+/// What a group of cgroup v1 needs besides its cores, as its parent has it.
+const CPUSET_MEMORY: &str = "cpuset.mems";
+
+/// Returns the cores to which the threads of a process are pinned; `None` if one is not.
+fn cores(plan: &Plan, process: &ProcessPlan) -> Option<String> {
+    let core = |thread: &u32| plan.threads.get(*thread as usize)?.core;
+    let mut cores: Vec<u32> = process.threads.iter().map(core).collect::<Option<_>>()?;
+    cores.sort_unstable();
+    Some(cpu_list::format(&cores))
 }
 
 /// Returns the hierarchy in which a group with that controller can be created.
@@ -41,7 +60,7 @@ fn parent(root: &Path, controller: &str) -> Option<CgroupHierarchy> {
 
 /// Returns the cgroup controllers for containers that are not available on this machine.
 pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
-    let all = limits().into_iter().map(|(controller, _)| controller);
+    let all = limits(Some("")).into_iter().map(|(controller, _)| controller);
     all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
@@ -61,6 +80,7 @@ pub fn unlimited_text(root: &Path) -> Option<String> {
     let what = |controller: &&str| match *controller {
         "pids" => "the number of processes is limited by RLIMIT_NPROC alone",
         "memory" => "memory is limited for each process and not for all of a container together",
+        CPUSET => "strategies may move to other cores",
         _ => "time on the cores is not limited",
     };
     let found: Vec<&str> = absent.iter().map(what).collect();
@@ -82,18 +102,25 @@ impl<'a> ContainerCgroups<'a> {
     pub fn begin(plan: &Plan, root: &'a Path) -> Result<Self> {
         let groups = Self { root, run: plan.run.clone() };
         for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
-            for (controller, [v2, v1]) in limits() {
+            let cores = cores(plan, process);
+            for (controller, [v2, v1]) in limits(cores.as_deref()) {
                 let Some(hierarchy) = parent(root, controller) else { continue };
                 let group = hierarchy.parent.join(name(&plan.run, &process.name));
                 fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
+                if controller == CPUSET && !hierarchy.is_v2 {
+                    let memory = fs::read_to_string(hierarchy.parent.join(CPUSET_MEMORY)).unwrap_or_default();
+                    write(&group.join(CPUSET_MEMORY), memory.trim())?;
+                }
                 let (file, value) = if hierarchy.is_v2 { v2 } else { v1 };
-                let file = group.join(file);
-                fs::write(&file, &value)
-                    .with_context(|| format!("cannot write {value:?} to {}", file.display()))?;
+                write(&group.join(file), &value)?;
             }
         }
         Ok(groups)
     }
+}
+
+fn write(file: &Path, value: &str) -> Result<()> {
+    fs::write(file, value).with_context(|| format!("cannot write {value:?} to {}", file.display()))
 }
 
 impl Drop for ContainerCgroups<'_> {
@@ -182,7 +209,7 @@ mod tests {
         tree.put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
         tree.put("proc/self/cgroup", "0::/user/session\n");
         tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpuset cpu memory pids\n");
-        tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpu memory pids\n");
+        tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpuset cpu memory pids\n");
         assert_eq!(missing_controllers(tree.root()), [""; 0]);
         let plan = plan();
         let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
@@ -190,6 +217,7 @@ mod tests {
             let front = format!("user/bulkhead.RUN.strategy-{strategy}");
             [
                 format!("{front}/cpu.max = 200000 100000"),
+                format!("{front}/cpuset.cpus = {strategy}"),
                 format!("{front}/memory.max = 536870912"),
                 format!("{front}/pids.max = 128"),
             ]
@@ -200,6 +228,23 @@ mod tests {
         remove_files(&tree);
         drop(groups);
         assert!(super::list(tree.root()).is_empty());
+    }
+
+    #[test]
+    fn cpuset_of_v1_has_the_memory_of_its_parent() {
+        let tree = fake::plain(3);
+        tree.put("proc/self/mounts", "none /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0\n");
+        tree.put("proc/self/cgroup", "4:cpuset:/\n");
+        tree.put("sys/fs/cgroup/cpuset/tasks", "");
+        tree.put("sys/fs/cgroup/cpuset/cpuset.mems", "0-1\n");
+        let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
+        let of = |strategy: u32| {
+            let front = format!("cpuset/bulkhead.RUN.strategy-{strategy}");
+            [format!("{front}/cpuset.cpus = {strategy}"), format!("{front}/cpuset.mems = 0-1")]
+        };
+        assert_eq!(seen(&tree), [of(0), of(1)].concat());
+        remove_files(&tree);
+        drop(groups);
     }
 
     #[test]
@@ -215,7 +260,7 @@ mod tests {
         tree.put("sys/fs/cgroup/cpu/tasks", "");
         tree.put("sys/fs/cgroup/unified/cgroup.subtree_control", "");
         tree.put("sys/fs/cgroup/unified/cgroup.controllers", "");
-        assert_eq!(missing_controllers(tree.root()), ["memory"]);
+        assert_eq!(missing_controllers(tree.root()), ["memory", "cpuset"]);
         let words = unlimited_text(tree.root()).unwrap();
         assert!(words.contains("not for all of a container together"), "{words}");
         let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
@@ -241,7 +286,7 @@ mod tests {
     #[test]
     fn without_control_groups_there_are_none() {
         let tree = fake::plain(3);
-        assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu"]);
+        assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu", "cpuset"]);
         drop(ContainerCgroups::begin(&plan(), tree.root()).unwrap());
         assert!(enter(tree.root(), RUN, "strategy-0").is_ok());
         assert_eq!(obstacle(tree.root()).is_some(), geteuid().is_root(), "root is not counted otherwise");

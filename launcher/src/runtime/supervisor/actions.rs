@@ -29,6 +29,9 @@ pub enum Action {
     /// Declares an incarnation of a strategy or gateway dead, so that the engine repairs what it
     /// left. Requires the kernel's proof that its process is gone.
     Fence(Role, u16),
+    /// Declares an incarnation of a strategy dead that is a thread of the engine's process: its
+    /// thread is gone, or it hangs and is abandoned.
+    FenceThread(u16, u16),
     /// Publishes the running incarnation of a strategy or gateway.
     Renew(Role, u16),
     /// Removes a dead process's id from shared memory: all its messages were received.
@@ -38,6 +41,9 @@ pub enum Action {
     /// Resets the status of a dead process's threads, and starts the next incarnation. Requires the
     /// kernel's proof that the process is gone.
     Restart(usize),
+    /// Resets the status of a strategy's thread that is gone. Its process starts the next
+    /// incarnation once that is published.
+    ResetThread(usize),
     /// Keeps a hot standby ready for a process.
     KeepStandby(usize),
     /// Tells the user something.

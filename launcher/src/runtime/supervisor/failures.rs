@@ -74,9 +74,15 @@ impl Supervisor<'_> {
             if self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
                 continue;
             }
+            // The end of a strategy that dies alone is an incident.
             let mut threads = process.threads.iter().map(|thread| *thread as usize);
-            let failed = threads.clone().find(|thread| seen.state(*thread) == ThreadState::Failed);
-            let done = threads.all(|thread| seen.state(thread) == ThreadState::Done);
+            let is_failed = |thread: &usize| {
+                seen.state(*thread) == ThreadState::Failed && !self.containment.supervises_thread(*thread)
+            };
+            let failed = threads.clone().find(is_failed);
+            let done = threads.all(|thread| {
+                seen.state(thread) == ThreadState::Done || self.containment.has_lost_thread(thread)
+            });
             if failed.is_some() || seen.exited_normally(index).is_some_and(|in_order| !(done && in_order)) {
                 let mut roles = self.plan.roles_of(process);
                 return Some(FailedProcess {
@@ -151,7 +157,8 @@ impl Supervisor<'_> {
         let others =
             self.plan.processes.iter().enumerate().filter(|(index, _)| !self.containment.supervises(*index));
         for (index, process) in others.filter(|(index, _)| seen.exited_normally(*index).is_none()) {
-            for thread in process.threads.iter().map(|thread| *thread as usize) {
+            let own = process.threads.iter().map(|thread| *thread as usize);
+            for thread in own.filter(|thread| !self.containment.supervises_thread(*thread)) {
                 let Some(suspicion) = self.liveness.fault(thread, &process.threads) else { continue };
                 let what = if process.threads.len() == 1 {
                     // It will not exit by itself. In a process with several threads the others may.

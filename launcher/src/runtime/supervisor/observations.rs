@@ -83,6 +83,9 @@ pub struct ThreadObservation {
     pub cpu: Option<Option<CpuSample>>,
     /// A journal thread of its process waits for the disk.
     pub waits_for_disk: bool,
+    /// The kernel reports that the running process has no such thread any more. Observed of a
+    /// strategy's thread that dies alone, once it is silent or reports its end.
+    pub is_gone: bool,
 }
 
 impl ThreadObservation {

@@ -52,6 +52,7 @@ impl Supervisor<'_> {
             Phase::Stopping(_) | Phase::Ended => return Duration::ZERO,
         };
         let pause = pause.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
+        let pause = if self.containment.has_threads() { MEASURED_POLL_INTERVAL.min(pause) } else { pause };
         if self.is_restarting { BUSY_POLL_INTERVAL.min(pause) } else { pause }
     }
 

@@ -61,7 +61,6 @@ fn invalid_flags_are_named() {
         ("--technique SPSC-MUX", &["possible values", "spsc-mux"]),
         ("--technique std-mpsc", &["--technique linked, its twin"]),
         ("--liveness 0", &["has no unit", "for example 100ms"]),
-        ("--isolation thread --on-death restart", &["--on-death", "--isolation", "cannot be fenced"]),
         ("--fault kil:strategy-0", &["--fault", "kill", "KIND[:TARGET][@WHEN]"]),
         (
             "--strategies 2 --fault kill:strategy-2@1s",

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 mod own_shm;
+mod two_cores;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
@@ -191,6 +192,7 @@ pub struct Running {
 
 impl Running {
     pub fn spawn(command: &mut Command) -> Self {
+        two_cores::use_two();
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Self { child }
     }
@@ -297,6 +299,7 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 pub fn command(line: &str) -> Command {
+    two_cores::use_two();
     let mut command = Command::new(env!("CARGO_BIN_EXE_launcher"));
     command.args(words(line)).stdin(Stdio::null());
     command

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 fn contained(flags: &str) -> (CommandResult, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
-    (output(&format!("contain --json --idle park --out {} {flags}", out.path().display())), out)
+    (output(&format!("contain --json --idle park --orders 6k --out {} {flags}", out.path().display())), out)
 }
 
 /// A small matrix, and its folder.
@@ -101,7 +101,10 @@ fn impossible_containment_test_is_usage_error() {
 /// What a journal buys: without one the run ends with its exchange.
 #[test]
 fn exchange_restarts_only_with_journal() {
-    let (table, _) = contain("--technique spsc-mux --isolation process --fault kill:exchange");
+    // On a busy machine recovery takes most of a second: orders must be due after it, or none is
+    // served.
+    let flags = "--technique spsc-mux --isolation process --fault kill:exchange --window 3s";
+    let (table, _) = contain(flags);
     let roles = list(&table["roles"]);
     let of = |journal: &str| roles.iter().find(|row| row["journal"] == journal).unwrap();
     assert_eq!((roles.len(), list(&table["rows"]).len()), (3, 0), "{roles:#?}");
@@ -111,5 +114,28 @@ fn exchange_restarts_only_with_journal() {
         let row = of(journal);
         assert_eq!((&row["contained"], &row["lost"]), (&"yes".into(), &0.into()), "{row:#}");
         assert!(row["recover_ns"].is_u64() && row["served_ns"].is_u64(), "{row:#}");
+    }
+}
+
+/// In a run that mixes levels a row has the level of the faulty strategy, and those of the others.
+#[test]
+fn mixed_levels_are_named_by_victim_and_others() {
+    let flags = "--technique spsc-mux --isolation thread+process,process+thread --fault segv";
+    let (table, out) = contain(&format!("{flags} --window 800ms --liveness 2s"));
+    let rows = list(&table["rows"]);
+    let of = |level: &str| rows.iter().find(|row| row["isolation"] == level).unwrap();
+    let (thread, process) = (of("thread"), of("process"));
+    assert_eq!(
+        (list(&thread["others"]), list(&process["others"])),
+        (&["process".into()][..], &["thread".into()][..])
+    );
+    assert_eq!(thread["contained"], "no", "a thread takes the engine with it: {thread:#}");
+    assert!(["yes", "waited"].contains(&string(&process["contained"])), "{process:#}");
+    assert_eq!(process["lost_of_others"], 0, "{process:#}");
+    let folder = entries(out.path()).remove(0);
+    for file in ["contain.md", "contain.csv", "report.html"] {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let is_named = |levels: &&str| text.contains(*levels);
+        assert!(["process, others thread", "thread, others process"].iter().all(is_named), "{file}: {text}");
     }
 }

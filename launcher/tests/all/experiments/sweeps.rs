@@ -280,6 +280,38 @@ fn dry_run_prints_the_runs_and_makes_none() {
     assert!(entries(out.path()).is_empty());
 }
 
+/// A bill with the arm `native`: what was run stands in its rows.
+#[test]
+fn native_rows_name_technique_and_level() {
+    let out = tempfile::tempdir().unwrap();
+    let line = format!("bill --isolation native,thread,process --repeats 2 {TINY}");
+    // Two repeats have no verdict, of which it warns.
+    let stdout = output(&format!("{line} --out {}", out.path().display())).succeeds();
+    for word in ["native (by value)", "native (by pointer)", "CPU s/M"] {
+        assert!(stdout.contains(word), "{word}:\n{stdout}");
+    }
+    let folder = only(&out);
+    let bill = output(&format!("bill {} --json", folder.display())).json();
+    let rows = list(&bill["rows"]);
+    let run =
+        |row: &Value| [&row["isolation"], &row["technique"]].map(|text| text.as_str().unwrap().to_owned());
+    let found: Vec<[String; 2]> = rows.iter().map(run).collect();
+    let wanted = [
+        ["thread", "spsc-mux"],
+        ["thread", "spsc-mux"],
+        ["thread", "rtrb-mux"],
+        ["thread", "rtrb-pointer-mux"],
+        ["process", "spsc-mux"],
+    ];
+    assert_eq!(found, wanted.map(|row| row.map(str::to_owned)));
+    let has_cost: Vec<bool> = rows.iter().map(|row| row["adds_to_native"].is_object()).collect();
+    assert_eq!(has_cost, [true, false, false, false, true], "the monolith itself has none");
+    let csv = std::fs::read_to_string(folder.join("rows.csv")).unwrap();
+    // A lost pair is replaced once.
+    let made = csv.matches("rtrb-mux,thread,technique=rtrb-mux isolation=thread,").count();
+    assert!((2..=3).contains(&made) && csv.starts_with("technique,isolation,"), "{made} runs");
+}
+
 #[test]
 fn impossible_sweep_is_refused_before_running() {
     for (line, wanted) in [
@@ -292,6 +324,8 @@ fn impossible_sweep_is_refused_before_running() {
         ("sweep --resume /nowhere", "not the folder of an experiment"),
         ("sweep --resume /nowhere --seed 4", "--seed with --resume"),
         ("bill --work 0ns,1us", "launcher sweep --work"),
+        ("bill --isolation native", "--isolation native,thread,process"),
+        ("bill --isolation native,native,thread", "native is named twice"),
         ("bill /nowhere", "/nowhere"),
         ("compare", "--a and --b"),
         ("compare /nowhere /nothing", "/nowhere"),

@@ -1,6 +1,6 @@
 //! Strategies of one run at several isolation levels.
 
-use crate::common::{Launcher, list, number, proc, signal, string};
+use crate::common::{Launcher, list, number, output, proc, signal, string};
 use serde_json::Value;
 
 const LOAD: &str = "--venues 1 --orders 4000 --window 500ms --delay 1ms";
@@ -65,11 +65,38 @@ fn death_of_a_process_leaves_strategies_of_other_levels() {
 }
 
 #[test]
-fn a_thread_cannot_be_restarted() {
+fn killed_process_beside_thread_is_restarted() {
     let launcher = Launcher::new();
-    let result =
-        launcher.result(&format!("{LOAD} --strategies 2 --isolation thread,process --on-death restart"));
-    result.fails(2, &["--on-death restart with --isolation thread+process: a thread cannot be fenced"]);
+    let faults = "--isolation thread,process --on-death restart --fault kill:strategy-1@100ms";
+    let summary = launcher.summary(&format!("{LOAD} --strategies 2 {faults}"));
+    assert!(summary["incidents"][0]["repair_to_restart_ns"].is_u64(), "{:#}", summary["incidents"]);
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+}
+
+#[test]
+fn unknown_level_is_refused() {
+    let launcher = Launcher::new();
     let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
     result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
+}
+
+#[test]
+fn inspect_and_verdict_name_levels_of_a_mixed_run() {
+    let launcher = Launcher::new();
+    let printed = launcher.result(&format!("{LOAD} --strategies 2 --isolation thread,process")).succeeds();
+    assert!(printed.contains("thread+process") && printed.contains("by isolation level"), "{printed}");
+    let folder = launcher.folder();
+    let inspected = |flags: &str| output(&format!("inspect {} {flags}", folder.display())).succeeds();
+    for (order, level) in [("0/7", "thread"), ("1/7", "process")] {
+        let shown = inspected(&format!("--order {order}"));
+        assert!(shown.contains(&format!("order {order} ({level}) of run ")), "{shown}");
+    }
+    let worst = inspected("--worst 3");
+    let orders: Vec<&str> = worst.lines().filter(|line| line.contains(", sent at ")).collect();
+    let is_named = |line: &&str| line.contains(" (thread), ") || line.contains(" (process), ");
+    assert!(orders.len() == 3 && orders.iter().all(is_named), "{worst}");
+    launcher.summary(&format!("{LOAD} --strategies 2 --isolation process"));
+    let folder = launcher.folder();
+    let shown = output(&format!("inspect {} --order 1/7", folder.display())).succeeds();
+    assert!(shown.contains("order 1/7 of run "), "one level needs no name: {shown}");
 }

@@ -40,5 +40,6 @@ mod stalls;
 mod standbys;
 mod stolen_waits;
 mod techniques;
+mod threads;
 mod venues;
 mod watching;

@@ -18,12 +18,16 @@
 //! gateway is restarted; one that stays down does not end the run. Engine and exchanges are not
 //! fenced: see `journaled.rs`.
 //!
+//! A strategy that is a thread of the engine's process dies alone if its thread ends or hangs: see
+//! `threads.rs`.
+//!
 //! [`RestartPolicy`]: super::restart_policy::RestartPolicy
 
 mod gateways;
 mod journaled;
 mod strategies;
 mod supervised;
+mod threads;
 
 pub use strategies::with_own_message;
 
@@ -31,7 +35,7 @@ use super::actions::{Action, Actions};
 use super::observations::Observations;
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
-use protocol::plan::{Isolation, OnDeath, Plan, Role};
+use protocol::plan::{OnDeath, Plan, Role};
 use std::time::Duration;
 use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 
@@ -81,20 +85,22 @@ impl<'a> Containment<'a> {
     /// still write its memory: that ends the run.
     pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
         let mut processes = Vec::new();
-        let mut supervise = |role, roles| {
-            let process = plan.process_of(role).expect("a valid plan runs every role");
-            processes.push(SupervisedProcess::new(plan, process, roles));
-        };
+        let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
-            let is_process = |index: &u16| plan.isolation.of(*index) != Isolation::Thread;
-            for index in (0..plan.trading().strategies).filter(is_process) {
-                supervise(Role::Strategy(index), SupervisedRoles::Strategy(index));
+            for index in 0..plan.trading().strategies {
+                let role = Role::Strategy(index);
+                let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
+                processes.push(match plan.thread_of(role).filter(is_alone) {
+                    Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
+                    None => SupervisedProcess::new(plan, process_of(role), SupervisedRoles::Strategy(index)),
+                });
             }
         }
         if plan.exchanges_are_restartable() {
             let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
             for role in engine.into_iter().chain(plan.trading().books().map(Role::Exchange)) {
-                supervise(role, SupervisedRoles::Journaled(role));
+                let roles = SupervisedRoles::Journaled(role);
+                processes.push(SupervisedProcess::new(plan, process_of(role), roles));
             }
         }
         for (index, process) in plan.processes.iter().enumerate() {
@@ -116,7 +122,32 @@ impl<'a> Containment<'a> {
     pub fn supervises(&self, process: usize) -> bool {
         let is_handled =
             |case: &SupervisedProcess| !case.is_journaled() || case.stage != SupervisionStage::Down;
-        self.processes.iter().any(|case| case.process == process && is_handled(case))
+        self.processes.iter().any(|case| case.is_process(process) && is_handled(case))
+    }
+
+    fn case_of_thread(&self, thread: usize) -> Option<&SupervisedProcess> {
+        self.processes.iter().find(|case| case.is_thread && case.threads[0] == thread)
+    }
+
+    /// Returns `true` if a thread runs a strategy that dies alone.
+    pub fn supervises_thread(&self, thread: usize) -> bool {
+        self.case_of_thread(thread).is_some()
+    }
+
+    /// Returns `true` if a thread ran a strategy that died alone, and no successor runs.
+    pub fn has_lost_thread(&self, thread: usize) -> bool {
+        self.case_of_thread(thread).is_some_and(|case| case.stage != SupervisionStage::Running)
+    }
+
+    /// Returns `true` if a thread ran a strategy that died alone, and nothing follows from that.
+    pub fn is_thread_down(&self, thread: usize) -> bool {
+        self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
+    }
+
+    /// Returns `true` if some strategy is a thread that dies alone: its end does not wake the
+    /// launcher.
+    pub fn has_threads(&self) -> bool {
+        self.processes.iter().any(|case| case.is_thread)
     }
 
     /// Returns `true` if the way the process exited does not fail the run: it has exited, or will,
@@ -126,7 +157,7 @@ impl<'a> Containment<'a> {
             SupervisionStage::Running => case.is_journaled() && case.is_done(seen),
             _ => !case.is_journaled(),
         };
-        self.processes.iter().any(|case| case.process == process && is_explained(case))
+        self.processes.iter().any(|case| case.is_process(process) && is_explained(case))
     }
 
     /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
@@ -193,7 +224,7 @@ impl<'a> Containment<'a> {
     /// Returns `true` if a process was killed, or has exited, and its death is not proven yet.
     pub fn awaits_exit(&self, process: usize) -> bool {
         let is_so = |case: &SupervisedProcess| {
-            case.process == process && matches!(case.stage, SupervisionStage::Killed(_))
+            case.is_process(process) && matches!(case.stage, SupervisionStage::Killed(_))
         };
         self.processes.iter().any(is_so)
     }
@@ -238,6 +269,13 @@ impl<'a> Containment<'a> {
                     }
                 };
             }
+            SupervisionStage::Killed(death) if case.is_thread => {
+                if !self.can_fence_thread(place, seen, liveness) {
+                    return false;
+                }
+                self.incidents[death].abandoned = self.processes[place].is_abandoned;
+                self.fence(place, death, seen, now, out);
+            }
             SupervisionStage::Killed(death) => {
                 let process = &seen.processes[case.process];
                 if process.exit.is_none() || !process.is_proven_dead {
@@ -258,7 +296,9 @@ impl<'a> Containment<'a> {
                 if !is_repaired {
                     return false;
                 }
-                out.perform(Action::Forget(self.processes[place].process));
+                if !self.processes[place].is_thread {
+                    out.perform(Action::Forget(self.processes[place].process));
+                }
                 self.decide_restart(place, death, seen, now, out);
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
@@ -297,7 +337,7 @@ impl<'a> Containment<'a> {
         let now_ns = self.ns_since_start(now);
         self.processes[place].stage = SupervisionStage::Fenced(death);
         let case = &self.processes[place];
-        let epoch = case.epoch;
+        let (epoch, is_thread) = (case.epoch, case.is_thread);
         match &case.roles {
             SupervisedRoles::Gateways(gateways) => {
                 for gateway in gateways {
@@ -311,7 +351,10 @@ impl<'a> Containment<'a> {
             SupervisedRoles::Strategy(strategy) => {
                 let strategy = *strategy;
                 self.check_headers_of_dead(strategy, death, seen);
-                out.perform(Action::Fence(Role::Strategy(strategy), epoch));
+                out.perform(match is_thread {
+                    true => Action::FenceThread(strategy, epoch),
+                    false => Action::Fence(Role::Strategy(strategy), epoch),
+                });
                 self.incidents[death].fenced_ns = now_ns;
             }
             SupervisedRoles::Journaled(_) => {}
@@ -341,11 +384,16 @@ impl<'a> Containment<'a> {
         let case = &mut self.processes[place];
         (case.is_renewed, case.dying) = (true, None);
         case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
-        out.perform(Action::Restart(case.process));
+        if !case.is_thread {
+            out.perform(Action::Restart(case.process));
+        }
     }
 
     /// Returns the first fault of a process's threads.
     fn liveness_fault(&self, case: &SupervisedProcess, liveness: &Liveness) -> Option<LivenessFault> {
+        if case.is_thread {
+            return liveness.fault(case.threads[0], &[case.threads[0] as u32]);
+        }
         let shares = &self.plan.processes[case.process].threads;
         case.threads.iter().find_map(|thread| liveness.fault(*thread, shares))
     }

@@ -32,10 +32,10 @@ impl Containment<'_> {
         self.processes.first().is_some_and(SupervisedProcess::is_strategy)
     }
 
-    /// Returns the place of a strategy among the supervised processes; `None` of a thread of the
-    /// engine, and where no death is contained.
+    /// Returns the place of a strategy among the supervised processes; `None` where no death is
+    /// contained.
     fn place_of(&self, strategy: u16) -> Option<usize> {
-        // Strategies come first and in order; those that are threads are left out.
+        // Strategies come first and in order.
         let places = self.processes.len().min(usize::from(strategy) + 1);
         self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
     }
@@ -57,10 +57,14 @@ impl Containment<'_> {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if a strategy is not done, or its death is not repaired.
+    /// Returns `true` if a strategy is not done, or its death is not repaired. A thread that dies
+    /// alone is done once it is gone: the process could not end with it.
     pub fn awaits(&self, strategy: u16, seen: &Observations) -> bool {
-        let is_done = |thread| seen.state(thread) == ThreadState::Done;
-        match self.strategy(strategy).map(|case| case.stage) {
+        let case = self.strategy(strategy);
+        let is_alone = case.is_some_and(|case| case.is_thread);
+        let is_done =
+            |thread| seen.state(thread) == ThreadState::Done && (!is_alone || seen.threads[thread].is_gone);
+        match case.map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
                 !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
             }
@@ -84,7 +88,7 @@ impl Containment<'_> {
         if let Some(found) = blocked_slot(seen.blocked_claim, liveness, is_contained) {
             return Some(found);
         }
-        // That of a process is contained, unless no death is; a thread of the engine never is.
+        // It is contained, unless no death is.
         let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
             quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
@@ -123,7 +127,7 @@ impl Containment<'_> {
         for strategy in 0..self.plan.trading().strategies {
             let Some(place) = self.place_of(strategy) else { continue };
             let case = &self.processes[place];
-            if case.stage != SupervisionStage::Running {
+            if case.stage != SupervisionStage::Running || case.is_thread {
                 continue;
             }
             let process = case.process;
@@ -158,6 +162,7 @@ impl Containment<'_> {
             // is blamed.
             return false;
         }
+        self.note_gone_thread(place, seen, now);
         let case = &self.processes[place];
         let (stage, process) = (case.stage, case.process);
         let trouble = self.detect_fault(case, case.strategy(), seen, liveness);
@@ -175,7 +180,7 @@ impl Containment<'_> {
             case.has_hung_at_start = is_hang && stage != SupervisionStage::Running;
             case.stage = SupervisionStage::Killed(incident);
             case.dying = None;
-            if exit.is_none() {
+            if exit.is_none() && !case.is_thread {
                 out.perform(Action::Kill(process));
             }
             true
@@ -203,6 +208,10 @@ impl Containment<'_> {
         let thread = case.threads[0];
         let process = &seen.processes[case.process];
         let runs = process.exit.is_none();
+        if case.is_thread && !runs {
+            // All ended with their process, which is named.
+            return None;
+        }
         let repair = seen.strategies[usize::from(strategy)].repair;
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
@@ -210,7 +219,8 @@ impl Containment<'_> {
             // No process runs in this epoch: the proof of the last one's death still holds.
             return Some(trouble(format!("cannot be started: {error}"), None));
         }
-        if let Some(how) = early_exit(case, seen) {
+        let ended = if case.is_thread { self.thread_end(case, seen) } else { early_exit(case, seen) };
+        if let Some(how) = ended {
             return Some(trouble(how, quarantined));
         }
         if let Some(why) = quarantined {
@@ -224,8 +234,8 @@ impl Containment<'_> {
                 let cause = format!("quarantined: {why}: {}", suspicion?);
                 return Some(StrategyFault { is_hang: true, ..trouble(cause, Some(why)) });
             }
-            // A process that exited normally neither hangs nor takes too long to exit.
-            Some(suspicion) if runs => {
+            // What exited normally neither hangs nor takes too long to exit.
+            Some(suspicion) if runs && !(case.is_thread && seen.threads[thread].is_gone) => {
                 return Some(StrategyFault { is_hang: true, ..trouble(suspicion.to_string(), None) });
             }
             _ => {}
@@ -291,6 +301,7 @@ impl Containment<'_> {
             stayed_down: None,
             silence: None,
             slow_exit: None,
+            abandoned: false,
         });
         self.incidents.len() - 1
     }
@@ -357,6 +368,8 @@ impl Containment<'_> {
         let cause = died.cause.clone();
         let stayed_down = if died.quarantined.is_some() {
             StayedDown { restarts: 0, why: cause }
+        } else if case.is_abandoned {
+            StayedDown { restarts: 0, why: format!("its thread may still run: {cause}") }
         } else if case.has_hung_at_start {
             StayedDown { restarts: 0, why: format!("it was restarted and {cause}") }
         } else if case.epoch >= MAX_EPOCH {
@@ -396,6 +409,10 @@ impl Containment<'_> {
         case.stage = SupervisionStage::Starting(incident);
         let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));
+        if case.is_thread {
+            // Before its process reads the epoch and starts it.
+            out.perform(Action::ResetThread(case.threads[0]));
+        }
         out.perform(Action::Renew(role, epoch));
         self.restart(place, liveness, now, out);
     }

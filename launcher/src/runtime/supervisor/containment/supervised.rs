@@ -37,6 +37,12 @@ pub(super) struct SupervisedProcess {
     /// Its index in the plan, and those of its threads.
     pub process: usize,
     pub threads: Vec<usize>,
+    /// It is not the process, but the strategy's thread in it, which dies alone.
+    pub is_thread: bool,
+    /// Since when its thread is gone that published no end, in ticks.
+    pub gone_since: Option<u64>,
+    /// The incarnation that died last was fenced although its thread may still run.
+    pub is_abandoned: bool,
     pub stage: SupervisionStage,
     /// The running incarnation, or the one that died last.
     pub epoch: u16,
@@ -68,6 +74,9 @@ impl SupervisedProcess {
             roles,
             process,
             threads: plan.processes[process].threads.iter().map(|thread| *thread as usize).collect(),
+            is_thread: false,
+            gone_since: None,
+            is_abandoned: false,
             stage: SupervisionStage::Running,
             epoch: 0,
             fault: None,
@@ -82,6 +91,17 @@ impl SupervisedProcess {
             counts: Vec::new(),
             is_renewed: false,
         }
+    }
+
+    /// Returns `true` if it is this process, and not a thread in it.
+    pub(super) const fn is_process(&self, process: usize) -> bool {
+        self.process == process && !self.is_thread
+    }
+
+    /// A strategy's thread in the engine's process.
+    pub(super) fn for_thread(plan: &Plan, process: usize, thread: usize, strategy: u16) -> Self {
+        let roles = SupervisedRoles::Strategy(strategy);
+        Self { threads: vec![thread], is_thread: true, ..Self::new(plan, process, roles) }
     }
 
     pub(super) fn has_role(&self, role: Role) -> bool {

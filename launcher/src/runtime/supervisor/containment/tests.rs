@@ -40,6 +40,7 @@ impl<'a> ScriptedRun<'a> {
             measured_events: 0,
             cpu: None,
             waits_for_disk: false,
+            is_gone: false,
         };
         let pids = 100..100 + plan.processes.len() as u32;
         let trading = plan.trading();
@@ -96,9 +97,13 @@ impl<'a> ScriptedRun<'a> {
         for action in &actions {
             match *action {
                 Action::Kill(process) if self.can_be_killed => self.end(process),
-                Action::Fence(Role::Strategy(strategy), epoch) => {
+                Action::Fence(Role::Strategy(strategy), epoch) | Action::FenceThread(strategy, epoch) => {
                     let repair = &mut self.seen.strategies[usize::from(strategy)].repair;
                     (repair.repaired, repair.repaired_ticks) = (Some(epoch), self.now);
+                }
+                Action::ResetThread(thread) => {
+                    self.seen.threads[thread].pulse.state = ThreadState::Starting as u64;
+                    self.seen.threads[thread].is_gone = false;
                 }
                 Action::Restart(process) => {
                     self.seen.processes[process] = ProcessObservation::default();
@@ -234,8 +239,59 @@ fn death_beside_threads_fences_the_strategy_that_died() {
     assert_eq!(run.containment.incidents[0].strategy, VICTIM);
     assert!(run.containment.is_running(0) && !run.containment.is_running(VICTIM));
     assert!(run.containment.incidents[0].repaired_ns.is_some() && !run.containment.awaits(VICTIM, &run.seen));
-    // A thread that is quarantined is not contained.
+    // A thread that is quarantined is fenced as well, and its process lives.
     run.seen.strategies[0].repair.quarantined = Some((0, ProtocolViolation::Garbage));
-    let found = run.containment.violation(&run.liveness, &run.seen);
-    assert_eq!(found.map(|(role, _)| role), Some(Role::Strategy(0)));
+    assert_eq!(run.containment.violation(&run.liveness, &run.seen), None);
+    (0..10).for_each(|_| run.step());
+    assert!(run.actions.contains(&Action::FenceThread(0, 0)), "{:?}", run.actions);
+    assert!(run.containment.incidents[1].abandoned && !run.containment.incidents[0].abandoned);
+    let is_kill = |action: &Action| matches!(action, Action::Kill(_));
+    assert!(!run.actions.iter().any(is_kill), "{:?}", run.actions);
+}
+
+/// A thread that is gone without a word: its process may be dying, of which the engine's silence is
+/// the first sign.
+#[test]
+fn gone_thread_is_restarted_if_engine_lives_on() {
+    let plan = plan("isolation=thread strategies=2 on_death=restart");
+    let mut run = ScriptedRun::new(&plan);
+    let [victim, engine] =
+        [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.thread_of(role).unwrap());
+    run.step();
+    run.silent = Some(engine);
+    run.seen.threads[victim].is_gone = true;
+    // Its last duty cycle began within the step that sees the thread gone.
+    run.seen.threads[engine].pulse.heartbeat_ticks = run.now + MS + 1;
+    (0..50).for_each(|_| run.step());
+    assert!(run.containment.incidents.is_empty(), "{:?}", run.containment.incidents);
+    run.silent = None;
+    (0..10).for_each(|_| run.step());
+    let [died] = run.containment.incidents.as_slice() else { panic!("{:?}", run.containment.incidents) };
+    assert_eq!((died.cause.as_str(), died.abandoned), ("its thread exited before it had finished", false));
+    let restart = [
+        Action::FenceThread(VICTIM, 0),
+        Action::Reset(Role::Strategy(VICTIM)),
+        Action::ResetThread(victim),
+        Action::Renew(Role::Strategy(VICTIM), 1),
+    ];
+    assert_eq!(run.actions, restart, "the process lives");
+}
+
+/// A thread that reports its end is waited for, but not for ever: the report may not be true.
+#[test]
+fn thread_that_ends_slowly_is_abandoned() {
+    let plan = plan("isolation=thread strategies=2 on_death=restart");
+    let mut run = ScriptedRun::new(&plan);
+    let victim = plan.thread_of(Role::Strategy(VICTIM)).unwrap();
+    run.seen.threads[victim].pulse.state = ThreadState::Failed as u64;
+    (0..100).for_each(|_| run.step());
+    assert!(run.actions.is_empty(), "it is ending: {:?}", run.actions);
+    while run.actions.is_empty() {
+        run.step();
+    }
+    assert_eq!(run.actions[0], Action::FenceThread(VICTIM, 0));
+    (0..10).for_each(|_| run.step());
+    assert!(run.containment.incidents[0].abandoned && run.starts() == 0);
+    assert!(run.containment.supervises_thread(victim) && run.containment.is_thread_down(victim));
+    assert!(!run.containment.supervises(plan.process_of(Role::Strategy(VICTIM)).unwrap()));
 }

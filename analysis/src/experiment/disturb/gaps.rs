@@ -1,0 +1,83 @@
+//! The gaps of the engine's thread in disturbed runs, against those in calm ones.
+
+use crate::cause::{GapClass, GapTotal};
+use crate::stats::{Difference, Margin, RunPairing, Sample, Verdict, difference, median};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The margin of the number of long gaps a second: a fifth, or 20 (in the place of nanoseconds).
+const MARGIN: Margin = Margin { ns: 20.0, share: 0.2 };
+const S: f64 = 1e9;
+
+/// What took the core away from the engine's thread in one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineGaps {
+    /// Time from the thread's start to its end, in nanoseconds.
+    pub running_ns: u64,
+    /// Its gaps, by class.
+    pub classes: Vec<GapTotal>,
+}
+
+impl EngineGaps {
+    /// Returns a number of the run as one a second.
+    fn per_s(&self, number: u64) -> f64 {
+        number as f64 * S / self.running_ns.max(1) as f64
+    }
+
+    /// Returns the number of long gaps a second. Those by steal are the hypervisor's.
+    fn long_per_s(&self) -> f64 {
+        let own = self.classes.iter().filter(|total| total.class != GapClass::Steal);
+        self.per_s(own.map(|total| total.long).sum())
+    }
+
+    fn ns_per_s(&self, class: GapClass) -> f64 {
+        self.per_s(self.classes.iter().filter(|total| total.class == class).map(|total| total.ns).sum())
+    }
+}
+
+/// The gaps of the engine's thread in calm and in disturbed runs: medians.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GapComparison {
+    /// Gaps of 15 µs or longer a second in calm runs, those by steal left out.
+    pub calm_per_s: f64,
+    /// The same in disturbed runs.
+    pub per_s: f64,
+    /// Time lost by class, in nanoseconds a second, calm and disturbed. Without empty classes.
+    pub classes: Vec<(GapClass, [f64; 2])>,
+    /// The number of disturbed runs against that of calm ones, one added to each. Null with too few
+    /// pairs.
+    pub difference: Option<Difference>,
+}
+
+impl GapComparison {
+    /// Compares the gaps of the pairs of sound runs. `None` if there are none.
+    pub(super) fn of_pairs(pairing: &RunPairing<'_>, gaps: &BTreeMap<&str, &EngineGaps>) -> Option<Self> {
+        let of_pair = |[calm, disturbed]: &[&crate::stats::RunOutline; 2]| {
+            Some([*gaps.get(calm.run_id())?, *gaps.get(disturbed.run_id())?])
+        };
+        let pairs: Vec<[&EngineGaps; 2]> = pairing.all.iter().filter_map(of_pair).collect();
+        let middle = |side: usize, of: &dyn Fn(&EngineGaps) -> f64| {
+            median(&pairs.iter().map(|pair| of(pair[side])).collect::<Vec<_>>())
+        };
+        let samples = |side: usize| -> Vec<Sample> {
+            let value =
+                |pair: &[&EngineGaps; 2]| Sample { value: pair[side].long_per_s() + 1.0, placement: 0 };
+            pairs.iter().map(value).collect()
+        };
+        let classes = GapClass::ALL.iter().copied().filter_map(|class| {
+            let times = [0, 1].map(|side| middle(side, &|run| run.ns_per_s(class)).unwrap_or(0.0));
+            (times[0] + times[1] > 0.0).then_some((class, times))
+        });
+        Some(Self {
+            calm_per_s: middle(0, &EngineGaps::long_per_s)?,
+            per_s: middle(1, &EngineGaps::long_per_s)?,
+            classes: classes.collect(),
+            difference: difference(&samples(0), &samples(1), 0.0, MARGIN),
+        })
+    }
+
+    /// Returns what the pairs show of the number of long gaps.
+    pub fn verdict(&self) -> Verdict {
+        self.difference.map_or(Verdict::CannotTell, |found| found.verdict())
+    }
+}

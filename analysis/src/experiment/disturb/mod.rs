@@ -1,0 +1,450 @@
+//! `disturb`: what a strategy that makes no mistake does to its neighbors, by isolation level.
+//!
+//! Each disturbance is compared with the same runs in which the strategy does nothing
+//! ([`FaultKind::Calm`]), one after the other. The disturbing strategy's own orders are in no
+//! percentile, so `rt_venue_from_due` is the others'.
+
+mod gaps;
+mod report;
+
+pub use gaps::{EngineGaps, GapComparison};
+pub(super) use report::short_answer;
+pub use report::{disturbance_picture, report};
+
+use super::contain::{Contained, Undisturbed};
+use super::runs::{self, ExperimentRuns, Point};
+use super::sweep::{self, condition_line};
+use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
+use crate::document::answer_json;
+use crate::stats::{
+    ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
+    correct_secondary, median, pair_runs,
+};
+use crate::summary::Measure;
+use protocol::flow::Stage;
+use protocol::plan::{FaultKind, IsolationLevels, Technique};
+use serde::{Deserialize, Serialize};
+
+/// The entry of `launcher disturb`.
+pub const KIND: KindEntry = KindEntry {
+    title: "What disturbs",
+    keeps_failures: true,
+    makes_runs: true,
+    has_pairs: false,
+    folder: "the folder of a disturb, not of a run",
+    summary: runs::summary,
+    fitness: runs::fitness,
+    damage: runs::damage,
+    answer: |experiment, _| {
+        let found = Disturbances::from_experiment(experiment)?;
+        let json = answer_json("bulkhead.disturb/1", &found).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&found, &ExperimentRuns::new(experiment)), json })
+    },
+    // All pairs decide where too few are kept: none is replaced.
+    headlines: |_| Vec::new(),
+};
+
+/// The name of what the disturbing strategy did, among the figures of a run.
+const DONE: &str = "disturbing";
+/// The setting that has the disturbance.
+const FAULT: &str = "fault";
+/// The stage of the engine's own work before an order leaves, and that after its report.
+const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
+
+/// The margin unless told: what adds less than half does not disturb.
+pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
+
+/// What the disturbing strategy of a run did, and what became of the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DisturbanceDone {
+    /// Steps of the disturbance, such as processes started.
+    pub steps: u64,
+    /// How the strategy ended, if it died; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub died: String,
+    /// Whether the others survived it; null in older documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survived: Option<Contained>,
+    /// The gaps of the engine's thread.
+    #[serde(default)]
+    pub gaps: EngineGaps,
+}
+
+impl Figures {
+    /// Adds what the disturbing strategy did to the figures of its run.
+    pub fn insert_disturbance(&mut self, done: &DisturbanceDone) {
+        self.insert(DONE, done);
+    }
+}
+
+/// The answer of `launcher disturb`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbances {
+    /// The declared figures and their margin.
+    pub endpoint: Endpoint,
+    /// Rows by isolation level, technique and disturbance.
+    pub rows: Vec<Disturbance>,
+    /// The measuring conditions in one line.
+    pub conditions: String,
+    /// Remarks, one line each.
+    pub notes: Vec<String>,
+}
+
+/// What one disturbance does to the others at an isolation level.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// The isolation levels of the run's strategies.
+    pub isolation: IsolationLevels,
+    /// The technique.
+    pub technique: Technique,
+    /// The disturbance or other fault; `calm` is a test of the method.
+    pub kind: FaultKind,
+    /// The fault as `launcher contain` names it: `kill in a push, half-written`.
+    #[serde(default)]
+    pub fault: String,
+    /// Number of runs by what became of the others, in the order of [`Contained`].
+    #[serde(default)]
+    pub outcomes: [usize; 4],
+    /// Number of complete and valid runs.
+    pub runs: usize,
+    /// Orders of the others in these runs.
+    pub orders: u64,
+    /// Steps a run, median.
+    pub steps: Option<f64>,
+    /// How the disturbing strategy died in most runs: the level refused what it tried. Empty if it
+    /// went on.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub refused: String,
+    /// The others' `rt_venue_from_due`, then the engine's stages, each at p50, p99 and p99.9,
+    /// against calm runs.
+    pub lines: Vec<ComparisonLine>,
+    /// The gaps of the engine's thread; null if no pair of runs has them.
+    #[serde(default)]
+    pub gaps: Option<GapComparison>,
+    /// What is concluded; null in documents of older versions.
+    #[serde(rename = "effect", default)]
+    pub concluded: Option<Effect>,
+}
+
+/// What is concluded of one disturbance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    /// The strategy did nothing, or no run was sound.
+    NotTried,
+    /// The level refused what the strategy tried.
+    Refused,
+    /// The others did not survive it.
+    Spread,
+    /// Every figure of the endpoint is equivalent within its margin.
+    Undisturbed,
+    /// A figure of the endpoint is slower.
+    Disturbed,
+    /// The runs decide nothing.
+    CannotTell,
+}
+
+impl Disturbance {
+    /// Returns the name of the disturbance or other fault.
+    pub fn name(&self) -> String {
+        if self.fault.is_empty() { self.kind.to_string() } else { self.fault.clone() }
+    }
+
+    /// Iterates over the figures that were declared: of the others, and of the engine if its points
+    /// were stamped.
+    pub(super) fn declared<'a>(&'a self, endpoint: &'a Endpoint) -> impl Iterator<Item = &'a ComparisonLine> {
+        self.lines.iter().filter(|line| is_declared(line, endpoint) && line.a_ns.is_some())
+    }
+
+    /// Returns what is concluded from the declared figures.
+    pub fn effect(&self, endpoint: &Endpoint) -> Effect {
+        let declared = || self.declared(endpoint);
+        if !self.refused.is_empty() {
+            return Effect::Refused;
+        }
+        if 2 * self.outcomes[Contained::No as usize] > self.outcomes.iter().sum() {
+            return Effect::Spread;
+        }
+        if self.runs == 0 || self.steps.is_none_or(|steps| steps <= 0.0) {
+            return Effect::NotTried;
+        }
+        let mut verdicts: Vec<Verdict> = declared().map(|line| line.verdict).collect();
+        verdicts.extend(self.gaps.as_ref().map(GapComparison::verdict));
+        if verdicts.contains(&Verdict::Slower) {
+            Effect::Disturbed
+        } else if !verdicts.is_empty() && verdicts.iter().all(|verdict| *verdict == Verdict::Equivalent) {
+            Effect::Undisturbed
+        } else {
+            Effect::CannotTell
+        }
+    }
+
+    /// Corrects the declared figures, five answers to one question, and concludes from them.
+    fn conclude(&mut self, endpoint: &Endpoint) {
+        let gaps = self.gaps.as_mut().and_then(|gaps| gaps.difference.as_mut());
+        correct_family(self.lines.iter_mut().filter(|line| is_declared(line, endpoint)), gaps);
+        self.concluded = Some(self.effect(endpoint));
+    }
+
+    /// Returns the share of the calm figure within which every declared figure lies at 90 %: 0.12
+    /// for ±12 %. `None` if one of them is not known.
+    pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
+        let share = |line: &ComparisonLine| {
+            let test = line.deciding()?.equivalence?;
+            Some(test.high.max(-test.low) / line.a_ns?)
+        };
+        let shares: Option<Vec<f64>> = self.declared(endpoint).map(share).collect();
+        shares?.into_iter().reduce(f64::max)
+    }
+
+    /// Returns the line of a figure.
+    pub(super) fn line(&self, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
+        super::ratio::line_of(&self.lines, measure, percentile)
+    }
+}
+
+/// Returns `true` for the percentiles of the endpoint, of its measure and of the engine's own work.
+fn is_declared(line: &ComparisonLine, endpoint: &Endpoint) -> bool {
+    let is_measure = [endpoint.measure.as_str(), ENGINE[0].name()].contains(&line.measure.as_str());
+    is_measure && endpoint.percentiles().any(|percentile| percentile == line.percentile)
+}
+
+impl Disturbances {
+    /// Compares the runs of an experiment with its calm ones.
+    ///
+    /// # Errors
+    /// A row's settings or figures cannot be read.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        let record = ExperimentRuns::new(experiment);
+        let endpoint = record.endpoint.for_runs(record.runs().map(|run| &run.outline));
+        let done = |point: &Point| -> Result<Vec<DoneInRun>, String> {
+            let rows = experiment.made().filter(|row| row.setting.name == point.name);
+            let parts = rows.filter_map(|row| {
+                let run = row.outline().map_or_else(String::new, |outline| outline.run);
+                row.figures.part(DONE).transpose().map(|done| done.map(|done| (run, done)))
+            });
+            parts.collect::<Result<_, _>>().map_err(|error| format!("{DONE}: {error}"))
+        };
+        let mut rows = Vec::new();
+        for point in &record.points {
+            let key = Key::of(point).ok_or_else(|| format!("{}: not a disturbance", point.name))?;
+            let is_reference = |other: &&Point| {
+                let calm = Key { kind: FaultKind::Calm, ..key };
+                !other.is_aa_test && Key::of(other) == Some(calm)
+            };
+            let calm = record.points.iter().find(is_reference);
+            // The reference itself.
+            if calm.is_none_or(|calm| calm.name == point.name) {
+                continue;
+            }
+            let (calm, calm_done) = match calm {
+                Some(calm) => (calm.outlines(), done(calm)?),
+                None => (Vec::new(), Vec::new()),
+            };
+            let row = compare(key, [&calm, &point.outlines()], [&calm_done, &done(point)?], &endpoint);
+            let fault = point.name.split(" against ").next().unwrap_or("").to_owned();
+            rows.push(Disturbance { fault, ..row });
+        }
+        rows.iter_mut().for_each(|row| row.conclude(&endpoint));
+        correct_secondary(
+            rows.iter_mut().flat_map(|row| row.lines.iter_mut().filter(|line| !is_declared(line, &endpoint))),
+        );
+        let mut notes = sweep::notes(&record);
+        notes.push(format!(
+            "endpoint, declared before: {} of the other strategies, {} of the engine, and its gaps of 15 µs and longer, with Holm's correction within \
+             a row; margin of times the larger of {}, of gaps of 20 a second and 20%; all else is secondary, corrected over all rows",
+            endpoint.describe(),
+            ENGINE[0].name(),
+            endpoint.margin.to_string().replace(',', " and ")
+        ));
+        Ok(Self { endpoint, rows, conditions: condition_line(&record), notes })
+    }
+}
+
+impl Disturbances {
+    /// Iterates over the rows with a disturbance or fault, each with the median of the others.
+    pub(super) fn real(&self) -> impl Iterator<Item = (&Disturbance, Option<&ComparisonLine>)> {
+        let rows = self.rows.iter().filter(|row| row.kind != FaultKind::Calm);
+        rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
+    }
+
+    /// Returns what is concluded of each fault in runs with one level, for a containment table.
+    pub fn conclusions(&self) -> Vec<Undisturbed> {
+        let conclusion = |row: &Disturbance| {
+            let isolation = row.isolation.only()?;
+            let verdict = report::describe(row, self);
+            Some(Undisturbed { isolation, technique: row.technique, fault: row.name(), verdict })
+        };
+        self.rows.iter().filter(|row| row.kind != FaultKind::Calm).filter_map(conclusion).collect()
+    }
+}
+
+/// What sets a row apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Key {
+    isolation: IsolationLevels,
+    technique: Technique,
+    kind: FaultKind,
+}
+
+impl Key {
+    fn of(point: &Point) -> Option<Self> {
+        let setting = |name: &str| point.settings.get(name).map(String::as_str);
+        Some(Self {
+            isolation: setting("isolation")?.parse().ok()?,
+            technique: Technique::from_name(setting("technique")?)?,
+            // The last one: a fault that ends the strategy comes after its calm.
+            kind: FaultKind::from_name(
+                setting(FAULT)?.rsplit(';').next()?.trim().split([':', '@', ' ']).next()?,
+            )?,
+        })
+    }
+}
+
+/// The id of a run, and what its disturbing strategy did.
+type DoneInRun = (String, DisturbanceDone);
+
+/// Compares runs with calm ones, which are given first.
+fn compare(
+    Key { isolation, technique, kind }: Key,
+    [calm, runs]: [&[RunOutline]; 2],
+    [calm_done, done]: [&[DoneInRun]; 2],
+    endpoint: &Endpoint,
+) -> Disturbance {
+    let pairing: RunPairing<'_> = pair_runs(calm, runs).with_margin(endpoint.margin);
+    let sound = || runs.iter().filter(|run| run.is_sound());
+    let measures = [endpoint.measure()].into_iter().chain(ENGINE);
+    let lines = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
+    let gaps = calm_done.iter().chain(done).map(|(run, done)| (run.as_str(), &done.gaps)).collect();
+    let done = || done.iter().map(|(_, done)| done);
+    let died: Vec<&DisturbanceDone> = done().filter(|run| !run.died.is_empty()).collect();
+    let steps: Vec<f64> = done().map(|run| run.steps as f64).collect();
+    let mut outcomes = [0; 4];
+    done().filter_map(|run| run.survived).for_each(|outcome| outcomes[outcome as usize] += 1);
+    Disturbance {
+        isolation,
+        technique,
+        kind,
+        fault: String::new(),
+        outcomes,
+        runs: sound().count(),
+        orders: sound().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
+        steps: median(&steps),
+        refused: died
+            .first()
+            .filter(|_| kind.is_disturbance() && 2 * died.len() > steps.len())
+            .map_or_else(String::new, |run| run.died.clone()),
+        lines: lines.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect(),
+        gaps: GapComparison::of_pairs(&pairing, &gaps),
+        concluded: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cause::{GapClass, GapTotal};
+    use crate::stats::fixtures;
+    use crate::stats::seeded_rng::SeededRng;
+    use crate::summary::Distribution;
+    use protocol::plan::Isolation;
+
+    fn compared(ns: f64, steps: u64, died: &str, more_gaps: u64) -> (Disturbance, Endpoint) {
+        let side = |name: &str, ns: f64| {
+            let run = |repeat| RunOutline { run: format!("{name}-{repeat}"), ..fixtures::run(repeat, ns) };
+            (0..10).map(run).collect::<Vec<_>>()
+        };
+        let endpoint = Endpoint::of_older();
+        let key = Key {
+            isolation: Isolation::Process.into(),
+            technique: Technique::default(),
+            kind: FaultKind::MapStorm,
+        };
+        let (calm, runs) = (side("calm", 300.0), side("other", ns));
+        let done = |runs: &[RunOutline], long: u64| -> Vec<DoneInRun> {
+            let classes = vec![GapTotal { class: GapClass::Other, gaps: long, ns: long * 20_000, long }];
+            let gaps = EngineGaps { running_ns: 1_000_000_000, classes };
+            let done = DisturbanceDone { steps, died: died.into(), survived: Some(Contained::Yes), gaps };
+            runs.iter().map(|run| (run.run.clone(), done.clone())).collect()
+        };
+        let done = [done(&calm, 300), done(&runs, 300 + more_gaps)];
+        (compare(key, [&calm, &runs], [&done[0], &done[1]], &endpoint), endpoint)
+    }
+
+    #[test]
+    fn effect_needs_steps_and_a_verdict() {
+        for (ns, steps, died, more_gaps, wanted) in [
+            (301.0, 500, "", 0, Effect::Undisturbed),
+            (900.0, 500, "", 0, Effect::Disturbed),
+            (301.0, 500, "", 100, Effect::Disturbed),
+            (301.0, 0, "", 0, Effect::NotTried),
+            (900.0, 0, "", 0, Effect::NotTried),
+            (301.0, 1, "signal 31 (SIGSYS)", 0, Effect::Refused),
+        ] {
+            let (found, endpoint) = compared(ns, steps, died, more_gaps);
+            assert_eq!(found.effect(&endpoint), wanted, "{ns} {steps} {died} {more_gaps}");
+        }
+    }
+
+    #[test]
+    fn others_that_did_not_survive_were_not_undisturbed() {
+        let (found, endpoint) = compared(301.0, 500, "", 0);
+        let spread = Disturbance { outcomes: [4, 0, 6, 0], ..found };
+        assert_eq!(spread.effect(&endpoint), Effect::Spread);
+    }
+
+    /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second,
+    /// in ten simulated pairs of runs: times vary by a tenth, p99 by a fifth, gaps by a tenth.
+    fn simulated_effect(more_gaps: f64, draws: &mut SeededRng) -> Effect {
+        let endpoint = Endpoint { margin: DISTURBANCE_MARGIN, ..Endpoint::default() };
+        let side = |name: &str, more_gaps: f64, draws: &mut SeededRng| -> (Vec<RunOutline>, Vec<DoneInRun>) {
+            let mut noise = |share: f64| {
+                let normal = (0..12).map(|_| draws.next_unit()).sum::<f64>() - 6.0;
+                (share * normal).exp()
+            };
+            let run = |repeat: usize| {
+                let times = |ns: f64, noise: &mut dyn FnMut(f64) -> f64| Distribution {
+                    count: 10_000,
+                    p50_ns: Some((ns * noise(0.1)) as u64),
+                    p99_ns: Some((8.0 * ns * noise(0.2)) as u64),
+                    ..Distribution::default()
+                };
+                let measures = [(endpoint.measure(), 1_200.0), (ENGINE[0], 60.0)];
+                let measures = measures.map(|(of, ns)| (of.name().to_owned(), times(ns, &mut noise)));
+                let long = ((400.0 + more_gaps) * noise(0.1)) as u64;
+                let classes = vec![GapTotal { class: GapClass::Other, gaps: long, ns: long * 20_000, long }];
+                let run = format!("{name}-{repeat}");
+                let outline = RunOutline {
+                    run: run.clone(),
+                    measures: measures.into(),
+                    ..fixtures::run(repeat, 1_200.0)
+                };
+                let gaps = EngineGaps { running_ns: 1_000_000_000, classes };
+                let survived = Some(Contained::Yes);
+                (outline, (run, DisturbanceDone { steps: 9, died: String::new(), survived, gaps }))
+            };
+            (0..10).map(run).unzip()
+        };
+        let (calm, with) = (side("calm", 0.0, draws), side("other", more_gaps, draws));
+        let key = Key {
+            isolation: Isolation::Process.into(),
+            technique: Technique::default(),
+            kind: FaultKind::MapStorm,
+        };
+        let mut row = compare(key, [&calm.0, &with.0], [&calm.1, &with.1], &endpoint);
+        row.conclude(&endpoint);
+        row.concluded.unwrap()
+    }
+
+    /// 20 µs every 10 ms are a hundred more gaps a second.
+    #[test]
+    fn planted_stalls_are_found_and_sleep_is_not() {
+        let mut draws = SeededRng::new(59);
+        let mut count = |more_gaps, wanted| {
+            (0..100).filter(|_| simulated_effect(more_gaps, &mut draws) == wanted).count()
+        };
+        let (found, wrong) = (count(100.0, Effect::Disturbed), count(0.0, Effect::Disturbed));
+        let asleep = count(0.0, Effect::Undisturbed);
+        assert!(found >= 90 && wrong <= 5 && asleep >= 95, "{found} found, {wrong} wrong, {asleep} asleep");
+    }
+}

@@ -1,0 +1,45 @@
+//! The latency of the strategies without a fault, before the first fault of another and after it.
+//!
+//! An incident's window has a few hundred orders. The time before and the time after have enough
+//! for every percentile.
+
+use super::figures::{Distribution, MeasureSeries, rt_venue};
+use crate::merge::MergedRun;
+use crate::record::RunRecord;
+use protocol::plan::{FaultTarget, FaultTime};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// rt_venue of the orders of strategies without a fault, by the time at which they returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AroundFault {
+    /// Orders that returned before the first fault.
+    pub before: Distribution,
+    /// Orders that returned after it.
+    pub after: Distribution,
+}
+
+/// Measures the others' orders around the first fault of a strategy. `None` for a run without one,
+/// or if its time is not known.
+pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) -> Option<AroundFault> {
+    let faults = record.plan.faults.iter().filter_map(|fault| match fault.target {
+        FaultTarget::Strategy(strategy) if !fault.kind.is_disturbance() => Some((strategy, fault.when)),
+        _ => None,
+    });
+    let faults: Vec<(u16, FaultTime)> = faults.collect();
+    let with_fault: BTreeSet<u16> = faults.iter().map(|(strategy, _)| *strategy).collect();
+    let incidents = record.incidents.iter().filter(|incident| with_fault.contains(&incident.strategy));
+    let seen = incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
+    let planned = faults.iter().filter_map(|(_, when)| match when {
+        FaultTime::At { ns } => Some(*ns),
+        FaultTime::Push { .. } => None,
+    });
+    let first_ns = seen.min().or_else(|| planned.min())?;
+    let first = record.clock.start_ticks.saturating_add((first_ns as f64 / record.plan.ns_per_tick) as u64);
+    let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
+    for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {
+        let side = if row.ended() < first { &mut before } else { &mut after };
+        side.record(rt_venue(row), ns_per_tick);
+    }
+    Some(AroundFault { before: before.distribution(ns_per_tick), after: after.distribution(ns_per_tick) })
+}

@@ -1,0 +1,284 @@
+//! `launcher disturb`: what a strategy that makes no mistake does to its neighbors, at each
+//! isolation level.
+//!
+//! A point is a disturbance at a level; the runs of all points alternate. Three strategies trade.
+//! The second one works on the side, or has another fault, or does nothing: that is what the others
+//! are compared with, and once more itself, as an A/A test.
+
+use super::contain::matrix::{ContainCase, NamedFault, case_of};
+use super::contain::row;
+use super::dry_run::dry_run;
+use super::flags::{SweepRequest, SweptSettings};
+use super::points::{check, new_point};
+use super::record::new_record;
+use super::{ExperimentFlags, measure_and_publish, usage};
+use crate::config::value::SettingValue;
+use crate::config::{Common, FaultSpec, Faults, Settings, UsageError};
+use crate::host::Machine;
+use analysis::experiment::axis::BillRole;
+use analysis::experiment::{
+    Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
+};
+use analysis::record::RunOutcome;
+use analysis::stats::Margin;
+use analysis::summary::{Summary, ThreadSummary};
+use analysis::units::{Count, Nanos};
+use anyhow::Result;
+use clap::Args;
+use protocol::labels::{Counter, StrategyCounter};
+use protocol::plan::{
+    FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The strategy that disturbs, of three.
+const DISTURBING: u16 = 1;
+const STRATEGIES: Count = Count(3);
+/// Repeats unless told: 100,000 orders of the others a side, with the standard load.
+const REPEATS: u64 = 10;
+/// The standard load: the others have two thirds of the orders, of which a tenth warms up.
+const LOAD: (Count, Nanos) = (Count(17_000), Nanos(1_000_000_000));
+
+/// The command-line flags of `launcher disturb`: technique and isolation may be lists.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+pub struct DisturbFlags {
+    #[command(flatten)]
+    swept: SweptSettings,
+    #[command(flatten)]
+    common: Common,
+    /// Largest difference that counts as none: a time, a percentage, or the larger of both
+    /// [default: 10ns,50%]
+    #[arg(long, value_name = "MARGIN")]
+    margin: Option<Margin>,
+    /// Print the runs that would be made, in their order, and stop
+    #[arg(long, help_heading = "Run")]
+    dry_run: bool,
+}
+
+/// Runs every combination of disturbance, technique and isolation level that the flags select.
+pub fn run(flags: &DisturbFlags) -> Result<ExitCode> {
+    if flags.dry_run {
+        return dry_run(&flags.plan(crate::host::machine())?);
+    }
+    let (record, folder) = flags.begin()?;
+    measure_and_publish(record, &folder, &flags.common)
+}
+
+/// Returns the faults of strategies that the flags name, or all disturbances, each once.
+fn faults(asked: &Settings) -> Result<Vec<NamedFault>> {
+    let named = asked.fault.as_ref().map_or_else(Vec::new, |faults| faults.0.clone());
+    let is_of_strategy =
+        |fault: &FaultSpec| matches!(fault.target, FaultTarget::Any | FaultTarget::Strategy(_));
+    if let Some(other) = named.iter().find(|fault| fault.kind.is_of_venue() || !is_of_strategy(fault)) {
+        return usage(format!(
+            "--fault {other}: it is no strategy's, and disturbs by what it does not do.\nUse launcher contain, or one of {}",
+            standard_kinds().map(FaultKind::name).collect::<Vec<_>>().join(", ")
+        ));
+    }
+    let mut faults: Vec<FaultSpec> =
+        if named.is_empty() { standard_kinds().map(spec).collect() } else { named };
+    faults.retain(|fault| fault.kind != FaultKind::Calm);
+    Ok(faults.into_iter().map(of_strategy).collect())
+}
+
+/// Names a fault. A disturbance goes on for the whole window; any other has its time.
+fn of_strategy(fault: FaultSpec) -> NamedFault {
+    if !fault.kind.is_disturbance() {
+        return NamedFault::new(fault);
+    }
+    let target = match fault.target {
+        FaultTarget::Any => FaultTarget::Strategy(DISTURBING),
+        target => target,
+    };
+    NamedFault { name: fault.kind.name().to_owned(), fault: FaultSpec { target, ..fault } }
+}
+
+fn standard_kinds() -> impl Iterator<Item = FaultKind> {
+    FaultKind::ALL.iter().copied().filter(|kind| kind.is_disturbance() && *kind != FaultKind::Calm)
+}
+
+const fn spec(kind: FaultKind) -> FaultSpec {
+    FaultSpec { kind, target: FaultTarget::Strategy(DISTURBING), when: None, every: None, lasts: None }
+}
+
+/// Returns the settings of the runs of one fault. Before one that ends the strategy it is calm, so
+/// that its own orders are left out of the figures.
+fn settings(case: &ContainCase, asked: &Settings) -> Settings {
+    let fault = case.scenario.fault;
+    let (faults, on_death) = if fault.kind.is_disturbance() {
+        // A strategy that is refused what it tries dies.
+        (vec![fault], OnDeath::Continue)
+    } else {
+        let calm = FaultSpec { target: fault.target, ..spec(FaultKind::Calm) };
+        (vec![calm, fault], asked.on_death.unwrap_or(OnDeath::Restart))
+    };
+    let own = Settings {
+        technique: Some(case.technique),
+        isolation: Some(case.isolation),
+        fault: Some(Faults(faults)),
+        on_death: Some(on_death),
+        ..Settings::default()
+    };
+    let load = Settings {
+        strategies: Some(STRATEGIES),
+        venues: Some(Count(2)),
+        orders: Some(LOAD.0),
+        window: Some(LOAD.1),
+        delay: SettingValue::parse("uniform:1ms..20ms").ok(),
+        idle: SettingValue::parse("park").ok(),
+        ..Settings::default()
+    };
+    own.over(asked.clone()).over(load)
+}
+
+impl ExperimentFlags for DisturbFlags {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
+        let asked = self.swept.request(None, self.common.config.as_ref())?;
+        if asked.preset.is_some() {
+            return usage("--preset with disturb: there is none; leave it out");
+        }
+        asked.check_axes(|axis| axis.entry().bill == BillRole::Row)?;
+        let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
+        for value in asked.axes.iter().flatten() {
+            let mut settings = Settings::default();
+            value.apply(&mut settings);
+            techniques.extend(settings.technique);
+            isolations.extend(settings.isolation);
+        }
+        techniques.extend(asked.base.technique);
+        isolations.extend(asked.base.isolation);
+        let is_every_level = isolations.is_empty();
+        if techniques.is_empty() {
+            techniques.push(Technique::default());
+        }
+        if is_every_level {
+            isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
+        }
+        let faults = faults(&asked.base)?;
+        let base = Settings { fault: None, ..asked.base.clone() };
+        let (mut points, mut notes) = (Vec::new(), Vec::new());
+        for &isolation in &isolations {
+            for &technique in &techniques {
+                let calm = of_strategy(spec(FaultKind::Calm));
+                let fitting = faults.iter().filter(|fault| fault.applies_to(technique)).cloned();
+                for scenario in [calm].into_iter().chain(fitting) {
+                    let is_calm = scenario.fault.kind == FaultKind::Calm;
+                    let journal = Journaling::None;
+                    let case = ContainCase { technique, isolation, scenario, journal };
+                    let name = case.name();
+                    let resolved =
+                        match check(&settings(&case, &base), &machine, self.common.allow_weaker_sandbox) {
+                            Ok(resolved) => resolved,
+                            // All levels: those that this machine has.
+                            Err(UsageError(why)) if is_every_level => {
+                                notes.push(format!("{name} left out: {}", why.lines().next().unwrap_or("")));
+                                continue;
+                            }
+                            Err(error) => return Err(error.into()),
+                        };
+                    let point = new_point(name, BTreeMap::new(), resolved);
+                    let again =
+                        Setting { name: format!("{} A/A", point.name), is_aa_test: true, ..point.clone() };
+                    points.push(point);
+                    points.extend(is_calm.then_some(again));
+                }
+            }
+        }
+        let asked = SweepRequest { base, ..SweepRequest::default() };
+        let mut record = new_record(Kind::Disturb, &asked, REPEATS, machine, &self.common);
+        record.endpoint.margin = self.margin.unwrap_or(DISTURBANCE_MARGIN);
+        record.notes.extend(notes);
+        record.plan_rows(&points);
+        Ok(record)
+    }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.swept.request(None, self.common.config.as_ref())?.base.out)
+    }
+}
+
+/// Returns what the disturbing strategy of a run with these settings did, and what became of it.
+pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
+    let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
+    let strategy = case.victim();
+    let role = Role::Strategy(strategy).to_string();
+    let name = StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name;
+    let agents = || summary.processes.iter().flat_map(|thread| &thread.agents);
+    let own = agents().filter(|agent| agent.role == role);
+    let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
+    let died = summary.incidents.iter().find(|incident| incident.strategy == strategy);
+    let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
+    let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
+        (steps, if is_sound { Contained::Yes } else { Contained::No })
+    } else {
+        let outcome = row(&case, summary, "").contained;
+        (u64::from(outcome != Contained::Nothing), outcome)
+    };
+    let is_engine = |thread: &&ThreadSummary| {
+        thread.agents.iter().any(|agent| agent.role == Role::Orchestrator.to_string())
+    };
+    let engine = summary.processes.iter().find(is_engine);
+    DisturbanceDone {
+        steps,
+        died: died.map_or_else(String::new, |incident| incident.cause.clone()),
+        survived: Some(survived),
+        gaps: engine.map_or_else(EngineGaps::default, |thread| EngineGaps {
+            running_ns: thread.running_ns.unwrap_or(0),
+            classes: thread.gap_classes.clone(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        flags: DisturbFlags,
+    }
+
+    fn planned(words: &str) -> Result<Experiment> {
+        let words = ["disturb"].into_iter().chain(words.split_whitespace());
+        TestCommandLine::try_parse_from(words).unwrap().flags.plan(fake::plain(2).machine())
+    }
+
+    #[test]
+    fn each_level_has_its_own_calm_runs() {
+        let record = planned("--isolation thread,process --fault map-storm;calm --repeats 2").unwrap();
+        let names: Vec<String> = record.settings().into_iter().map(|setting| setting.name).collect();
+        let of = |level: &str| {
+            ["calm against spsc-mux", "calm against spsc-mux", "map-storm against spsc-mux"]
+                .iter()
+                .zip(["", " A/A", ""])
+                .map(|(name, aa)| format!("{name} under {level}{aa}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names, [of("thread"), of("process")].concat());
+        assert_eq!(record.rows.len(), 2 * 6);
+    }
+
+    #[test]
+    fn strategy_is_calm_before_a_fault_that_ends_it() {
+        let record = planned("--isolation process --fault kill;hang").unwrap();
+        let faults: Vec<String> =
+            record.settings().into_iter().map(|setting| setting.settings["fault"].clone()).collect();
+        let calm = "calm:strategy-1";
+        let kill = format!("{calm}; kill:strategy-1@400ms");
+        let hang = format!("{calm}; hang:strategy-1@400ms");
+        assert_eq!(faults, [calm, calm, &kill, &hang]);
+    }
+
+    #[test]
+    fn fault_of_another_role_is_refused() {
+        for fault in ["slow", "kill:engine"] {
+            let error = planned(&format!("--fault {fault}")).unwrap_err().to_string();
+            assert!(error.contains("launcher contain") && error.contains("fork-storm"), "{error}");
+        }
+    }
+}
