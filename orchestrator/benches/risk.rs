@@ -104,7 +104,7 @@ impl Row {
     /// Sends every order and settles its one report.
     fn keep_books(&mut self, orders: &[Order]) {
         for order in orders {
-            let strategy = usize::from(order.id.strategy());
+            let strategy = order.id.strategy().as_usize();
             let change = self.positions.send(black_box(order));
             self.risk.book(strategy, &change, 0, &self.positions);
             let report = Report::full_fill(order);

@@ -103,7 +103,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             let Ok(report) = Report::from_message(message) else { continue };
             // Also if the strategy has died since: the stamps follow from the order of reports.
             cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-            let strategy = usize::from(report.id.strategy());
+            let strategy = report.id.strategy().as_usize();
             if self.core.sessions[strategy].is_current(report.id) {
                 self.outputs.send_to_strategy(strategy, &message);
             }

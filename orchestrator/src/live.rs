@@ -50,7 +50,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
             return;
         }
         self.cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-        self.outputs.send_to_strategy(report.id.strategy().into(), message);
+        self.outputs.send_to_strategy(report.id.strategy().as_usize(), message);
     }
 
     fn recall(&mut self) {

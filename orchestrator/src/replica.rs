@@ -74,7 +74,7 @@ impl Effects for LedgerEffects<'_> {
 
     fn to_strategy(&mut self, report: &Report, message: &Message) {
         self.stamp(Point::OrchReturn, report.id, report.number);
-        self.ledger.push_to_strategy(report.id.strategy().into(), *message);
+        self.ledger.push_to_strategy(report.id.strategy().as_usize(), *message);
     }
 
     fn close(&mut self, strategy: usize) {

@@ -86,7 +86,7 @@ impl<J: InputLog> Bench<J> {
     }
 
     fn send(&mut self, order: &Order) {
-        self.submit[usize::from(order.id.strategy())].try_push(&order.to_message()).unwrap();
+        self.submit[order.id.strategy().as_usize()].try_push(&order.to_message()).unwrap();
     }
 
     /// Fills an order at its venue, without a duty cycle.

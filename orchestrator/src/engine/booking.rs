@@ -37,7 +37,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
-            let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
+            let (change, strategy) = (self.positions.send(&order), order.id.strategy().as_usize());
             self.risk.book(strategy, &change, 0, &self.positions);
             self.gateways[usize::from(order.request.venue)].counts.orders += 1;
         }
@@ -45,7 +45,7 @@ impl Core {
 
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let index = usize::from(order.id.strategy()) * self.gateways.len() + usize::from(order.request.venue);
+        let index = order.id.strategy().as_usize() * self.gateways.len() + usize::from(order.request.venue);
         self.venue_budgets.get_mut(index)
     }
 

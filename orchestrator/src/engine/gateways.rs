@@ -105,7 +105,7 @@ impl Core {
 
     fn close_unknown(&mut self, order: &OpenOrder, out: &mut impl Effects) {
         let id = order.id();
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy().as_usize();
         self.counts.settled += 1;
         let is_current = self.sessions[strategy].is_current(id);
         let change = self.positions.close(id, is_current);

@@ -78,7 +78,7 @@ impl Core {
         order: &Order,
         out: &mut impl Effects,
     ) -> bool {
-        let claimed = usize::from(order.id.strategy());
+        let claimed = order.id.strategy().as_usize();
         if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
             self.quarantine(from, ProtocolViolation::ForeignId, out);
             return false;

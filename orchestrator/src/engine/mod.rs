@@ -178,7 +178,7 @@ impl Core {
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
                 let is_venue = usize::from(order.request.venue) < self.gateways.len();
-                is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
+                is_strategy(order.id.strategy().0) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
         }
@@ -187,7 +187,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn is_next_order(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);
-        self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
+        self.sessions.get(id.strategy().as_usize()).is_some_and(|session| session.is_next(id))
     }
 
     /// Returns `true` if an order in the queue to its gateway must not be sent any more. Its sender
@@ -195,7 +195,7 @@ impl Core {
     #[cold]
     pub fn should_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         self.sessions.get(strategy).is_some_and(|session| {
             let is_down = || self.is_down(order.request.venue.into());
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()

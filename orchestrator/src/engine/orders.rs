@@ -16,7 +16,7 @@ impl Core {
             self.quarantine(from, ProtocolViolation::Garbage, out);
             return;
         };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         let is_next = from.unwrap_or(strategy) == strategy
             && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
         if !is_next && !self.unexpected_order(from, &order, out) {
@@ -77,7 +77,7 @@ impl Core {
 
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         let gateway = usize::from(order.request.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
@@ -100,7 +100,7 @@ impl Core {
         let report = Report::rejected(order, why);
         self.send_back(&report, &report.to_message(), out);
         self.record_offense(from, why, out);
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         // A kill switch or a venue that is down is not the strategy's fault.
         if !matches!(why, Reject::Killed | Reject::VenueDown)
             && let Some(control) = self.risk.count_rejection(strategy, self.now)
@@ -111,7 +111,7 @@ impl Core {
 
     #[cold]
     pub(super) fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy().as_usize();
         self.sessions[strategy].refused += 1;
         self.notify_dead_counts(strategy, out);
         self.count_rejected(id, Reject::Gone, out);

@@ -11,7 +11,7 @@ impl Core {
         self.counts.reports += 1;
         // Gateways are trusted, so an invalid report is a bug: counted and skipped.
         let report = Report::from_message(*message).ok();
-        let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
+        let known = report.filter(|report| report.id.strategy().as_usize() < self.sessions.len());
         let Some(report) = known else {
             self.reported.add(digest(message));
             self.counts.faults += u64::from(message != &PLACEHOLDER);
@@ -24,7 +24,7 @@ impl Core {
         // Needed after the hand-over.
         self.positions.prefetch(report.id);
         out.stamp(Point::OrchRecvCompletion, report.id, report.number);
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy().as_usize();
         let is_current = self.sessions[strategy].is_current(report.id);
         self.counts.settled += u64::from(report.is_last);
         let digest = if is_current {
@@ -44,7 +44,7 @@ impl Core {
     pub(super) fn send_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
         let digest = digest(message);
-        self.sessions[usize::from(report.id.strategy())].returned.add(digest);
+        self.sessions[report.id.strategy().as_usize()].returned.add(digest);
         digest
     }
 
@@ -52,7 +52,7 @@ impl Core {
     fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book();
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy().as_usize();
         if let Some(session) = self.gateways.get_mut(usize::from(report.venue)) {
             session.counts.reports += 1;
             session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());

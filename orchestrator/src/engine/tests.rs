@@ -119,7 +119,7 @@ impl Bench {
 
     /// An order through memory that only its sender writes.
     fn send(&mut self, order: &Order) -> Vec<Effect> {
-        self.apply(Input::Order { from: Some(order.id.strategy()), message: order.to_message() })
+        self.apply(Input::Order { from: Some(order.id.strategy().0), message: order.to_message() })
     }
 
     /// An order through memory that several strategies write.
@@ -183,7 +183,7 @@ fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
 /// The sequences and rejection codes of the reports that a strategy is returned.
 fn returned(effects: &[Effect], strategy: u16) -> Vec<(u64, u8)> {
     let to = |effect: &Effect| match effect {
-        Effect::Returned(report) if report.id.strategy() == strategy => {
+        Effect::Returned(report) if report.id.strategy().0 == strategy => {
             Some((report.id.sequence(), report.reason))
         }
         _ => None,

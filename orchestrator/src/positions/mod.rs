@@ -75,7 +75,7 @@ impl Positions {
         let empty = empty.strategies.into_iter().zip(saved);
         for ((strategy, requests), (empty, saved)) in (0..).zip(&mut self.strategies).zip(empty) {
             let is_possible = |order: &OpenOrder| {
-                let is_own = order.id().strategy() == strategy && order.is_of(order.id());
+                let is_own = order.id().strategy().0 == strategy && order.is_of(order.id());
                 is_own && usize::from(order.instrument) < self.instruments
             };
             saved.iter().flatten().all(is_possible).then_some(())?;
@@ -111,13 +111,13 @@ impl Positions {
 
     #[inline]
     pub(crate) fn order(&self, id: OrderId) -> Option<OpenOrder> {
-        self.strategies[usize::from(id.strategy())].orders.get(id)
+        self.strategies[id.strategy().as_usize()].orders.get(id)
     }
 
     /// Prefetches the open order that the report on it will need. The strategy is one of the run's.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
-        self.strategies[usize::from(id.strategy())].orders.prefetch(id);
+        self.strategies[id.strategy().as_usize()].orders.prefetch(id);
     }
 
     pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
@@ -138,7 +138,7 @@ impl Positions {
     /// Records an order, replace or cancel that is sent to its venue.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         let (kind, leaves, change) = match order.request.operation {
             Operation::New => {
                 let quantity = order.request.quantity.cast_signed();
@@ -186,7 +186,7 @@ impl Positions {
     /// Returns `None` if the instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy().as_usize();
         if usize::from(report.instrument) >= self.instruments {
             return None;
         }
@@ -213,7 +213,7 @@ impl Positions {
     /// Removes an order that is completed, or that never reached its venue.
     #[inline]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy().as_usize();
         let requests = &mut self.strategies[strategy];
         requests.count = requests.count.saturating_sub(u64::from(is_current));
         let Some(order) = requests.orders.take(id) else { return Change::default() };
@@ -293,7 +293,7 @@ impl Positions {
 /// Returns the id of the order that a replace or a cancel targets.
 #[inline]
 pub(crate) const fn target(order: &Order) -> OrderId {
-    OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target)
+    order.id.with_sequence(order.request.target)
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl Risk {
     /// remembered for the duplicate check.
     #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy().as_usize();
         let row = &mut self.strategies[strategy];
         if usize::from(order.request.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);

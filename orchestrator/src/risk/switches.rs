@@ -48,5 +48,5 @@ impl Risk {
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy, order.request.venue, order.request.instrument))
+    switches.iter().any(|scope| scope.contains(strategy.0, order.request.venue, order.request.instrument))
 }

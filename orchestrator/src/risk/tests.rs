@@ -44,14 +44,14 @@ impl RiskBench {
     fn send(&mut self, order: &Order) -> Result<(), Reject> {
         self.check(order)?;
         let change = self.positions.send(order);
-        self.risk.book(order.id.strategy().into(), &change, 0, &self.positions);
+        self.risk.book(order.id.strategy().as_usize(), &change, 0, &self.positions);
         Ok(())
     }
 
     fn fill(&mut self, order: &Order, filled: u64, price: i64) -> Option<usize> {
         let report = Report { filled, price, ..Report::full_fill(order) };
         let change = self.positions.settle(&report, true).unwrap();
-        self.risk.book(order.id.strategy().into(), &change, price, &self.positions)
+        self.risk.book(order.id.strategy().as_usize(), &change, price, &self.positions)
     }
 
     fn set(&mut self, scope: Scope, control: RiskControl, value: u64) {

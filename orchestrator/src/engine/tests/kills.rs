@@ -34,7 +34,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         bench.send(&order);
     };
     let concerns =
-        |order: &Order| scope.contains(order.id.strategy(), order.request.venue, order.request.instrument);
+        |order: &Order| scope.contains(order.id.strategy().0, order.request.venue, order.request.instrument);
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
     let effects = kill(&mut bench, scope);
