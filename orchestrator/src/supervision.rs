@@ -6,6 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};
 use protocol::control::Control;
+use protocol::index::VenueIndex;
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
@@ -43,16 +44,16 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         };
         supervision.seen = supervision.control.generation();
         let control = supervision.control.clone();
-        for strategy in 0..self.core.sessions.len() as u16 {
-            let (life, session) = (control.incarnation(strategy), &self.core.sessions[usize::from(strategy)]);
+        for strategy in self.core.sessions.indices() {
+            let (life, session) = (control.incarnation(strategy.0), &self.core.sessions[strategy]);
             let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
             if is_changed && !self.record_and_apply(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways.len() as u16 {
-            let life = control.gateway_incarnation(gateway);
-            let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
+        for gateway in self.core.gateways.indices() {
+            let life = control.gateway_incarnation(gateway.0);
+            let is_changed = self.core.gateways[gateway].is_changed_by(life);
             if is_changed && !self.record_and_apply(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
             }
@@ -63,18 +64,18 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         // First: queued orders of crashed peers must be recalled before their retirement ends.
         self.recall_pending(cycle);
-        for strategy in 0..self.core.sessions.len() {
+        for strategy in self.core.sessions.indices() {
             if self.core.sessions[strategy].is_dying()
-                && self.submit.retire(strategy)
-                && !self.record_and_apply(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
+                && self.submit.retire(strategy.as_usize())
+                && !self.record_and_apply(Input::Retired { strategy }, |_| (), cycle)
             {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways.len() {
+        for gateway in self.core.gateways.indices() {
             let is_drained =
                 self.core.gateways[gateway].is_closing() && self.try_drain_gateway(gateway, cycle);
-            let input = Input::GatewayDrained { gateway: gateway as u16 };
+            let input = Input::GatewayDrained { gateway };
             if is_drained && !self.record_and_apply(input, |_| (), cycle) {
                 return;
             }
@@ -83,8 +84,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     /// Drains a dead gateway's reports; from a shared ring all reports. Returns `true` if none is
     /// left.
-    fn try_drain_gateway<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
-        if !self.completion.retire(gateway) {
+    fn try_drain_gateway<C: Clock>(&mut self, gateway: VenueIndex, cycle: &mut Cycle<C>) -> bool {
+        if !self.completion.retire(gateway.as_usize()) {
             return false;
         }
         // Checked before the ring is found empty: another gateway's claimed slot may hide later
@@ -142,23 +143,23 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         for session in &self.core.sessions {
             let StrategySession { strategy, epoch, state, refused, orphaned, violation: why, .. } = *session;
             match (state, why) {
-                (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
-                    repairs.set_repaired(strategy, epoch, now, now);
+                (SessionState::Dead, _) if !repairs.was_repaired(strategy.0, epoch) => {
+                    repairs.set_repaired(strategy.0, epoch, now, now);
                 }
-                (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {
-                    repairs.quarantine(strategy, epoch, why, now);
+                (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy.0, epoch) => {
+                    repairs.quarantine(strategy.0, epoch, why, now);
                 }
                 _ => {}
             }
-            repairs.set_counts(strategy, refused, orphaned);
+            repairs.set_counts(strategy.0, refused, orphaned);
         }
-        for (gateway, session) in (0..).zip(&self.core.gateways) {
+        for (gateway, session) in self.core.gateways.enumerate() {
             if session.state == GatewayState::Down {
                 // Only gateways that do not restart: their inboxes end with them.
                 let counts = session.counts;
                 let repair =
                     GatewayRepair { noticed_ticks: now, repaired_ticks: now, counts, ..Default::default() };
-                repairs.set_gateway_repaired(gateway, session.epoch, &repair);
+                repairs.set_gateway_repaired(gateway.0, session.epoch, &repair);
             }
         }
         self.supervision = Some(supervision);

@@ -110,6 +110,11 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         vec![value; count].into()
     }
 
+    /// Appends a value, which gets the next index.
+    pub fn push(&mut self, value: T) {
+        self.items.push(value);
+    }
+
     /// Returns the number of values.
     #[inline(always)]
     pub const fn len(&self) -> usize {

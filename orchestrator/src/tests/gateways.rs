@@ -55,7 +55,7 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     assert_eq!(repairs.gateway_repair(1), GatewayRepair::default());
     let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
-    let account = bench.orchestrator.core.positions.account(0, 0);
+    let account = bench.orchestrator.core.positions.account(StrategyIndex(0), 0);
     assert_eq!(account.open_sell, 7, "nothing is reserved for what is closed");
 }
 
@@ -89,7 +89,7 @@ fn last_reports_of_a_dead_gateway_come_first() {
     (0..3).for_each(|_| _ = bench.cycle());
     assert_eq!(bench.reasons(0), [(0, 0), (1, 0), (1, UNKNOWN), (2, UNKNOWN)]);
     assert_eq!(bench.position(0), (0, -10), "what was filled counts");
-    assert_eq!(bench.orchestrator.core.positions.account(0, 0).open_sell, 0);
+    assert_eq!(bench.orchestrator.core.positions.account(StrategyIndex(0), 0).open_sell, 0);
 }
 
 #[test]

@@ -11,7 +11,7 @@ impl Bench {
     }
 
     /// Lets the last queued order of a gateway overtake the others.
-    fn reorder_queue(&mut self, gateway: usize) {
+    fn reorder_queue(&mut self, gateway: VenueIndex) {
         let sender = &mut self.orchestrator.outputs.gateways[gateway];
         if let Some(first) = sender.recall(|_| true) {
             sender.enqueue_all([first]);
@@ -39,7 +39,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
             }
         }
         if is_broken {
-            bench.reorder_queue(venue);
+            bench.reorder_queue(VenueIndex(venue as u16));
         }
         taken[venue].extend(bench.take(venue, takes));
         bench.cycle();
