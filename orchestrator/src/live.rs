@@ -94,15 +94,15 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
         match notice {
             LifecycleNotice::Quarantined { strategy, epoch, why } => {
-                repairs.quarantine(strategy.0, epoch, why, now());
+                repairs.quarantine(strategy, epoch, why, now());
             }
             LifecycleNotice::Retired { strategy, epoch, noticed } => {
                 // Before the repair is published: the launcher then reads no slot of the dead.
-                if blocked_claim.is_some_and(|at| at.announcer == Some(strategy.0)) {
+                if blocked_claim.is_some_and(|at| at.announcer == Some(strategy)) {
                     *blocked_claim = None;
                     repairs.set_blocked(None);
                 }
-                repairs.set_repaired(strategy.0, epoch, noticed_ticks(noticed), now());
+                repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
             LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts } => {
                 let inbox = &gateways[gateway];
@@ -113,10 +113,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                     counts,
                     inbox_end: inbox.ring().published() + inbox.queued() as u64,
                 };
-                repairs.set_gateway_repaired(gateway.0, epoch, &repair);
+                repairs.set_gateway_repaired(gateway, epoch, &repair);
             }
             LifecycleNotice::DeadCounts { strategy, refused, orphaned } => {
-                repairs.set_counts(strategy.0, refused, orphaned);
+                repairs.set_counts(strategy, refused, orphaned);
             }
         }
     }

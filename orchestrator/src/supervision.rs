@@ -6,7 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};
 use protocol::control::Control;
-use protocol::index::VenueIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
@@ -45,14 +45,14 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         supervision.seen = supervision.control.generation();
         let control = supervision.control.clone();
         for strategy in self.core.sessions.indices() {
-            let (life, session) = (control.incarnation(strategy.0), &self.core.sessions[strategy]);
+            let (life, session) = (control.incarnation(strategy), &self.core.sessions[strategy]);
             let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
             if is_changed && !self.record_and_apply(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
         for gateway in self.core.gateways.indices() {
-            let life = control.gateway_incarnation(gateway.0);
+            let life = control.gateway_incarnation(gateway);
             let is_changed = self.core.gateways[gateway].is_changed_by(life);
             if is_changed && !self.record_and_apply(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
@@ -123,7 +123,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         // Timed from the first inspection: a producer may be about to write or to withdraw.
         let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
-            let announcer = announcer.map(|producer| producer as u16);
+            let announcer = announcer.map(|producer| StrategyIndex(producer as u16));
             let reported_before =
                 self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
             reported_before.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
@@ -143,15 +143,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         for session in &self.core.sessions {
             let StrategySession { strategy, epoch, state, refused, orphaned, violation: why, .. } = *session;
             match (state, why) {
-                (SessionState::Dead, _) if !repairs.was_repaired(strategy.0, epoch) => {
-                    repairs.set_repaired(strategy.0, epoch, now, now);
+                (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
+                    repairs.set_repaired(strategy, epoch, now, now);
                 }
-                (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy.0, epoch) => {
-                    repairs.quarantine(strategy.0, epoch, why, now);
+                (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {
+                    repairs.quarantine(strategy, epoch, why, now);
                 }
                 _ => {}
             }
-            repairs.set_counts(strategy.0, refused, orphaned);
+            repairs.set_counts(strategy, refused, orphaned);
         }
         for (gateway, session) in self.core.gateways.enumerate() {
             if session.state == GatewayState::Down {
@@ -159,7 +159,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 let counts = session.counts;
                 let repair =
                     GatewayRepair { noticed_ticks: now, repaired_ticks: now, counts, ..Default::default() };
-                repairs.set_gateway_repaired(gateway.0, session.epoch, &repair);
+                repairs.set_gateway_repaired(gateway, session.epoch, &repair);
             }
         }
         self.supervision = Some(supervision);

@@ -7,6 +7,7 @@ use crate::engine::{
 };
 use crate::risk::{Reject, RiskSetup};
 use protocol::control::{ControlWriter, PLAN};
+use protocol::index::StrategyIndex;
 use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
@@ -200,18 +201,18 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
     // to open again.
     for from in [None, Some(0)] {
         let (mut bench, launching, repairs) = supervised(8);
-        launching.fence(0, 0, &death());
+        launching.fence(StrategyIndex(0), 0, &death());
         (0..8).for_each(|_| _ = bench.cycle());
         assert_eq!(bench.orchestrator.core.sessions[StrategyIndex(0)].state, SessionState::Dead);
         // In the middle of a duty cycle, which has looked at the fences already.
-        launching.renew(0, 1);
+        launching.renew(StrategyIndex(0), 1);
         for sequence in 0..2 {
             let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
             let input = bench.orchestrator.order_input(from, order.to_message(), &mut bench.cycle);
             bench.orchestrator.record_and_apply(input, |_| (), &mut bench.cycle);
         }
-        assert_eq!((bench.faults(), repairs.strategy_repair(0).refused), (0, 0), "{from:?}");
-        assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");
+        assert_eq!((bench.faults(), repairs.strategy_repair(StrategyIndex(0)).refused), (0, 0), "{from:?}");
+        assert_eq!(repairs.strategy_repair(StrategyIndex(0)).quarantined, None, "{from:?}");
         assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
     }
 }

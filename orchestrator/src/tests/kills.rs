@@ -5,7 +5,7 @@ use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
-use protocol::index::{PerStrategy, PerVenue};
+use protocol::index::{PerStrategy, PerVenue, StrategyIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
@@ -74,7 +74,7 @@ fn cycles_until_cancel<J: InputLog>(
         }
         Trigger::Death => {
             set_limit(&mut bench, RiskControl::KillOnDeath, 1);
-            launching.fence(1, 0, &death());
+            launching.fence(StrategyIndex(1), 0, &death());
         }
     }
     // Orders of another strategy are after the trigger in the same batch.
