@@ -116,8 +116,8 @@ pub(super) fn inspect(
     let round_trip = elapsed(Point::StrategySend, Point::StrategyRecv);
     let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
-        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
-    let level = record.plan.isolation.of(order.strategy());
+        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy().0, order.epoch());
+    let level = record.plan.isolation.of(order.strategy().0);
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),

@@ -143,7 +143,7 @@ fn concerning(
     gateway: usize,
     instrument: u16,
 ) -> Option<Scope> {
-    on.find(|scope| scope.contains(id.strategy(), gateway as u16, instrument))
+    on.find(|scope| scope.contains(id.strategy().0, gateway as u16, instrument))
 }
 
 #[cold]

@@ -8,6 +8,7 @@ use super::{Core, Effects, OperatorNotice};
 use crate::positions::Change;
 use crate::risk::SettingError;
 use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
+use protocol::index::StrategyIndex;
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
@@ -57,9 +58,14 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn kill_by_limit(&mut self, strategy: usize, control: RiskControl, out: &mut impl Effects) {
+    pub(super) fn kill_by_limit(
+        &mut self,
+        strategy: StrategyIndex,
+        control: RiskControl,
+        out: &mut impl Effects,
+    ) {
         if !self.risk.is_killed(strategy) {
-            _ = self.kill(Scope::Strategy(strategy as u16), KillCause::Limit(control.code()), None, out);
+            _ = self.kill(Scope::Strategy(strategy.0), KillCause::Limit(control.code()), None, out);
         }
     }
 
@@ -82,14 +88,14 @@ impl Core {
             return Ok(());
         }
         let cancel = self.cancel_scope(scope);
-        for gateway in 0..self.gateways.len() {
-            if !matches!(scope, Scope::Venue(venue) if usize::from(venue) != gateway) {
+        for gateway in self.gateways.indices() {
+            if !matches!(scope, Scope::Venue(venue) if venue != gateway.0) {
                 self.send_mass_cancel(gateway, cancel, out);
             }
         }
         let open = self
             .positions
-            .mark_killed(|strategy, venue, instrument| scope.contains(strategy, venue, instrument));
+            .mark_killed(|strategy, venue, instrument| scope.contains(strategy.0, venue, instrument));
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
             out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: open });
@@ -110,7 +116,7 @@ impl Core {
     fn cancel_scope(&self, scope: Scope) -> CancelScope {
         match scope {
             Scope::Strategy(strategy) => {
-                let epoch = self.sessions[usize::from(strategy)].epoch;
+                let epoch = self.sessions[StrategyIndex(strategy)].epoch;
                 CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
@@ -119,10 +125,15 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn confirm_killed(&mut self, strategy: usize, change: &Change, out: &mut impl Effects) {
+    pub(super) fn confirm_killed(
+        &mut self,
+        strategy: StrategyIndex,
+        change: &Change,
+        out: &mut impl Effects,
+    ) {
         let Some(venue) = change.killed_at else { return };
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy as u16, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy.0, venue, change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

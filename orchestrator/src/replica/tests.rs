@@ -8,6 +8,7 @@ use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::commands::Command;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
@@ -61,8 +62,10 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut commands = 0;
     let mut events = Vec::new();
     for &(strategy, what, kind, price, quantity, flag) in drawn {
-        let session = seen.sessions[usize::from(strategy)];
+        let index = StrategyIndex(strategy);
+        let session = seen.sessions[index];
         let venue = u16::from(kind) % VENUES as u16;
+        let gateway = VenueIndex(venue);
         let side = if flag { Side::Buy } else { Side::Sell };
         let next = session.next_sequence();
         let order = |sequence, venue| {
@@ -82,30 +85,30 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 }
                 .with_id(order(next, if kind == 9 { 7 } else { venue }).id);
                 sent.push(order);
-                Input::Order { from: Some(strategy), message: order.to_message() }
+                Input::Order { from: Some(index), message: order.to_message() }
             }
             7..=9 => {
                 let is_last = what < 9;
                 let report = Report::full_fill(&order(next.saturating_sub(1 + quantity % 4), venue));
                 let report = Report { leaves: u64::from(!is_last), is_last, ..report };
-                Input::Report { gateway: Some(venue), message: report.to_message() }
+                Input::Report { gateway: Some(gateway), message: report.to_message() }
             }
             10 if kind < 3 => match session.state {
-                SessionState::Dying { .. } => Input::Retired { strategy },
+                SessionState::Dying { .. } => Input::Retired { strategy: index },
                 state => {
                     let fenced = state != SessionState::Dead;
                     let epoch = session.epoch + u16::from(!fenced);
-                    Input::Lifecycle { strategy, life: Incarnation { epoch, fenced } }
+                    Input::Lifecycle { strategy: index, life: Incarnation { epoch, fenced } }
                 }
             },
             10 if kind < 5 => {
-                let GatewaySession { state, epoch, .. } = seen.gateways[usize::from(venue)];
+                let GatewaySession { state, epoch, .. } = seen.gateways[gateway];
                 match state {
-                    GatewayState::Closing { .. } => Input::GatewayDrained { gateway: venue },
+                    GatewayState::Closing { .. } => Input::GatewayDrained { gateway },
                     _ => {
                         let fenced = state == GatewayState::Up;
                         let life = Incarnation { epoch: epoch + u16::from(!fenced), fenced };
-                        Input::GatewayLife { gateway: venue, life }
+                        Input::GatewayLife { gateway, life }
                     }
                 }
             }

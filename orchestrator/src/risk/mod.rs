@@ -18,6 +18,7 @@ use crate::positions::{Change, Kind, Positions, target};
 use exposure::Exposures;
 use limits::{AccountLimits, StrategyRow};
 use price::Listing;
+use protocol::index::{PerStrategy, StrategyIndex};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
@@ -74,7 +75,7 @@ impl RiskSetup<'_> {
 /// The pre-trade risk controls of all strategies, with their limits and state.
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
-    pub(crate) strategies: Box<[StrategyRow]>,
+    pub(crate) strategies: PerStrategy<StrategyRow>,
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Listing]>,
     pub(crate) exposures: Exposures,
@@ -101,7 +102,7 @@ impl Risk {
         let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
         let mut risk = Self {
-            strategies: vec![StrategyRow::new(plan); strategies].into(),
+            strategies: PerStrategy::filled(StrategyRow::new(plan), strategies),
             accounts,
             traded: instruments.iter().map(Listing::new).collect(),
             exposures: Exposures::new(instruments.len()),
@@ -129,10 +130,10 @@ impl Risk {
         Some(())
     }
 
-    pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
+    pub(crate) fn prefetch(&self, strategy: StrategyIndex, lines: usize) {
         let (row, instruments) = (&self.strategies[strategy], self.traded.len());
         prefetch_lines(row, lines);
-        prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
+        prefetch_lines(&self.accounts[strategy.as_usize() * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
     }
 
@@ -141,7 +142,7 @@ impl Risk {
     /// remembered for the duplicate check.
     #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         let row = &mut self.strategies[strategy];
         if usize::from(order.request.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);
@@ -160,7 +161,8 @@ impl Risk {
         if !self.switches.is_empty() && is_any_on(&self.switches, order) {
             return Err(Reject::Killed);
         }
-        let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.request.instrument)];
+        let row_start = strategy.as_usize() * self.traded.len();
+        let limits = &self.accounts[row_start + usize::from(order.request.instrument)];
         if limits.is_restricted {
             return Err(Reject::Restricted);
         }
@@ -210,7 +212,7 @@ impl Risk {
         Ok(())
     }
 
-    pub(crate) fn should_kill_on_death(&self, strategy: usize) -> bool {
+    pub(crate) fn should_kill_on_death(&self, strategy: StrategyIndex) -> bool {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
@@ -219,11 +221,11 @@ impl Risk {
     #[inline]
     pub fn book(
         &mut self,
-        strategy: usize,
+        strategy: StrategyIndex,
         change: &Change,
         price: i64,
         positions: &Positions,
-    ) -> Option<usize> {
+    ) -> Option<StrategyIndex> {
         let traded = &mut self.traded[usize::from(change.instrument)];
         if self.exposures.is_on() {
             self.exposures.book(change, traded.reference);

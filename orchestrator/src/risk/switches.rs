@@ -1,6 +1,7 @@
 //! Kill switches: each stays on until its scope, or everything, is revived.
 
 use super::{Positions, Risk};
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
@@ -23,9 +24,10 @@ impl Risk {
     fn enable(&mut self, scope: Scope, positions: &Positions) {
         let instruments = self.traded.len();
         for (index, limits) in self.accounts.iter_mut().enumerate() {
-            let (strategy, instrument) = (index / instruments, (index % instruments) as u16);
+            let strategy = StrategyIndex((index / instruments) as u16);
+            let instrument = (index % instruments) as u16;
             let row = &mut self.strategies[strategy];
-            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy as u16, 0, instrument) {
+            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy.0, 0, instrument) {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
             }
@@ -39,8 +41,8 @@ impl Risk {
             && is_any_on(&self.switches, order)
     }
 
-    pub(crate) fn is_killed(&self, strategy: usize) -> bool {
-        self.switches.contains(&Scope::Strategy(strategy as u16))
+    pub(crate) fn is_killed(&self, strategy: StrategyIndex) -> bool {
+        self.switches.contains(&Scope::Strategy(strategy.0))
     }
 }
 
@@ -48,5 +50,5 @@ impl Risk {
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy, order.request.venue, order.request.instrument))
+    switches.iter().any(|scope| scope.contains(strategy.0, order.request.venue, order.request.instrument))
 }

@@ -59,9 +59,9 @@ pub fn blocked_slot(
     let at = blocked_claim.filter(|at| liveness.is_overdue(at.since_ticks))?;
     let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.slot);
     match at.announcer {
-        Some(strategy) if is_contained(strategy) => None,
+        Some(strategy) if is_contained(strategy.0) => None,
         Some(strategy) => {
-            Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
+            Some((Role::Strategy(strategy.0), format!("{blocked}, while its claimant keeps running")))
         }
         None => Some((Role::Orchestrator, format!("{blocked}, by an unknown claimant"))),
     }
