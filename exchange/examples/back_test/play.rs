@@ -28,6 +28,7 @@ pub trait Strategy {
 #[derive(Clone, Copy, Debug)]
 pub struct Market {
     /// Time of the recording, in microseconds.
+    #[allow(dead_code, reason = "the strategy of the example goes by prices alone")]
     pub time_us: u64,
     /// Best bid.
     pub bid: Option<Level>,
