@@ -36,7 +36,7 @@ impl Strategy for Quoter {
     }
 }
 
-/// Leaves a quote that is at the best price; cancels any other, and quotes `price` where `is_wanted`.
+/// Leaves a quote that is at the best price; cancels any other. Quotes `price` where `is_wanted`.
 fn quote(orders: &mut Orders, side: Side, best: i64, price: i64, is_wanted: bool) {
     let own: Vec<(u64, i64)> =
         orders.open().filter(|(_, order)| order.side == side).map(|(id, order)| (id, order.price)).collect();
