@@ -3,6 +3,7 @@
 //! Each run is a lab of its own with one run, made by another launcher: a launcher supervises one
 //! run at a time. Its folder stays below that of the lab.
 
+use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
@@ -92,13 +93,6 @@ impl RunningLab {
         let run = cell.made.into_iter().next().unwrap_or_default();
         Ok((LabRun { number: self.number, ..run }, latencies))
     }
-
-    fn end(&mut self) -> Result<()> {
-        // One that has ended already is only reaped.
-        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
-        self.child.wait()?;
-        Ok(())
-    }
 }
 
 /// Launchers that are ended when they are dropped, so that a failed lab leaves none.
@@ -107,8 +101,12 @@ struct RunningLabs(Vec<RunningLab>);
 
 impl Drop for RunningLabs {
     fn drop(&mut self) {
+        for running in &self.0 {
+            // One that has ended already is only reaped.
+            let _ = kill(Pid::from_raw(running.child.id().cast_signed()), Signal::SIGTERM);
+        }
         for running in &mut self.0 {
-            let _ = running.end();
+            let _ = running.child.wait();
         }
     }
 }
@@ -122,7 +120,7 @@ pub(super) fn make_runs(
     signals: &Signals,
     bar: &mut SweepProgress,
     save: &mut dyn FnMut(&Lab) -> Result<()>,
-) -> Result<Interruptible> {
+) -> Result<MeasureEnd> {
     let width = width(lab, together.len());
     let (mut waiting, mut running) =
         (together.iter().copied().collect::<VecDeque<_>>(), RunningLabs::default());
@@ -138,7 +136,7 @@ pub(super) fn make_runs(
         }
         process::wait_readable(&[signals.as_fd()], PAUSE)?;
         if signals.take_requests() >= Interruption::Discard.max_signals() {
-            return Ok(Interruptible::Interrupted);
+            return Ok(MeasureEnd::Interrupted);
         }
         let mut index = 0;
         while index < running.0.len() {
@@ -154,11 +152,5 @@ pub(super) fn make_runs(
             save(lab)?;
         }
     }
-    Ok(Interruptible::Made)
-}
-
-/// Whether all runs were made.
-pub(super) enum Interruptible {
-    Made,
-    Interrupted,
+    Ok(MeasureEnd::Complete)
 }
