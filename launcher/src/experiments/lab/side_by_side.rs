@@ -10,8 +10,6 @@ use crate::runtime::signals::Signals;
 use analysis::experiment::{Lab, LabCell, LabRun};
 use analysis::numbers::counted;
 use anyhow::{Context, Result, anyhow};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -35,9 +33,12 @@ pub(super) fn width(lab: &Lab, runs: usize) -> usize {
     (RUNS_PER_CORE * lab.machine.cores_allowed.len().max(1)).min(runs)
 }
 
+/// The number of a run, and the index of its cell.
+type RunOfCell = (u32, usize);
+
 /// Splits runs into those that are made side by side and those that are made alone. A single run is
 /// made alone.
-pub(super) fn split(lab: &Lab, todo: Vec<(u32, usize)>) -> (Vec<(u32, usize)>, Vec<(u32, usize)>) {
+pub(super) fn split(lab: &Lab, todo: Vec<RunOfCell>) -> (Vec<RunOfCell>, Vec<RunOfCell>) {
     let (together, alone): (Vec<_>, Vec<_>) =
         todo.iter().copied().partition(|(_, cell)| lab.sleeps(&lab.cells[*cell]));
     if together.len() > 1 { (together, alone) } else { (Vec::new(), todo) }
@@ -103,7 +104,7 @@ impl Drop for RunningLabs {
     fn drop(&mut self) {
         for running in &self.0 {
             // One that has ended already is only reaped.
-            let _ = kill(Pid::from_raw(running.child.id().cast_signed()), Signal::SIGTERM);
+            let _ = process::pidfd_open(running.child.id()).and_then(|fd| process::terminate(fd.as_fd()));
         }
         for running in &mut self.0 {
             let _ = running.child.wait();
@@ -116,7 +117,7 @@ impl Drop for RunningLabs {
 pub(super) fn make_runs(
     lab: &mut Lab,
     folder: &Path,
-    together: &[(u32, usize)],
+    together: &[RunOfCell],
     signals: &Signals,
     bar: &mut SweepProgress,
     save: &mut dyn FnMut(&Lab) -> Result<()>,

@@ -67,7 +67,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let is_wanted = |one: &&Value| {
         filters.iter().all(|(key, wanted)| match &one[*key] {
             Value::String(text) => text == wanted,
-            other => other.to_string() == *wanted,
+            other => other.as_u64().is_some_and(|number| wanted.parse() == Ok(number)),
         })
     };
     let mut found = value.as_array()?.iter().filter(is_wanted);
