@@ -83,10 +83,12 @@ pub(super) fn is_missing(record: &Experiment, row: &Row) -> bool {
 }
 
 /// Returns the settings of a row's run, without its folder. Levels of one run change places from
-/// repeat to repeat, so that each has been at every strategy's core.
+/// repeat to repeat, so that each has been at every strategy's core; not where a strategy has a
+/// fault, whose level is compared.
 pub(super) fn settings_of(record: &Experiment, row: &Row) -> Result<Settings> {
     let settings = Settings::from_texts(&record.settings_of(row))?;
-    let isolation = settings.isolation.map(|levels| levels.rotated(row.repeat as usize));
+    let steps = if settings.fault.is_none() { row.repeat as usize } else { 0 };
+    let isolation = settings.isolation.map(|levels| levels.rotated(steps));
     Ok(Settings { seed: Some(Count(row.seed)), isolation, ..settings })
 }
 

@@ -198,7 +198,7 @@ fn board_tables_and_page_match_document() {
     for word in [
         "poisson:10000",
         "NOT SOUND: a problem",
-        "WARNING: poisson:10000: p99 of the writer is 60 ns",
+        "WARNING: poisson:10000: write-p99 is 60 ns, limit 50 ns",
         "33,001",
     ] {
         assert!(said.contains(word), "{word}: {said}");

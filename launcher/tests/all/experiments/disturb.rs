@@ -49,6 +49,22 @@ fn each_disturbance_is_done_and_only_others_are_counted() {
 }
 
 #[test]
+fn faulty_strategy_keeps_its_level_in_each_repeat() {
+    let out = tempfile::tempdir().unwrap();
+    let load = "--orders 300 --window 100ms --venues 1 --repeats 2 --strategies 3";
+    let words = "disturb --json --isolation thread+process+thread --fault map-storm";
+    output(&format!("{words} {load} --out {}", out.path().display())).succeeds();
+    let runs = entries(&entries(out.path()).remove(0)).into_iter().map(|run| run.join("run.json"));
+    let levels: Vec<Value> = runs
+        .filter(|file| file.exists())
+        .map(|file| serde_json::from_str::<Value>(&std::fs::read_to_string(file).unwrap()).unwrap())
+        .map(|run| run["plan"]["isolation"].clone())
+        .collect();
+    assert_eq!(levels.len(), 6, "calm, calm again and the fault, each twice");
+    assert!(levels.iter().all(|level| *level == levels[0]), "{levels:?}");
+}
+
+#[test]
 fn sandbox_refuses_what_it_does_not_allow() {
     let Some(_) = Launcher::sandboxed() else { return };
     let refused = ["fork-storm", "io-storm", "squat-core", "descriptor-storm", "debugger"];
