@@ -189,7 +189,8 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                self.ledger.recall(order.request.venue.into(), &message)?;
+                let gateway = self.core.gateway_of(order.id.strategy().into(), order.request.venue);
+                self.ledger.recall(gateway, &message)?;
             }
             _ => {}
         }
@@ -203,7 +204,7 @@ fn recorded_answers(answers: &AtomicWords, commands: u64) -> impl Iterator<Item 
 }
 
 impl State for Replica {
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

@@ -40,7 +40,7 @@ macro_rules! reasons {
 
 reasons! {
     UnknownVenue = 1, 99, "unknown-venue", "there is no such venue";
-    TooManyOpen = 2, 3, "too-many-open", "the strategy has as many orders open as it may";
+    TooManyOpen = 2, 3, "too-many-open", "the strategy, or its credential, has as many orders open as it may";
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     BadPrice = 4, 99, "bad-price", "the price is negative";
     Killed = 5, 21, "killed", "a kill switch is on";
@@ -62,7 +62,6 @@ reasons! {
     NoReference = 19, 19, "no-reference", "there is no reference price yet";
     OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
-    // Last used by version 0.2: the strategies of a credential together sent too fast.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
     Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";

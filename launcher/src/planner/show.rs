@@ -214,7 +214,7 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
         return None;
     }
     let record = plan.technique.info();
-    let is_checked = (0..plan.trading().venues).any(|venue| plan.validates_venue(venue));
+    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.consumer_resumable && record.producer_resumable) {

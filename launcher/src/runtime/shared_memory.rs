@@ -90,7 +90,7 @@ impl<'a> SharedMemory<'a> {
         }));
         seen.engine = self.observe_engine();
         seen.gateways.clear();
-        seen.gateways.extend((0..plan.trading().venues).map(|gateway| {
+        seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
             let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),

@@ -39,13 +39,21 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
             self.risk.book(strategy, &change, 0, &self.positions);
-            self.gateways[usize::from(order.request.venue)].counts.orders += 1;
+            let gateway = self.gateway_of(strategy, order.request.venue);
+            self.gateways[gateway].counts.orders += 1;
         }
+    }
+
+    /// Returns the gateway for a strategy's orders to a venue: that of its credential.
+    #[inline(always)]
+    pub(crate) fn gateway_of(&self, strategy: usize, venue: u16) -> usize {
+        usize::from(venue) * self.credentials + usize::from(self.risk.credential(strategy))
     }
 
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let index = usize::from(order.id.strategy()) * self.gateways.len() + usize::from(order.request.venue);
+        let strategy = usize::from(order.id.strategy());
+        let index = strategy * self.risk.venues() + usize::from(order.request.venue);
         self.venue_budgets.get_mut(index)
     }
 

@@ -95,8 +95,9 @@ impl Core {
     }
 
     fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
-        for strategy in 0..self.sessions.len() {
-            for order in self.positions.open_at(strategy, gateway as u16) {
+        let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
+        for strategy in (credential..self.sessions.len()).step_by(self.credentials) {
+            for order in self.positions.open_at(strategy, venue as u16) {
                 self.gateways[gateway].counts.unknown += 1;
                 self.close_unknown(&order, out);
             }

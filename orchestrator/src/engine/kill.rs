@@ -82,14 +82,11 @@ impl Core {
             return Ok(());
         }
         let cancel = self.cancel_scope(scope);
-        for gateway in 0..self.gateways.len() {
-            if !matches!(scope, Scope::Venue(venue) if usize::from(venue) != gateway) {
-                self.send_mass_cancel(gateway, cancel, out);
-            }
-        }
-        let open = self
-            .positions
-            .mark_killed(|strategy, venue, instrument| scope.contains(strategy, venue, instrument));
+        self.send_mass_cancels(scope, cancel, out);
+        let credential = |strategy: u16| self.risk.credential(strategy.into());
+        let open = self.positions.mark_killed(|strategy, venue, instrument| {
+            scope.contains(strategy, credential(strategy), venue, instrument)
+        });
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
             out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: open });
@@ -114,15 +111,27 @@ impl Core {
                 CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
-            Scope::All | Scope::Venue(_) => CancelScope::default(),
+            Scope::All | Scope::Credential(_) | Scope::Venue(_) => CancelScope::default(),
+        }
+    }
+
+    /// Returns `true` if orders of a scope go through a gateway.
+    pub(super) fn can_have_orders(&self, gateway: usize, scope: Scope) -> bool {
+        let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
+        match scope {
+            Scope::All | Scope::Instrument(_) => true,
+            Scope::Venue(index) => usize::from(index) == venue,
+            Scope::Credential(index) => usize::from(index) == credential,
+            Scope::Strategy(index) => usize::from(self.risk.credential(index.into())) == credential,
         }
     }
 
     #[cold]
     pub(super) fn confirm_killed(&mut self, strategy: usize, change: &Change, out: &mut impl Effects) {
         let Some(venue) = change.killed_at else { return };
+        let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy as u16, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy as u16, credential, venue, change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

@@ -35,8 +35,8 @@ impl Core {
             session.end_incarnation(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(index);
-            let scope = CancelScope::for_strategy(OrderId::new(index as u16, life.epoch, 0));
-            (0..self.gateways.len()).for_each(|gateway| self.send_mass_cancel(gateway, scope, out));
+            let cancel = CancelScope::for_strategy(OrderId::new(index as u16, life.epoch, 0));
+            self.send_mass_cancels(Scope::Strategy(index as u16), cancel, out);
             out.recall();
             if self.risk.should_kill_on_death(index) {
                 _ = self.kill(Scope::Strategy(index as u16), KillCause::Death, None, out);
@@ -44,15 +44,16 @@ impl Core {
         }
     }
 
-    /// Sends a mass cancel to a gateway, unless the gateway is dead without a successor for its
-    /// session.
-    pub(super) fn send_mass_cancel(&mut self, gateway: usize, scope: CancelScope, out: &mut impl Effects) {
-        if self.is_abandoned(gateway) {
-            return;
+    /// Sends a mass cancel to the gateways of a scope, but not to those that are dead without a
+    /// successor for their session.
+    pub(super) fn send_mass_cancels(&mut self, scope: Scope, cancel: CancelScope, out: &mut impl Effects) {
+        let message = Instruction::CancelAll(cancel).to_message();
+        for gateway in 0..self.gateways.len() {
+            if self.can_have_orders(gateway, scope) && !self.is_abandoned(gateway) {
+                out.to_gateway(gateway, &message);
+                self.gateways[gateway].sent.add(digest(&message));
+            }
         }
-        let message = Instruction::CancelAll(scope).to_message();
-        out.to_gateway(gateway, &message);
-        self.gateways[gateway].sent.add(digest(&message));
     }
 
     pub(super) fn finish_retirement(&mut self, index: usize, out: &mut impl Effects) {

@@ -72,6 +72,9 @@ pub struct Core {
     unbooked: Option<Order>,
     #[serde(skip)]
     pub(crate) dying: usize,
+    /// Number of credentials, from the plan.
+    #[serde(skip)]
+    credentials: usize,
     /// Gateways whose successor resumes their session, from the plan.
     #[serde(skip)]
     resumable: Vec<bool>,
@@ -84,12 +87,13 @@ impl Core {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
+        let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
         let session = |index| StrategySession::new(index as u16, budget(index));
         Ok(Self {
             sessions: (0..strategies).map(session).collect(),
-            gateways: vec![GatewaySession::default(); venues],
+            gateways: vec![GatewaySession::default(); venues * credentials],
             positions: Positions::new(strategies, risk.traded.len(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
@@ -101,6 +105,7 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
+            credentials,
             resumable: setup.resumable_gateways.to_vec(),
         })
     }
@@ -129,6 +134,7 @@ impl Core {
         // Retains the allocation.
         fresh.kills.append(&mut self.kills);
         (self.kills, self.resumable) = (fresh.kills, fresh.resumable);
+        self.credentials = fresh.credentials;
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
             + self.gateways.iter().filter(|session| session.is_closing()).count();
         Ok(())
@@ -177,7 +183,7 @@ impl Core {
             Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
-                let is_venue = usize::from(order.request.venue) < self.gateways.len();
+                let is_venue = usize::from(order.request.venue) < self.risk.venues();
                 is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
@@ -197,7 +203,7 @@ impl Core {
         let Ok(order) = Order::from_message(*message) else { return false };
         let strategy = usize::from(order.id.strategy());
         self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(order.request.venue.into());
+            let is_down = || self.is_down(self.gateway_of(strategy, order.request.venue));
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
     }

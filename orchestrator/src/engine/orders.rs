@@ -50,7 +50,7 @@ impl Core {
     #[inline(always)]
     fn check(&mut self, order: &Order) -> Result<usize, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = usize::from(order.request.venue);
+        let gateway = self.gateway_of(order.id.strategy().into(), order.request.venue);
         if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
@@ -78,7 +78,7 @@ impl Core {
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = usize::from(order.id.strategy());
-        let gateway = usize::from(order.request.venue);
+        let gateway = self.gateway_of(strategy, order.request.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         let counts = &mut self.gateways[gateway].counts;

@@ -53,7 +53,8 @@ impl Core {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book();
         let strategy = usize::from(report.id.strategy());
-        if let Some(session) = self.gateways.get_mut(usize::from(report.venue)) {
+        let gateway = self.gateway_of(strategy, report.venue);
+        if let Some(session) = self.gateways.get_mut(gateway) {
             session.counts.reports += 1;
             session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
         }

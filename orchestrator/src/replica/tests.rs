@@ -17,6 +17,7 @@ use protocol::wire::{Operation, Order, OrderId, OrderRequest, Report, Side};
 
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
+const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
 fn replica() -> Replica {
@@ -28,6 +29,8 @@ fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(RiskControl::MessageRate, 100_000_000),
+        of(RiskControl::CredentialRate, 100_000_000),
+        of(RiskControl::CredentialOpenOrders, 100),
         of(RiskControl::DuplicateWindow, 40),
         of(RiskControl::GrossExposure, 1 << 40),
         of(RiskControl::MaxLoss, 1 << 20),
@@ -41,11 +44,12 @@ fn core() -> Core {
         ..Instrument::default()
     };
     let setup = RiskSetup {
+        credentials: CREDENTIALS,
         instruments: &[instrument.clone(), instrument],
         limits: &limits,
         orders: &[40; STRATEGIES],
         venue_orders: &[30; STRATEGIES * VENUES],
-        resumable_gateways: &[false, true],
+        resumable_gateways: &[false, true, true, false],
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     Core::new(&setup).unwrap()
@@ -63,6 +67,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
     for &(strategy, what, kind, price, quantity, flag) in drawn {
         let session = seen.sessions[usize::from(strategy)];
         let venue = u16::from(kind) % VENUES as u16;
+        let gateway = venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16;
         let side = if flag { Side::Buy } else { Side::Sell };
         let next = session.next_sequence();
         let order = |sequence, venue| {
@@ -88,7 +93,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 let is_last = what < 9;
                 let report = Report::full_fill(&order(next.saturating_sub(1 + quantity % 4), venue));
                 let report = Report { leaves: u64::from(!is_last), is_last, ..report };
-                Input::Report { gateway: Some(venue), message: report.to_message() }
+                Input::Report { gateway: Some(gateway), message: report.to_message() }
             }
             10 if kind < 3 => match session.state {
                 SessionState::Dying { .. } => Input::Retired { strategy },
@@ -99,13 +104,13 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 }
             },
             10 if kind < 5 => {
-                let GatewaySession { state, epoch, .. } = seen.gateways[usize::from(venue)];
+                let GatewaySession { state, epoch, .. } = seen.gateways[usize::from(gateway)];
                 match state {
-                    GatewayState::Closing { .. } => Input::GatewayDrained { gateway: venue },
+                    GatewayState::Closing { .. } => Input::GatewayDrained { gateway },
                     _ => {
                         let fenced = state == GatewayState::Up;
                         let life = Incarnation { epoch: epoch + u16::from(!fenced), fenced };
-                        Input::GatewayLife { gateway: venue, life }
+                        Input::GatewayLife { gateway, life }
                     }
                 }
             }
@@ -119,7 +124,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                     0 => Scope::Strategy(strategy),
                     1 => Scope::Venue(venue),
                     2 => Scope::Instrument(venue),
-                    _ => Scope::All,
+                    _ => Scope::Credential(strategy % 2),
                 };
                 let control = RiskControl::MaxOrderVolume.code();
                 let command = match kind {
@@ -234,7 +239,9 @@ fn forgetful_snapshot_is_detected() {
             saved.core.0.risk.strategies.iter_mut().for_each(|row| row.messages = Default::default());
         }),
         ("the reference price", |saved, empty| saved.core.0.risk.traded = empty.0.risk.traded),
-        ("exposures", |saved, empty| saved.core.0.risk.exposures = empty.0.risk.exposures),
+        ("what a credential has left", |saved, empty| {
+            saved.core.0.risk.credentials = empty.0.risk.credentials
+        }),
         ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
         ("which order is next", |saved, empty| saved.core.0.sessions = empty.0.sessions),
         ("orders at gateways", |saved, empty| saved.core.0.gateways = empty.0.gateways),

@@ -2,8 +2,9 @@
 //! before and during a run.
 
 use super::duplicate::RecentOrders;
+use super::exposure::Exposure;
 use super::token_bucket::TokenBucket;
-use super::{Positions, Risk, RiskPlan};
+use super::{Positions, Reject, Risk, RiskPlan};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::{LimitError, LimitSetting, OFF, RiskControl};
@@ -21,7 +22,7 @@ pub enum SettingError {
     /// The setting is invalid in every run.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The run has no such strategy, venue or instrument.
+    /// The run has no such strategy, credential, venue or instrument.
     #[error("the run has no {0}")]
     NoSuch(Scope),
 }
@@ -95,6 +96,16 @@ impl Default for RateLimit {
 }
 
 impl RateLimit {
+    /// Takes a token from the bucket. Returns `false` if there is none.
+    #[inline(always)]
+    pub(crate) const fn try_take(&mut self, now: u64) -> bool {
+        let has_token = self.bucket.has_token(now);
+        if has_token {
+            self.bucket.take(now);
+        }
+        has_token
+    }
+
     fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
         let size = if burst == OFF { (rate / 10).max(1) } else { burst };
         self.bucket.set((rate != OFF).then_some(rate), size, ns_per_tick);
@@ -105,6 +116,7 @@ impl RateLimit {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
+    pub credential: u16,
     pub kills_on_death: bool,
     pub messages: RateLimit,
     kill_messages: RateLimit,
@@ -124,9 +136,10 @@ pub(crate) struct StrategyRow {
 }
 
 impl StrategyRow {
-    pub(crate) fn new(plan: RiskPlan) -> Self {
+    pub(crate) fn new(credential: u16, plan: RiskPlan) -> Self {
         Self {
             max_open: plan.max_open,
+            credential,
             max_rejections: OFF,
             rejection_window: ticks(SECOND, plan.ns_per_tick),
             ..Self::default()
@@ -149,6 +162,53 @@ impl StrategyRow {
             RiskControl::KillOnDeath => self.kills_on_death = value != OFF,
             _ => {}
         }
+    }
+}
+
+/// The limits of a credential, for its strategies together.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CredentialRow {
+    pub exposure: Exposure,
+    pub messages: RateLimit,
+    /// Maximum number of open orders; [`OFF`] without a limit.
+    max_open: u64,
+    /// Orders that may be sent before the open ones are counted again.
+    open_allowance: u64,
+}
+
+impl CredentialRow {
+    pub(crate) fn new(instruments: usize) -> Self {
+        Self {
+            exposure: Exposure::new(instruments),
+            messages: RateLimit::default(),
+            max_open: OFF,
+            open_allowance: OFF,
+        }
+    }
+
+    fn has_limit(&self) -> bool {
+        self.exposure.is_on() || self.messages.rate != OFF || self.max_open != OFF
+    }
+
+    fn set(&mut self, control: RiskControl, value: u64, ns_per_tick: f64) {
+        match control {
+            RiskControl::CredentialOpenOrders => {
+                (self.max_open, self.open_allowance) = (value, if value == OFF { OFF } else { 0 });
+            }
+            RiskControl::CredentialRate => self.messages.set(value, self.messages.burst, ns_per_tick),
+            RiskControl::CredentialBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
+            _ => self.exposure.set(control, value),
+        }
+    }
+
+    /// Takes one order from those that may still be open. `count_open` counts the open ones.
+    #[inline]
+    pub(crate) fn take_open(&mut self, count_open: impl FnOnce() -> u64) -> Result<(), Reject> {
+        if self.open_allowance == 0 {
+            self.open_allowance = self.max_open.saturating_sub(count_open());
+        }
+        self.open_allowance = self.open_allowance.checked_sub(1).ok_or(Reject::TooManyOpen)?;
+        Ok(())
     }
 }
 
@@ -182,6 +242,7 @@ impl Risk {
         match scope {
             Scope::All => true,
             Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
+            Scope::Credential(index) => usize::from(index) < self.credentials.len(),
             Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
@@ -215,11 +276,16 @@ impl Risk {
                 traded.set(control, value);
             }
         }
-        match control {
-            RiskControl::GrossExposure | RiskControl::NetExposure => {
-                self.exposures.set(control, value);
-                self.exposures.recompute(positions, self.strategies.len(), &self.traded);
+        let (strategies, credentials) = (self.strategies.len(), self.credentials.len());
+        for (index, row) in (0..).zip(&mut self.credentials) {
+            if is_meant(Scope::Credential(index)) {
+                row.set(control, value, plan.ns_per_tick);
+                let strategies = (usize::from(index)..strategies).step_by(credentials);
+                row.exposure.recompute(positions, strategies, &self.traded);
             }
+        }
+        self.has_credential_limits = self.credentials.iter().any(CredentialRow::has_limit);
+        match control {
             RiskControl::MaxLoss => {
                 self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
                 self.recompute_profits(positions);

@@ -25,7 +25,9 @@ impl Risk {
         for (index, limits) in self.accounts.iter_mut().enumerate() {
             let (strategy, instrument) = (index / instruments, (index % instruments) as u16);
             let row = &mut self.strategies[strategy];
-            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy as u16, 0, instrument) {
+            if !matches!(scope, Scope::Venue(_))
+                && scope.contains(strategy as u16, row.credential, 0, instrument)
+            {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
             }
@@ -36,7 +38,7 @@ impl Risk {
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
         matches!(order.request.operation, Operation::New | Operation::Replace)
-            && is_any_on(&self.switches, order)
+            && is_any_on(&self.switches, order, self.credential(order.id.strategy().into()))
     }
 
     pub(crate) fn is_killed(&self, strategy: usize) -> bool {
@@ -46,7 +48,8 @@ impl Risk {
 
 #[cold]
 #[inline(never)]
-pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
+pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
     let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy, order.request.venue, order.request.instrument))
+    let (venue, instrument) = (order.request.venue, order.request.instrument);
+    switches.iter().any(|scope| scope.contains(strategy, credential, venue, instrument))
 }

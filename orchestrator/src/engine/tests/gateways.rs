@@ -30,6 +30,42 @@ fn repaired(epoch: u16, counts: GatewayCounts) -> Effect {
 const DOWN: u8 = Reject::VenueDown.code();
 const UNKNOWN: u8 = Reject::VenueUnknown.code();
 
+/// Two strategies, each with a credential of its own: venue 0 has the gateways 0 and 1.
+fn two_credentials() -> Bench {
+    bench_of(&RiskSetup { credentials: 2, ..SETUP })
+}
+
+#[test]
+fn death_of_gateway_is_of_its_credential_only() {
+    let mut bench = two_credentials();
+    let to = |effects: &[Effect]| [0, 1, 2, 3].map(|gateway| sent(effects, gateway).len());
+    let mut sent_to = |strategy, sequence, venue| to(&bench.send(&order(strategy, sequence, venue)));
+    assert_eq!((sent_to(0, 0, 0), sent_to(1, 0, 0)), ([1, 0, 0, 0], [0, 1, 0, 0]));
+    assert_eq!((sent_to(0, 1, 1), sent_to(1, 1, 1)), ([0, 0, 1, 0], [0, 0, 0, 1]));
+    let effects = bench.gateway_dies(1, 0);
+    assert_eq!((returned(&effects, 0), returned(&effects, 1)), (vec![], vec![(0, UNKNOWN)]));
+    assert_eq!(returned(&bench.send(&order(1, 2, 0)), 1), [(2, DOWN)], "its own venue is down");
+    assert_eq!(to(&bench.send(&order(1, 3, 1))), [0, 0, 0, 1], "the other venue is not");
+    assert_eq!(to(&bench.send(&order(0, 2, 0))), [1, 0, 0, 0], "nor is it for the other credential");
+    bench.gateway_life(1, 1, false);
+    assert_eq!(to(&bench.send(&order(1, 4, 0))), [0, 1, 0, 0]);
+    bench.fill(&order(1, 4, 0));
+    assert_eq!(bench.core.gateways[1].counts.reports, 1, "a report counts at its gateway");
+}
+
+#[test]
+fn cancels_go_to_gateways_of_credential() {
+    let mut bench = two_credentials();
+    let to = |effects: &[Effect]| [0, 1, 2, 3].map(|gateway| sent(effects, gateway).len());
+    let kill = |scope| Command::Kill(scope);
+    assert_eq!(to(&bench.command(0, kill(Scope::Credential(1)))), [0, 1, 0, 1]);
+    assert_eq!(returned(&bench.send(&order(1, 0, 0)), 1), [(0, Reject::Killed.code())]);
+    assert_eq!(to(&bench.send(&order(0, 0, 0))), [1, 0, 0, 0]);
+    assert_eq!(to(&bench.command(1, kill(Scope::Venue(1)))), [0, 0, 1, 1]);
+    assert_eq!(to(&bench.command(2, kill(Scope::Strategy(0)))), [1, 0, 1, 0]);
+    assert_eq!(to(&bench.fence(1, 0, true)), [0, 1, 0, 1], "the death of a strategy");
+}
+
 #[test]
 fn open_orders_outlive_a_gateway_that_resumes() {
     let mut bench = resumable();
