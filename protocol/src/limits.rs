@@ -170,7 +170,7 @@ controls! {
         "", "the window in which rejections are counted, from the first of them on; off: a second";
     KillOnDeath = 19, "kill-on-death": Strategy, Switch, 1 to 1, None,
         "RTS 6 Art. 12", "the death of the strategy turns its kill switch on: the next incarnation is refused until it is revived";
-    CredentialOpenOrders = 20, "credential-open-orders": Credential, Orders, 0 to MANY, Some(Reject::TooManyOpen),
+    CredentialOpenOrders = 20, "credential-open-orders": Credential, Orders, 0 to MANY, Some(Reject::CredentialOpen),
         "", "orders that all strategies of a credential may have at their venues together";
 }
 

@@ -40,7 +40,7 @@ macro_rules! reasons {
 
 reasons! {
     UnknownVenue = 1, 99, "unknown-venue", "there is no such venue";
-    TooManyOpen = 2, 3, "too-many-open", "the strategy, or its credential, has as many orders open as it may";
+    TooManyOpen = 2, 3, "too-many-open", "the strategy has as many orders open as it may";
     TooLarge = 3, 26, "order-volume", "the quantity is above the maximum order volume";
     BadPrice = 4, 99, "bad-price", "the price is negative";
     Killed = 5, 21, "killed", "a kill switch is on";
@@ -71,6 +71,7 @@ reasons! {
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
     VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
+    CredentialOpen = 31, 3, "credential-open", "the credential's strategies have as many orders open as they may";
 }
 
 impl Reject {

@@ -353,7 +353,8 @@ mod tests {
             (0..trading.gateways()).map(|index| trading.venue_and_credential(index)).collect();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
         assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
-        assert_eq!(trading.role_name(Role::Gateway(3)), "gateway-3 (venue-1/credential-1)");
+        let names = (trading.role_name(Role::Gateway(3)), trading.gateway_place(3));
+        assert_eq!(names, ("gateway-3 (1/1)".into(), "venue-1/credential-1".into()));
         let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
         assert_eq!(plan(&trading), Ok(()));
         trading.credentials = 33;

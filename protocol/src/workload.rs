@@ -302,12 +302,13 @@ impl Trading {
         }
     }
 
-    /// Returns the name of a role for people: that of a gateway ends in its
-    /// [place](Trading::gateway_place) where there are several credentials.
+    /// Returns the name of a role for people. With several credentials that of a gateway has its
+    /// venue and credential: `gateway-3 (1/1)`.
     pub fn role_name(&self, role: Role) -> String {
         match role {
             Role::Gateway(gateway) if self.credentials > 1 => {
-                format!("{role} ({})", self.gateway_place(gateway))
+                let (venue, credential) = self.venue_and_credential(gateway);
+                format!("{role} ({venue}/{credential})")
             }
             role => role.to_string(),
         }

@@ -194,7 +194,7 @@ fn move_kill_switch_before_order(log: &mut Vec<u8>, seed: u64) -> bool {
     let mut candidates = Vec::new();
     for (switch_index, record) in records() {
         let Some(KillSwitch { scope, is_on: true, .. }) = KillSwitch::from_record(&record) else { continue };
-        if record.point != Point::KillSeen || matches!(scope, Scope::Venue(_) | Scope::Instrument(_)) {
+        if record.point != Point::KillSeen || !matches!(scope, Scope::All | Scope::Strategy(_)) {
             continue;
         }
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;

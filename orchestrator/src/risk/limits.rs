@@ -207,7 +207,7 @@ impl CredentialRow {
         if self.open_allowance == 0 {
             self.open_allowance = self.max_open.saturating_sub(count_open());
         }
-        self.open_allowance = self.open_allowance.checked_sub(1).ok_or(Reject::TooManyOpen)?;
+        self.open_allowance = self.open_allowance.checked_sub(1).ok_or(Reject::CredentialOpen)?;
         Ok(())
     }
 }

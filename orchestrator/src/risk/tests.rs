@@ -230,7 +230,7 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
 
     let mut shared = bench(3, &[(Scope::Credential(0), RiskControl::CredentialOpenOrders, 2)]);
     let results: Vec<_> = [0, 2, 0, 2, 1, 1, 1].map(|strategy| shared.send(&of(strategy))).into();
-    let full = Err(Reject::TooManyOpen);
+    let full = Err(Reject::CredentialOpen);
     assert_eq!(results, [Ok(()), Ok(()), full, full, Ok(()), Ok(()), Ok(())]);
     assert_eq!(shared.check(&cancel), Ok(()), "no strategy is kept from a cancel by another one");
     shared.fill(&of(2), 1, 10);
