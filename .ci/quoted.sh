@@ -57,6 +57,10 @@ shortened() {
     "cargo run --release -p bulkhead-exchange --example soak -- "*)
       echo "cargo build --release -p launcher -p bulkhead-exchange --example soak && target/release/examples/soak ${command/*soak -- --operations 10m/--operations 200k}"
       return ;;
+    "cargo run --release -p bulkhead-exchange --example back_test"*)
+      [[ $command == *" -- "* ]] || command+=" --"
+      echo "$command --passes 3"
+      return ;;
     "launcher "*) ;;
     *) echo "$command"; return ;;
   esac
@@ -72,7 +76,8 @@ shortened() {
     run | sweep | bill | compare | contain | disturb)
       command=$(sed -E 's/--orders [0-9a-zA-Z]+/--orders 2k/; s/--window [0-9a-z.]+/--window 200ms/; s/--repeats [0-9]+/--repeats 2/; s/--steps [0-9]+/--steps 2/; s/ every [0-9a-z]+/ every 100ms/' <<<"$command")
       [[ $command == *--orders* || $command == *--schedule* || $command == *--preset* ]] || [[ $kind == contain || $command == *--window* ]] || command+=" --orders 2k --window 200ms"
-      [[ $command == *"--preset seed"* && $kind == run && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"
+      [[ $command == *"--preset seed"* && $kind =~ ^(run|sweep)$ && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"
+      [[ $command == *"--preset seed"* && $kind == sweep && $command != *--repeats* ]] && command+=" --work 0ns,1500ns --repeats 1"
       [[ $command == *"--preset bill"* && $command != *--technique* ]] && command+=" --technique spsc-mux,pipe,std-mpsc"
       [[ $kind == bill && $command != *--technique* && $command != *--contain* ]] && command+=" --technique spsc-mux --repeats 2"
       [[ $kind == compare && $command != *--repeats* ]] && command+=" --repeats 2"

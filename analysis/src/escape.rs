@@ -71,8 +71,8 @@ pub struct PrintableWriter<W: Write> {
 impl<W: Write> PrintableWriter<W> {
     /// Creates a writer that escapes its output and passes it to `out`. With `has_colors` the color
     /// codes of reports pass unchanged.
-    pub const fn new(out: W, colours: bool) -> Self {
-        Self { out, has_colors: colours, partial: Vec::new() }
+    pub const fn new(out: W, has_colors: bool) -> Self {
+        Self { out, has_colors, partial: Vec::new() }
     }
 
     /// Returns the writer to which the escaped output goes.
@@ -142,9 +142,9 @@ mod tests {
 
     const HOSTILE: &str = "a\x1b[2J\u{9b}31m\u{7f}\r\u{202e}b\nc\té";
 
-    fn write_parts(parts: &[&[u8]], colours: bool) -> String {
+    fn write_parts(parts: &[&[u8]], has_colors: bool) -> String {
         let mut out = Vec::new();
-        let mut writer = PrintableWriter::new(&mut out, colours);
+        let mut writer = PrintableWriter::new(&mut out, has_colors);
         parts.iter().for_each(|part| writer.write_all(part).unwrap());
         writer.flush().unwrap();
         drop(writer);

@@ -23,6 +23,7 @@ pub mod numbers;
 mod radix_select;
 pub mod record;
 pub mod report;
+pub mod spacing;
 pub mod stats;
 pub mod summary;
 pub mod table;

@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 use core::time::Duration;
 use protocol::barrier::{self, ArriveError, ArrivedThread};
 use protocol::control::Control;
+use protocol::index::StrategyIndex;
 use protocol::launcher_watch::LauncherWatch;
 use protocol::plan::{ClockSource, Plan, PlanError, Role, Technique};
 use protocol::segments::{self, submit_link};
@@ -130,7 +131,7 @@ impl StrategyProcess {
     ) -> Result<Option<Box<dyn AttachedSession>>, AttachError> {
         let watch = LauncherWatch::new(plan, &plan.processes[self.process]).map_err(AttachError::Launcher)?;
         let thread = &plan.threads[self.thread];
-        let epoch = control.incarnation(self.strategy).epoch;
+        let epoch = control.incarnation(StrategyIndex(self.strategy)).epoch;
         let context = strategy::attach::context(plan, self.strategy, epoch, attached)?;
         let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
         let session = strategy::attach::session(plan, &context, submit, attached)?;

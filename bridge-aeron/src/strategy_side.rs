@@ -213,7 +213,7 @@ impl<'a> StrategySide<'a> {
     }
 
     fn send(&mut self, order: &Order, link: &mut Link) {
-        let about = |sequence| OrderId::new(order.id.strategy(), order.id.epoch(), sequence).word();
+        let about = |sequence| order.id.with_sequence(sequence).word();
         let out = match order.request.operation {
             Operation::New => *order,
             // The engine's side identifies orders by their full ids.
@@ -251,7 +251,7 @@ impl<'a> StrategySide<'a> {
     fn try_cancel(&mut self, target: OrderId, link: &mut Link) -> bool {
         let Some(open) = self.open.get(&target) else { return true };
         // An epoch that no strategy reaches.
-        let id = OrderId::new(target.strategy(), MAX_EPOCH, self.orders.cancels);
+        let id = OrderId::new(target.strategy().0, MAX_EPOCH, self.orders.cancels);
         let OrderRequest { venue, instrument, side, .. } = open.order.request;
         let cancel = OrderRequest {
             operation: Operation::Cancel,

@@ -39,8 +39,10 @@ const EMPTY: LevelNode = LevelNode {
     children: [NONE; 64],
 };
 
-/// Nodes that are initialized when the exchange starts. Most of them are leaves of 64 ticks.
+/// Maximum number of nodes that are initialized when the exchange starts, and their number for each
+/// level. Most of them are leaves of 64 ticks.
 const INITIALIZED_NODES: usize = 4096;
+const INITIALIZED_PER_LEVEL: usize = 2;
 
 #[derive(Debug)]
 pub(crate) struct LevelNodes {
@@ -79,7 +81,7 @@ impl LevelNodes {
             shift -= 6;
         }
         // Levels as far apart as possible would need gigabytes: reserved, but only in part written.
-        let ready = total.min(INITIALIZED_NODES);
+        let ready = total.min(INITIALIZED_NODES).min(INITIALIZED_PER_LEVEL * levels + lists);
         let mut nodes = Vec::with_capacity(total);
         nodes.resize(ready, EMPTY);
         for (node, next) in nodes[..ready - 1].iter_mut().zip(1..) {

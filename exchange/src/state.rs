@@ -118,15 +118,22 @@ impl Exchange {
     /// Returns the state of all books as a value to save.
     pub fn state(&self) -> State {
         let store = &self.store;
-        let list = |number: u16, part: BookPart| -> Vec<OrderState> {
+        let mut left = self.open_orders();
+        let mut list = |number: u16, part: BookPart| -> Vec<OrderState> {
             let mut orders = Vec::new();
             for queue in self.queues(number, part) {
+                if orders.is_empty() {
+                    // A vector that grows is copied. What the list does not use is never touched.
+                    orders.reserve_exact(left);
+                }
                 let mut slot = queue.head();
                 while let Some(node) = store.arena.order(slot) {
                     orders.push(OrderState::new(node, store.arena.details(slot)));
                     slot = node.next;
                 }
             }
+            left -= orders.len();
+            orders.shrink_to_fit();
             orders
         };
         let books = self.books.iter().map(|book| BookState {

@@ -117,7 +117,7 @@ fn orders_of_dead_strategy_are_cancelled_immediately() {
     assert_eq!(ids, [(0, 0), (1, 0), (0, 1)], "the strategy's own, up to the dead epoch");
     assert_eq!(bench.log().iter().filter(|record| record.point == Point::Cancelled).count(), 3);
     let remaining = bench.run_at(2000);
-    assert_eq!(remaining.iter().map(|report| report.id.strategy()).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(remaining.iter().map(|report| report.id.strategy().0).collect::<Vec<_>>(), [1, 0]);
     assert!(remaining.iter().all(|report| report.status == OrderStatus::Filled));
     assert_eq!(bench.deadline(), u64::MAX);
 }

@@ -1,9 +1,11 @@
 //! Encoding of states and records: a state with a version as the bytes of a snapshot, 64-bit words
 //! as the bytes of a record.
 //!
-//! States are encoded with bincode 2, which is pinned and no longer maintained (RUSTSEC-2025-0141).
-//! Only this module uses it, and only on bytes that have passed the snapshot's CRC.
+//! States are in the format of bincode 2, and decoded with it. It is pinned and no longer
+//! maintained (RUSTSEC-2025-0141). Only this module uses it, and only on bytes that have passed the
+//! snapshot's CRC.
 
+use crate::encoder::Encoder;
 use serde::{Serialize, de::DeserializeOwned};
 use thiserror::Error;
 
@@ -37,8 +39,7 @@ pub enum CodecError {
 /// [`CodecError::Encode`].
 pub fn encode<T: Serialize>(version: u32, state: &T) -> Result<Vec<u8>, CodecError> {
     let mut bytes = version.to_le_bytes().to_vec();
-    bincode::serde::encode_into_std_write(state, &mut bytes, bincode::config::standard())
-        .map_err(|error| CodecError::Encode(error.to_string()))?;
+    state.serialize(Encoder(&mut bytes)).map_err(|error| CodecError::Encode(error.to_string()))?;
     Ok(bytes)
 }
 

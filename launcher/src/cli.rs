@@ -188,7 +188,7 @@ Only cut changes anything, and only where something is damaged.";
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   launcher sweep --isolation thread,process --work 0ns,500ns --repeats 10
-  launcher sweep --preset seed          the three tables of the seed benchmark
+  launcher sweep --preset seed          the seed benchmark: half an hour, 15 cores
   launcher sweep --preset bill          isolation levels × techniques
   launcher sweep --find-max-rate --p999 100us --isolation thread,process
   launcher sweep --resume runs/SWEEP    go on after Ctrl-C or a crash
@@ -261,13 +261,16 @@ not hold, with the seed and how to see it again.";
 const BOARD_EXAMPLES: &str = "\
 Examples:
   launcher board                        three loads, about ten seconds
+  launcher board --preset seed          the seed's study, with its thresholds
   launcher board --readers 12 --duration 60s --mode poisson:10k
   launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
   launcher board --isolation thread,process,sandbox --waiting spin,yield,park
   launcher board --mode replay:flow.csv --cells 64
+  launcher board --board-folder /dev/shm,/var/tmp --nodes 0:0,0:1
+  launcher board --healthy write-p99=5us,write-rate=off
 
-Exit code 1 if a value was torn, versions do not add up, somebody died or writes
-that were due were not made.";
+A figure at its limit is a warning, no failure. Exit code 1 if a value was torn,
+versions do not add up, somebody died or writes that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:
@@ -275,7 +278,8 @@ Examples:
   launcher inspect runs/RUN --order 3/1042
   launcher inspect runs/RUN --worst 10  why the slowest orders were slow
   launcher inspect runs/RUN/engine.stamps --head 20
-  launcher inspect runs/RUN/engine.stamps --csv";
+  launcher inspect runs/RUN/engine.stamps --csv
+  launcher inspect flow.csv --spacing   how much time a consumer has for a tick";
 
 const KILL_EXAMPLES: &str = "\
 Examples:
@@ -393,7 +397,7 @@ pub struct LimitsFlags {
 /// The command-line flags of `launcher inspect`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
-    /// Name a run's folder, or one stamp log
+    /// Name a run's folder, one stamp log, or with --spacing a recorded flow
     pub path: PathBuf,
     /// Print only the first N records of a log
     #[arg(long, value_name = "N")]
@@ -407,6 +411,9 @@ pub struct InspectFlags {
     /// Explain why the slowest orders of a run were slow, and print the N worst
     #[arg(long, value_name = "N", conflicts_with_all = ["order", "head", "tail"])]
     pub worst: Option<usize>,
+    /// Print how a recorded flow's rows are spaced in time, for each instrument
+    #[arg(long, conflicts_with_all = ["order", "head", "tail", "worst", "csv"])]
+    pub spacing: bool,
     /// Print one JSON document
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,

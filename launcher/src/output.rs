@@ -19,8 +19,8 @@ pub struct Output<W: Write>(PrintableWriter<W>);
 /// Locks standard output for a report.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
-    let colours = is_coloured(&out);
-    Output(PrintableWriter::new(out, colours))
+    let has_colors = has_colors(&out);
+    Output(PrintableWriter::new(out, has_colors))
 }
 
 /// Locks stdout for a command that ends when its reader closes it, with an error on a closed pipe.
@@ -41,14 +41,15 @@ pub fn complain(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 
-fn is_coloured(out: &impl IsTerminal) -> bool {
+/// Returns `true` if `out` is a terminal and colors are allowed.
+fn has_colors(out: &impl IsTerminal) -> bool {
     out.is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
 impl Output<StdoutLock<'static>> {
     /// Returns `true` if standard output is a terminal and colors are allowed.
-    pub fn is_coloured(&self) -> bool {
-        is_coloured(self.0.inner())
+    pub fn has_colors(&self) -> bool {
+        has_colors(self.0.inner())
     }
 }
 

@@ -9,6 +9,7 @@ mod recovery_table;
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderRequest, Report, Side};
@@ -45,11 +46,14 @@ fn input(number: u64, open: u64) -> Input {
         OrderRequest { side, price: 100, quantity: 10, ..order.request }.with_id(order.id)
     };
     if let Some(row) = reported(number, open) {
-        return Input::Report { gateway: Some(0), message: Report::full_fill(&order(row)).to_message() };
+        return Input::Report {
+            gateway: Some(GatewayIndex(0)),
+            message: Report::full_fill(&order(row)).to_message(),
+        };
     }
     let new = number.checked_sub(open).map(|later| later / STRATEGIES / 2);
     let row = new.map_or(number / STRATEGIES, |new| open / STRATEGIES + new);
-    Input::Order { from: Some(strategy), message: order(row).to_message() }
+    Input::Order { from: Some(StrategyIndex(strategy)), message: order(row).to_message() }
 }
 
 /// Returns the watermarks of an orchestrator whose outputs are all sent.
@@ -63,7 +67,7 @@ fn watermarks(records: u64, open: u64) -> OutputWatermarks {
     OutputWatermarks {
         returns_stamped: reports,
         others_logged: 2 * orders + reports,
-        sent: vec![orders],
+        sent: vec![orders].into(),
         returned: (0..STRATEGIES).map(returned).collect(),
     }
 }

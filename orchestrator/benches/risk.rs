@@ -98,7 +98,7 @@ impl Row {
         for order in orders {
             self.now += GAP;
             // As the orchestrator does: the rate that kills is looked at for every message.
-            let floods = self.risk.count_message(order.id.strategy().into(), self.now).is_some();
+            let floods = self.risk.count_message(order.id.strategy(), self.now).is_some();
             let is_ok = self.risk.check(black_box(order), &self.positions, self.now).is_ok();
             passed += usize::from(!floods & is_ok);
         }
@@ -108,7 +108,7 @@ impl Row {
     /// Sends every order and settles its one report.
     fn keep_books(&mut self, orders: &[Order]) {
         for order in orders {
-            let strategy = usize::from(order.id.strategy());
+            let strategy = order.id.strategy();
             let change = self.positions.send(black_box(order));
             self.risk.book(strategy, &change, 0, &self.positions);
             let report = Report::full_fill(order);

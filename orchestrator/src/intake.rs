@@ -5,6 +5,7 @@ use super::{BATCH, Orchestrator};
 use crate::engine::Input;
 use journal::InputLog;
 use protocol::agent::Cycle;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Report};
@@ -17,7 +18,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let mut taken = 0;
         while taken < BATCH {
             let Some((from, message)) = next_message::<J>(&mut self.completion) else { break };
-            let input = Input::Report { gateway: from.map(|gateway| gateway as u16), message };
+            let input = Input::Report { gateway: from.map(|gateway| GatewayIndex(gateway as u16)), message };
             if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.completion), cycle) {
                 break;
             }
@@ -56,7 +57,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             self.poll_fences(cycle);
         }
         self.sender_is_authenticated = from.is_some();
-        Input::Order { from: from.map(|strategy| strategy as u16), message }
+        Input::Order { from: from.map(|strategy| StrategyIndex(strategy as u16)), message }
     }
 
     #[cold]
@@ -66,21 +67,21 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             PeerFault::InvalidIndex { .. } | PeerFault::Stranger { .. } => ProtocolViolation::ForeignId,
             _ => ProtocolViolation::BadCursor,
         };
-        let from = from.map(|index| index as u16);
+        let from = from.map(|index| StrategyIndex(index as u16));
         self.record_and_apply(Input::Violation { from, why }, |_| (), cycle);
     }
 
     #[cold]
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
-        let from = self.sender_is_authenticated.then_some(strategy as u16);
+        let from = self.sender_is_authenticated.then_some(strategy);
         self.record_and_apply(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
     }
 
     #[cold]
     pub(crate) fn recall_pending<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         self.outputs.recall_is_due = false;
-        for gateway in 0..self.outputs.gateways.len() {
+        for gateway in self.outputs.gateways.indices() {
             while let Some(&message) =
                 self.outputs.gateways[gateway].find(|message| self.core.should_recall(message))
             {
@@ -103,7 +104,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             let Ok(report) = Report::from_message(message) else { continue };
             // Also if the strategy has died since: the stamps follow from the order of reports.
             cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-            let strategy = usize::from(report.id.strategy());
+            let strategy = report.id.strategy();
             if self.core.sessions[strategy].is_current(report.id) {
                 self.outputs.send_to_strategy(strategy, &message);
             }

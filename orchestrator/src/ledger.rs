@@ -7,6 +7,7 @@
 use super::engine::StrategySession;
 use journal::{Outbox, RecoveryError};
 use protocol::checksum::{Checksum, digest};
+use protocol::index::{GatewayIndex, IndexedVec, PerGateway, PerStrategy, StrategyIndex, TypedIndex};
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,9 @@ pub struct OutputWatermarks {
     /// Number of other orchestrator records in the log, except those that seal it.
     pub others_logged: u64,
     /// Number of messages in each gateway's session, from the first on.
-    pub sent: Vec<u64>,
+    pub sent: PerGateway<u64>,
     /// Number of reports in each strategy's return ring since its last reset.
-    pub returned: Vec<u64>,
+    pub returned: PerStrategy<u64>,
 }
 
 impl OutputWatermarks {
@@ -43,7 +44,7 @@ impl OutputWatermarks {
     }
 }
 
-fn count_at(counts: &[u64], index: usize) -> u64 {
+fn count_at<I: TypedIndex>(counts: &IndexedVec<I, u64>, index: I) -> u64 {
     counts.get(index).copied().unwrap_or(0)
 }
 
@@ -67,11 +68,11 @@ pub struct RecoveredGateway {
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of messages taken from each strategy's memory since its last reset.
-    pub taken: Vec<u64>,
+    pub taken: PerStrategy<u64>,
     /// Strategies that are retired and not restarted.
-    pub retired: Vec<usize>,
+    pub retired: Vec<StrategyIndex>,
     /// The gateways by index.
-    pub gateways: Vec<RecoveredGateway>,
+    pub gateways: PerGateway<RecoveredGateway>,
     /// Records that a crashed predecessor had no time to log.
     pub unlogged: Vec<Record>,
 }
@@ -100,8 +101,8 @@ impl GatewayOutput {
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct OutputLedger {
-    pub strategies: Vec<StrategyOutput>,
-    pub gateways: Vec<GatewayOutput>,
+    pub strategies: PerStrategy<StrategyOutput>,
+    pub gateways: PerGateway<GatewayOutput>,
     pub log: [Outbox<[u64; 2]>; 2],
     pub commands: u64,
     #[serde(skip)]
@@ -111,8 +112,8 @@ pub(crate) struct OutputLedger {
 impl OutputLedger {
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
-            strategies: vec![StrategyOutput::default(); strategies],
-            gateways: vec![GatewayOutput::default(); gateways],
+            strategies: PerStrategy::filled(StrategyOutput::default(), strategies),
+            gateways: PerGateway::filled(GatewayOutput::default(), gateways),
             ..Self::default()
         }
     }
@@ -125,12 +126,12 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
-    pub fn push_to_gateway(&mut self, gateway: usize, message: Message) {
+    pub fn push_to_gateway(&mut self, gateway: GatewayIndex, message: Message) {
         self.gateways[gateway].dispatched.push(message);
         self.confirm_known(gateway);
     }
 
-    fn confirm_known(&mut self, gateway: usize) {
+    fn confirm_known(&mut self, gateway: GatewayIndex) {
         if let Some(watermarks) = &self.confirmed {
             self.gateways[gateway].confirm(count_at(&watermarks.sent, gateway));
         }
@@ -138,7 +139,7 @@ impl OutputLedger {
 
     /// Removes a message for a gateway from the outputs, because it was recalled. Returns `None` if
     /// no such message was produced.
-    pub fn recall(&mut self, gateway: usize, message: &Message) -> Option<()> {
+    pub fn recall(&mut self, gateway: GatewayIndex, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.retract(message)? {
             recovered.sent.remove(digest(message));
@@ -148,7 +149,7 @@ impl OutputLedger {
         Some(())
     }
 
-    pub fn push_to_strategy(&mut self, strategy: usize, message: Message) {
+    pub fn push_to_strategy(&mut self, strategy: StrategyIndex, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
         if let Some(watermarks) = &self.confirmed {
@@ -165,10 +166,10 @@ impl OutputLedger {
     }
 
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
-        for (strategy, output) in self.strategies.iter_mut().enumerate() {
+        for (strategy, output) in self.strategies.enumerate_mut() {
             output.returned.confirm(count_at(&watermarks.returned, strategy));
         }
-        for (gateway, output) in self.gateways.iter_mut().enumerate() {
+        for (gateway, output) in self.gateways.enumerate_mut() {
             output.confirm(count_at(&watermarks.sent, gateway));
         }
         self.log
@@ -198,19 +199,23 @@ impl OutputLedger {
     pub fn check(
         &self,
         watermarks: &OutputWatermarks,
-        sessions: &[StrategySession],
+        sessions: &PerStrategy<StrategySession>,
     ) -> Result<(), RecoveryError> {
         let check = RecoveryError::check_count;
-        for (gateway, output) in self.gateways.iter().enumerate() {
-            output.dispatched.check("messages to gateway", gateway, count_at(&watermarks.sent, gateway))?;
+        for (gateway, output) in self.gateways.enumerate() {
+            output.dispatched.check(
+                "messages to gateway",
+                gateway.as_usize(),
+                count_at(&watermarks.sent, gateway),
+            )?;
         }
         check("returns in the log", 0, self.log[0].produced(), watermarks.returns_stamped)?;
         check("records in the log", 0, self.log[1].produced(), watermarks.others_logged)?;
-        for ((strategy, output), session) in self.strategies.iter().enumerate().zip(sessions) {
+        for ((strategy, output), session) in self.strategies.enumerate().zip(sessions) {
             if session.is_served() {
                 output.returned.check(
                     "reports to strategy",
-                    strategy,
+                    strategy.as_usize(),
                     count_at(&watermarks.returned, strategy),
                 )?;
             }
@@ -234,7 +239,7 @@ mod tests {
                 ledger.push_record(Record { point: Point::OrchDispatch, id, detail: 0, value: 7 });
             }
             ledger.confirm(&watermarks);
-            ledger.check(&watermarks, &[]).map(|()| ledger.unlogged(9).len())
+            ledger.check(&watermarks, &PerStrategy::default()).map(|()| ledger.unlogged(9).len())
         };
         let watermarks =
             OutputWatermarks { returns_stamped: 3, others_logged: 4, ..OutputWatermarks::default() };

@@ -31,6 +31,7 @@ use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::commands::CommandChannel;
 use protocol::counters::CounterSlots;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::OrchestratorCounter as Counter;
 use protocol::stamps::StampLog;
 use shm::prefetch::prefetch_lines;
@@ -166,9 +167,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         prefetch_lines(self, AGENT_LINES);
         let Outputs { gateways, strategies, .. } = &self.outputs;
         if let Some(gateway) = round.checked_rem(gateways.len()) {
-            prefetch_lines(&gateways[gateway], VALUE_LINES);
+            prefetch_lines(&gateways[GatewayIndex(gateway as u16)], VALUE_LINES);
         }
         if let Some(strategy) = round.checked_rem(strategies.len()) {
+            let strategy = StrategyIndex(strategy as u16);
             prefetch_lines(&strategies[strategy], VALUE_LINES);
             self.core.prefetch(strategy, VALUE_LINES);
         }

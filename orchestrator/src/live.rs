@@ -5,6 +5,7 @@ use crate::engine::{Effects, LifecycleNotice, OperatorNotice};
 use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::GatewayRepair;
 use protocol::wire::{Message, OrderId, Report};
@@ -39,7 +40,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     #[inline(always)]
-    fn to_gateway(&mut self, gateway: usize, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.outputs.send_to_gateway(gateway, message);
     }
 
@@ -50,28 +51,28 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
             return;
         }
         self.cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-        self.outputs.send_to_strategy(report.id.strategy().into(), message);
+        self.outputs.send_to_strategy(report.id.strategy(), message);
     }
 
     fn recall(&mut self) {
         self.outputs.recall_is_due = true;
     }
 
-    fn close(&mut self, strategy: usize) {
+    fn close(&mut self, strategy: StrategyIndex) {
         self.outputs.strategies[strategy].clear();
     }
 
-    fn renew(&mut self, strategy: usize) {
-        self.submit.renew(strategy);
+    fn renew(&mut self, strategy: StrategyIndex) {
+        self.submit.renew(strategy.as_usize());
         self.outputs.strategies[strategy].ring_mut().renew();
     }
 
-    fn close_gateway(&mut self, gateway: usize) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.outputs.close_gateway(gateway);
     }
 
-    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
-        self.completion.renew(gateway);
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool) {
+        self.completion.renew(gateway.as_usize());
         if !keeps_inbox {
             self.outputs.gateways[gateway].ring_mut().renew();
         }
@@ -104,7 +105,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
                 repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
             }
             LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts } => {
-                let inbox = &gateways[usize::from(gateway)];
+                let inbox = &gateways[gateway];
                 let repair = GatewayRepair {
                     repaired: None,
                     noticed_ticks: noticed_ticks(noticed),

@@ -6,6 +6,7 @@
 
 use super::BATCH;
 use protocol::commands::CommandChannel;
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;
@@ -15,8 +16,8 @@ use system::work::TimedWork;
 /// The sending ends of the live engine: rings to gateways and strategies, and operators' answers.
 #[derive(Default)]
 pub struct Outputs {
-    pub(crate) gateways: Vec<Sender>,
-    pub(crate) strategies: Vec<Sender>,
+    pub(crate) gateways: PerGateway<Sender>,
+    pub(crate) strategies: PerStrategy<Sender>,
     /// Reports that await durability, in order, each with the journal record that must be durable
     /// first.
     pub(crate) deferred: VecDeque<(u64, Message)>,
@@ -27,7 +28,7 @@ pub struct Outputs {
     pub(crate) blocked_claim: Option<BlockedClaim>,
     pub(crate) has_queued_reports: bool,
     pub(crate) recall_is_due: bool,
-    pub(crate) overflowed: Option<usize>,
+    pub(crate) overflowed: Option<StrategyIndex>,
     pub(crate) returned: u64,
     pub(crate) full: u64,
     pub(crate) pending: u64,
@@ -38,7 +39,7 @@ impl Outputs {
     /// Creates outputs with empty queues for the given rings. `gateways` has an entry per venue and
     /// credential, the credentials of a venue next to each other, `strategies` one per strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: TimedWork) -> Self {
-        Self { gateways, strategies, work, ..Self::default() }
+        Self { gateways: gateways.into(), strategies: strategies.into(), work, ..Self::default() }
     }
 
     /// Adds the command channel through which operators' commands are answered.
@@ -48,7 +49,7 @@ impl Outputs {
     }
 
     #[inline(always)]
-    pub(crate) fn send_to_gateway(&mut self, gateway: usize, message: &Message) {
+    pub(crate) fn send_to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         if self.gateways[gateway].push(message) != SendOutcome::Ring {
             self.full += 1;
             self.count_pending(1);
@@ -68,18 +69,18 @@ impl Outputs {
         moved
     }
 
-    pub(crate) fn recall(&mut self, gateway: usize, message: &Message) {
+    pub(crate) fn recall(&mut self, gateway: GatewayIndex, message: &Message) {
         self.pending -= u64::from(self.gateways[gateway].recall(|queued| queued == message).is_some());
     }
 
-    pub(crate) fn close_gateway(&mut self, gateway: usize) {
+    pub(crate) fn close_gateway(&mut self, gateway: GatewayIndex) {
         let sender = &mut self.gateways[gateway];
         self.pending -= sender.queued() as u64;
         sender.clear();
     }
 
     #[inline(always)]
-    pub(crate) fn send_to_strategy(&mut self, strategy: usize, message: &Message) {
+    pub(crate) fn send_to_strategy(&mut self, strategy: StrategyIndex, message: &Message) {
         match self.strategies[strategy].push(message) {
             SendOutcome::Ring => self.returned += 1,
             SendOutcome::Queued => {

@@ -8,11 +8,12 @@
 
 use super::Orchestrator;
 use super::engine::{Core, Effects, Input, LifecycleNotice, OperatorNotice, SavedCore};
-use super::ledger::{OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
+use super::ledger::{GatewayOutput, OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
 use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::{Point, Record, Stamps};
 use protocol::sender::Sender;
 use protocol::wire::{Message, Order, OrderId, Report};
@@ -68,28 +69,28 @@ impl Effects for LedgerEffects<'_> {
         self.log(point, id, 0, value);
     }
 
-    fn to_gateway(&mut self, gateway: usize, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.ledger.push_to_gateway(gateway, *message);
     }
 
     fn to_strategy(&mut self, report: &Report, message: &Message) {
         self.stamp(Point::OrchReturn, report.id, report.number);
-        self.ledger.push_to_strategy(report.id.strategy().into(), *message);
+        self.ledger.push_to_strategy(report.id.strategy(), *message);
     }
 
-    fn close(&mut self, strategy: usize) {
+    fn close(&mut self, strategy: StrategyIndex) {
         self.ledger.strategies[strategy].returned.clear();
     }
 
-    fn renew(&mut self, strategy: usize) {
+    fn renew(&mut self, strategy: StrategyIndex) {
         self.ledger.strategies[strategy] = Default::default();
     }
 
-    fn close_gateway(&mut self, gateway: usize) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.ledger.gateways[gateway].dispatched.clear();
     }
 
-    fn renew_gateway(&mut self, _: usize, _: bool) {}
+    fn renew_gateway(&mut self, _: GatewayIndex, _: bool) {}
 
     fn notify_operators(&mut self, notice: OperatorNotice) {
         notice.publish(self.commands, || 0);
@@ -115,7 +116,7 @@ impl Replica {
     }
 
     /// Returns the number of reports produced for each strategy since its memory was last reset.
-    pub fn returned(&self) -> Vec<u64> {
+    pub fn returned(&self) -> PerStrategy<u64> {
         self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
 
@@ -142,20 +143,21 @@ impl Replica {
         let journal = Writer::recover(folder, options, followed, |part| self.recover(part))?;
         let Self { core, ledger, answers, .. } = self;
         ledger.check(&watermarks, &core.sessions)?;
-        let is_retired = |strategy: &usize| core.sessions[*strategy].is_retired();
+        let is_retired = |strategy: &StrategyIndex| core.sessions[*strategy].is_retired();
         let mut recovered = Recovered {
             taken: ledger.strategies.iter().map(|output| output.taken).collect(),
-            retired: (0..core.sessions.len()).filter(is_retired).collect(),
-            gateways: Vec::new(),
+            retired: core.sessions.indices().filter(is_retired).collect(),
+            gateways: PerGateway::default(),
             unlogged: ledger.unlogged(now),
         };
-        for (gateway, output) in ledger.gateways.into_iter().enumerate() {
+        let gateways = ledger.gateways.indices();
+        let resend = |(gateway, output): (GatewayIndex, GatewayOutput)| {
             let mut unsent = output.dispatched.into_unconfirmed();
-            recovered
-                .gateways
-                .push(RecoveredGateway { next_message: unsent.pop_front(), ..output.recovered });
+            let next_message = unsent.pop_front();
             unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
-        }
+            RecoveredGateway { next_message, ..output.recovered }
+        };
+        recovered.gateways = gateways.zip(ledger.gateways).map(resend).collect();
         for (strategy, output) in outputs.strategies.iter_mut().zip(ledger.strategies) {
             outputs.returned += output.returned.confirmed();
             strategy.enqueue_all(output.returned.into_unconfirmed());
@@ -178,9 +180,9 @@ impl Replica {
     /// Counts the messages that an input took. Returns `None` for an input of another engine.
     fn count_taken(&mut self, input: &Input) -> Option<()> {
         match *input {
-            Input::Order { from: Some(from), .. } => self.ledger.strategies[usize::from(from)].taken += 1,
+            Input::Order { from: Some(from), .. } => self.ledger.strategies[from].taken += 1,
             Input::Report { gateway: Some(gateway), message } => {
-                let past = &mut self.ledger.gateways[usize::from(gateway)].recovered;
+                let past = &mut self.ledger.gateways[gateway].recovered;
                 past.reports += 1;
                 past.reported.add(digest(&message));
             }
@@ -189,7 +191,7 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                let gateway = self.core.gateway_of(order.id.strategy().into(), order.request.venue);
+                let gateway = self.core.gateway_of(order.id.strategy(), order.request.venue);
                 self.ledger.recall(gateway, &message)?;
             }
             _ => {}
@@ -266,7 +268,7 @@ impl Successor {
         let short = |what, index, journal| {
             move |observed| RecoveryError::Incomplete { what, index, journal, observed }
         };
-        recovered.retired.iter().for_each(|strategy| submit.forget(*strategy));
+        recovered.retired.iter().for_each(|strategy| submit.forget(strategy.as_usize()));
         for (index, taken) in recovered.taken.iter().enumerate() {
             submit.pass_over(index, *taken).map_err(short("orders of strategy", index, *taken))?;
         }

@@ -6,6 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};
 use protocol::control::Control;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
@@ -43,16 +44,16 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         };
         supervision.seen = supervision.control.generation();
         let control = supervision.control.clone();
-        for strategy in 0..self.core.sessions.len() as u16 {
-            let (life, session) = (control.incarnation(strategy), &self.core.sessions[usize::from(strategy)]);
+        for strategy in self.core.sessions.indices() {
+            let (life, session) = (control.incarnation(strategy), &self.core.sessions[strategy]);
             let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
             if is_changed && !self.record_and_apply(Input::Lifecycle { strategy, life }, |_| (), cycle) {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways.len() as u16 {
+        for gateway in self.core.gateways.indices() {
             let life = control.gateway_incarnation(gateway);
-            let is_changed = self.core.gateways[usize::from(gateway)].is_changed_by(life);
+            let is_changed = self.core.gateways[gateway].is_changed_by(life);
             if is_changed && !self.record_and_apply(Input::GatewayLife { gateway, life }, |_| (), cycle) {
                 return;
             }
@@ -63,18 +64,18 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         // First: queued orders of crashed peers must be recalled before their retirement ends.
         self.recall_pending(cycle);
-        for strategy in 0..self.core.sessions.len() {
+        for strategy in self.core.sessions.indices() {
             if self.core.sessions[strategy].is_dying()
-                && self.submit.retire(strategy)
-                && !self.record_and_apply(Input::Retired { strategy: strategy as u16 }, |_| (), cycle)
+                && self.submit.retire(strategy.as_usize())
+                && !self.record_and_apply(Input::Retired { strategy }, |_| (), cycle)
             {
                 return;
             }
         }
-        for gateway in 0..self.core.gateways.len() {
+        for gateway in self.core.gateways.indices() {
             let is_drained =
                 self.core.gateways[gateway].is_closing() && self.try_drain_gateway(gateway, cycle);
-            let input = Input::GatewayDrained { gateway: gateway as u16 };
+            let input = Input::GatewayDrained { gateway };
             if is_drained && !self.record_and_apply(input, |_| (), cycle) {
                 return;
             }
@@ -83,8 +84,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     /// Drains a dead gateway's reports; from a shared ring all reports. Returns `true` if none is
     /// left.
-    fn try_drain_gateway<C: Clock>(&mut self, gateway: usize, cycle: &mut Cycle<C>) -> bool {
-        if !self.completion.retire(gateway) {
+    fn try_drain_gateway<C: Clock>(&mut self, gateway: GatewayIndex, cycle: &mut Cycle<C>) -> bool {
+        if !self.completion.retire(gateway.as_usize()) {
             return false;
         }
         // Checked before the ring is found empty: another gateway's claimed slot may hide later
@@ -122,7 +123,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
         // Timed from the first inspection: a producer may be about to write or to withdraw.
         let found = self.submit.blocked().map(|BlockedSlot { position: place, announcer }| {
-            let announcer = announcer.map(|producer| producer as u16);
+            let announcer = announcer.map(|producer| StrategyIndex(producer as u16));
             let reported_before =
                 self.outputs.blocked_claim.filter(|at| (at.slot, at.announcer) == (place, announcer));
             reported_before.unwrap_or(BlockedClaim { slot: place, announcer, since_ticks: cycle.now })
@@ -152,7 +153,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             }
             repairs.set_counts(strategy, refused, orphaned);
         }
-        for (gateway, session) in (0..).zip(&self.core.gateways) {
+        for (gateway, session) in self.core.gateways.enumerate() {
             if session.state == GatewayState::Down {
                 // Only gateways that do not restart: their inboxes end with them.
                 let counts = session.counts;

@@ -7,6 +7,7 @@ use crate::engine::{
 };
 use crate::risk::{Reject, RiskSetup};
 use protocol::control::{ControlWriter, PLAN};
+use protocol::index::StrategyIndex;
 use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
@@ -72,9 +73,9 @@ impl<J: InputLog> Bench<J> {
     }
 
     /// Requests that are open and what is held of the first instrument.
-    fn position(&self, strategy: usize) -> (u64, i64) {
+    fn position(&self, strategy: u16) -> (u64, i64) {
         let positions = &self.orchestrator.core.positions;
-        (positions.open(strategy), positions.account(strategy, 0).net)
+        (positions.open(StrategyIndex(strategy)), positions.account(StrategyIndex(strategy), 0).net)
     }
 
     fn faults(&self) -> u64 {
@@ -86,7 +87,7 @@ impl<J: InputLog> Bench<J> {
     }
 
     fn send(&mut self, order: &Order) {
-        self.submit[usize::from(order.id.strategy())].try_push(&order.to_message()).unwrap();
+        self.submit[order.id.strategy().as_usize()].try_push(&order.to_message()).unwrap();
     }
 
     /// Fills an order at its venue, without a duty cycle.
@@ -176,14 +177,17 @@ fn strategy_that_never_reads_is_quarantined() {
         bench.cycle();
     }
     // Two in the ring, eight that wait, one that did not fit; the others are nobody's.
-    assert_eq!((bench.faults(), bench.orchestrator.core.sessions[0].orphaned), (1, 20 - 2 - 8 - 1));
-    assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Quarantined);
+    assert_eq!(
+        (bench.faults(), bench.orchestrator.core.sessions[StrategyIndex(0)].orphaned),
+        (1, 20 - 2 - 8 - 1)
+    );
+    assert_eq!(bench.orchestrator.core.sessions[StrategyIndex(0)].state, SessionState::Quarantined);
 }
 
 #[test]
 fn prefetch_tolerates_dead_peers() {
     let mut bench = bench(8, 8);
-    bench.orchestrator.core.sessions[1].end_incarnation(SessionState::Dead);
+    bench.orchestrator.core.sessions[StrategyIndex(1)].end_incarnation(SessionState::Dead);
     for round in (0..10).chain([usize::MAX]) {
         Agent::<VirtualClock>::prefetch_hot(&bench.orchestrator, round);
     }
@@ -197,18 +201,18 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
     // to open again.
     for from in [None, Some(0)] {
         let (mut bench, launching, repairs) = supervised(8);
-        launching.fence(0, 0, &death());
+        launching.fence(StrategyIndex(0), 0, &death());
         (0..8).for_each(|_| _ = bench.cycle());
-        assert_eq!(bench.orchestrator.core.sessions[0].state, SessionState::Dead);
+        assert_eq!(bench.orchestrator.core.sessions[StrategyIndex(0)].state, SessionState::Dead);
         // In the middle of a duty cycle, which has looked at the fences already.
-        launching.renew(0, 1);
+        launching.renew(StrategyIndex(0), 1);
         for sequence in 0..2 {
             let order = Order { id: OrderId::new(0, 1, sequence), ..order(0, 0, 0) };
             let input = bench.orchestrator.order_input(from, order.to_message(), &mut bench.cycle);
             bench.orchestrator.record_and_apply(input, |_| (), &mut bench.cycle);
         }
-        assert_eq!((bench.faults(), repairs.strategy_repair(0).refused), (0, 0), "{from:?}");
-        assert_eq!(repairs.strategy_repair(0).quarantined, None, "{from:?}");
+        assert_eq!((bench.faults(), repairs.strategy_repair(StrategyIndex(0)).refused), (0, 0), "{from:?}");
+        assert_eq!(repairs.strategy_repair(StrategyIndex(0)).quarantined, None, "{from:?}");
         assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
     }
 }

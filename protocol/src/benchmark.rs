@@ -15,7 +15,7 @@ use crate::plan::{
     ThreadPlan, Workload, ensure,
 };
 use crate::role::Role;
-use crate::shared_histogram::HISTOGRAM_WORDS;
+use crate::shared_histogram::Resolution;
 use crate::workload::EndWaiting;
 use shm::board::{BoardError, BoardShape};
 use shm::memory::SegmentKind;
@@ -33,8 +33,18 @@ pub const WRITE_TIMES_KIND: SegmentKind =
 pub const RESULTS_KIND: SegmentKind =
     SegmentKind::new(41, "results", &[("words", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
 
-/// Number of histograms in the results of a board's writer or reader.
+/// Number of histograms over the whole time in the results of a board's writer or reader.
 pub const BOARD_HISTOGRAMS: usize = 3;
+/// Number of equal parts of a board's time, each with histograms of its own.
+pub const BOARD_SLICES: usize = 60;
+/// Number of measures, the first ones, with a histogram for each part of the time.
+pub const BOARD_SLICED: usize = 2;
+/// Number of result words of a board's writer or reader:
+///
+/// ```text
+/// │ 3 histograms, fine │ 60 of the first measure, coarse │ 60 of the second measure, coarse │
+/// ```
+pub const BOARD_RESULT_WORDS: usize = board_slice_at(BOARD_SLICED, 0);
 /// Offset of the latencies in a consumer's results, in ticks and in the order of consumption.
 /// Before them is the number of each producer's events among the first half.
 pub const LATENCIES: usize = QueueWork::MAX_ENDS as usize;
@@ -42,6 +52,16 @@ pub const LATENCIES: usize = QueueWork::MAX_ENDS as usize;
 const NO_LIVENESS_NS: u64 = 365 * 24 * 3_600_000_000_000;
 /// The stamp logs of a benchmark stay empty.
 const LOG_RECORDS: u64 = 1;
+
+/// Returns the index in a board end's results of the histogram of a measure over the whole time.
+pub const fn board_histogram_at(measure: usize) -> usize {
+    measure * Resolution::FINE.words()
+}
+
+/// Returns the index in a board end's results of the histogram of a measure in a part of the time.
+pub const fn board_slice_at(measure: usize, slice: usize) -> usize {
+    board_histogram_at(BOARD_HISTOGRAMS) + (measure * BOARD_SLICES + slice) * Resolution::COARSE.words()
+}
 
 /// Returns the name of the segment with a role's results.
 pub fn results_segment(role: Role) -> String {
@@ -82,7 +102,7 @@ impl Workload {
     pub(crate) fn result_words(&self, role: Role) -> usize {
         match (self, role) {
             (Workload::Queue(work), Role::Consumer(_)) => LATENCIES + work.total_events() as usize,
-            (Workload::Board(_), Role::Writer | Role::Reader(_)) => BOARD_HISTOGRAMS * HISTOGRAM_WORDS,
+            (Workload::Board(_), Role::Writer | Role::Reader(_)) => BOARD_RESULT_WORDS,
             _ => 0,
         }
     }
@@ -159,7 +179,8 @@ impl Plan {
     }
 
     pub(crate) fn validate_queue(&self, work: &QueueWork) -> Result<(), PlanError> {
-        if !work.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&work.capacity) {
+        let has_slots = work.capacity.is_power_of_two() || self.technique.info().exact_capacity;
+        if !has_slots || !(2..=Self::MAX_CAPACITY).contains(&work.capacity) {
             return Err(PlanError::Capacity(work.capacity.into()));
         }
         let max = usize::from(QueueWork::MAX_ENDS);

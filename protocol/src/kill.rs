@@ -145,7 +145,7 @@ impl KillSwitch {
         if !matches!(record.point, Point::KillSeen | Point::KillDone) {
             return None;
         }
-        let index = record.id.strategy() << EPOCH_BITS | record.id.epoch();
+        let index = record.id.strategy().0 << EPOCH_BITS | record.id.epoch();
         let Some(scope) = Scope::from_code(record.detail & !OFF, index) else { return None };
         let sequence = record.id.sequence();
         Some(Self {

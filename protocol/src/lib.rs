@@ -17,6 +17,7 @@ pub mod counters;
 #[cfg(not(loom))]
 pub mod flow;
 pub mod gaps;
+pub mod index;
 pub mod instrument;
 pub mod isolation;
 #[cfg(not(loom))]

@@ -114,7 +114,7 @@ impl LinkPlan {
     }
 
     /// Checks that name, ends and slots of the link fit its shape and its technique.
-    pub(crate) fn validate(&self) -> Result<(), LinkError> {
+    pub(crate) fn validate(&self, technique: Technique) -> Result<(), LinkError> {
         let no = |why| Err(self.error(why));
         let name_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.name.is_empty() || !self.name.bytes().all(name_ok) {
@@ -130,7 +130,8 @@ impl LinkPlan {
         if (self.carrier, self.shape) == (Carrier::Spsc, LinkShape::ManyToOne) {
             return no("its carrier cannot have that shape");
         }
-        if !self.slots.is_power_of_two() || !(2..=MAX_SLOTS).contains(&self.slots) {
+        let is_exact = self.carrier == Carrier::Technique && technique.info().exact_capacity;
+        if !(self.slots.is_power_of_two() || is_exact) || !(2..=MAX_SLOTS).contains(&self.slots) {
             return no("its slots are no power of two from 2 to 2^20");
         }
         if self.words != shm::ring::MESSAGE_WORDS as u32 {
@@ -151,11 +152,11 @@ mod tests {
     fn ends_must_fit_shape_and_carrier() {
         let link =
             || LinkPlan::many_to_one("submit", [Role::Strategy(0), Role::Strategy(1)], Role::Orchestrator, 8);
-        assert_eq!(link().validate(), Ok(()));
+        assert_eq!(link().validate(Technique::default()), Ok(()));
         let broken = |change: fn(&mut LinkPlan)| {
             let mut link = link();
             change(&mut link);
-            link.validate().unwrap_err().to_string()
+            link.validate(Technique::default()).unwrap_err().to_string()
         };
         assert!(broken(|l| l.writers.clear()).contains("link submit: its writers"));
         assert!(broken(|l| l.readers.clear()).contains("shape"));

@@ -393,7 +393,7 @@ impl Plan {
         ensure(self.processes.iter().all(|p| names.insert(p.name.as_str())), "process names are unique")?;
         let mut names = HashSet::new();
         for link in &self.links {
-            link.validate()?;
+            link.validate(self.technique)?;
             let no = |why| Err(link.error(why).into());
             if !names.insert(link.name.as_str()) {
                 return no("there are two of that name");

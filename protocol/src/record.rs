@@ -250,7 +250,7 @@ impl LinkEnd {
             return None;
         }
         let hand_off = HandOff::ALL[(code >> 1) as usize];
-        Some(Self { hand_off, peer: id.strategy(), epoch: id.epoch(), is_receiver: code & 1 == 1 })
+        Some(Self { hand_off, peer: id.strategy().0, epoch: id.epoch(), is_receiver: code & 1 == 1 })
     }
 }
 
@@ -280,7 +280,7 @@ impl TopOfBookWritten {
     pub const fn from_record(record: &Record) -> Option<Self> {
         let Record { point: Point::TopOfBook, id, detail, value } = *record else { return None };
         let instrument = id.epoch() << 8 | detail as u16;
-        Some(Self { venue: id.strategy(), instrument, version: id.sequence(), ticks: value })
+        Some(Self { venue: id.strategy().0, instrument, version: id.sequence(), ticks: value })
     }
 }
 

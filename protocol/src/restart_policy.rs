@@ -1,5 +1,6 @@
 //! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
+use crate::index::StrategyIndex;
 use crate::plan::{
     ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan,
 };
@@ -7,10 +8,10 @@ use crate::plan::{
 impl Plan {
     /// Returns the strategy of a thread that may end or hang alone: it is a thread of the engine's
     /// process, in a run that continues after a death.
-    pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<u16> {
+    pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
             [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
-                Some(index).filter(|_| self.on_death != OnDeath::Stop)
+                Some(StrategyIndex(index)).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,
         }

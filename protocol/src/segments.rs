@@ -89,9 +89,15 @@ pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     region
 }
 
-/// Creates a segment without a name, as sealed memory that is handed over to processes.
+/// Creates a segment without a name, as sealed memory or a file that is handed over to processes.
 pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, AtomicWords), RegionError> {
     let spec = &segment.spec;
+    if let Some(folder) = segment.folder(plan) {
+        let (shared, words) =
+            Shared::create_in(folder, &spec.name, plan.segment_name(&spec.name), spec.words)?;
+        write_header(plan, spec, &words);
+        return Ok((shared, words));
+    }
     let create = if segment.is_read_only_after_start() { Shared::create_read_only } else { Shared::create };
     let is_prefaulted = spec.place == SegmentPlace::Memory;
     let (shared, words) = create(&spec.name, plan.segment_name(&spec.name), spec.words, is_prefaulted)?;

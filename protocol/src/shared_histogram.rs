@@ -1,7 +1,7 @@
 //! Histograms in shared memory: one thread adds, the launcher reads, also after a crash.
 //!
-//! A value below 4,096 ticks has a bucket of its own. Above, the width of a bucket is one part in
-//! 2,048 of its value. Minimum, maximum and sum are exact. Nothing is allocated.
+//! A value below 2^(bits+1) ticks has a bucket of its own. Above, the width of a bucket is one part
+//! in 2^bits of its value. Minimum, maximum and sum are exact. Nothing is allocated.
 
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
@@ -17,48 +17,65 @@ pub const SUM: usize = 2;
 /// Index of a histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
-/// Resolution of a histogram: one part in 2^11, which is finer than a table shows.
-const BITS: u32 = 11;
-/// Number of buckets of a histogram.
-pub const BUCKET_COUNT: usize = ((TOP - BITS + 1) as usize) << BITS;
-/// Size in words of a histogram in shared memory.
-pub const HISTOGRAM_WORDS: usize = (BUCKETS + BUCKET_COUNT).next_multiple_of(8);
-
-/// Returns the histogram bucket that a value belongs to.
-#[inline(always)]
-pub const fn bucket(value: u64) -> usize {
-    let top = (1 << TOP) - 1;
-    let value = if value < top { value } else { top };
-    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(BITS);
-    ((shift as usize) << BITS) + (value >> shift) as usize
+/// The resolution of a histogram: one part in 2^bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    bits: u32,
 }
 
-/// Returns the value in the middle of a histogram bucket.
-pub const fn bucket_value(bucket: usize) -> u64 {
-    if bucket < 2 << BITS {
-        return bucket as u64;
+impl Resolution {
+    /// One part in 2,048: finer than a table shows.
+    pub const FINE: Self = Self { bits: 11 };
+    /// One part in 32: for the parts of a run's time.
+    pub const COARSE: Self = Self { bits: 5 };
+
+    /// Returns the number of buckets of a histogram.
+    pub const fn bucket_count(self) -> usize {
+        ((TOP - self.bits + 1) as usize) << self.bits
     }
-    let shift = (bucket >> BITS) - 1;
-    let first = ((bucket - (shift << BITS)) as u64) << shift;
-    first + (1 << shift) / 2
+
+    /// Returns the size in words of a histogram in shared memory.
+    pub const fn words(self) -> usize {
+        (BUCKETS + self.bucket_count()).next_multiple_of(8)
+    }
+
+    /// Returns the histogram bucket that a value belongs to.
+    #[inline(always)]
+    pub const fn bucket(self, value: u64) -> usize {
+        let top = (1 << TOP) - 1;
+        let value = if value < top { value } else { top };
+        let shift = (63 - (value | 1).leading_zeros()).saturating_sub(self.bits);
+        ((shift as usize) << self.bits) + (value >> shift) as usize
+    }
+
+    /// Returns the value in the middle of a histogram bucket.
+    pub const fn bucket_value(self, bucket: usize) -> u64 {
+        if bucket < 2 << self.bits {
+            return bucket as u64;
+        }
+        let shift = (bucket >> self.bits) - 1;
+        let first = ((bucket - (shift << self.bits)) as u64) << shift;
+        first + (1 << shift) / 2
+    }
 }
 
 /// The writing end of a histogram in shared memory.
 pub struct SharedHistogram {
     words: AtomicWords,
+    resolution: Resolution,
 }
 
 impl SharedHistogram {
-    /// Opens the histogram in [`HISTOGRAM_WORDS`] words of shared memory. Existing counts stay.
-    pub const fn new(words: AtomicWords) -> Self {
-        Self { words }
+    /// Opens the histogram in [`Resolution::words`] words of shared memory. Existing counts stay.
+    pub const fn new(words: AtomicWords, resolution: Resolution) -> Self {
+        Self { words, resolution }
     }
 
     /// Counts one value, in ticks, in the histogram.
     #[inline(always)]
     pub fn add(&self, ticks: u64) {
         // Relaxed loads and stores: this thread is the only writer, and its state publishes.
-        add(&self.words, BUCKETS + bucket(ticks), 1);
+        add(&self.words, BUCKETS + self.resolution.bucket(ticks), 1);
         add(&self.words, SUM, ticks);
         if ticks > self.words[MAX_WORD].load(Ordering::Relaxed) {
             self.words[MAX_WORD].store(ticks, Ordering::Relaxed);

@@ -29,6 +29,7 @@ pub use gateways::{GIVEN_UP, GatewayCounts, GatewayRepair};
 
 use crate::agent::Agent;
 use crate::control::{Control, ControlWriter, GENERATION, LIVES};
+use crate::index::StrategyIndex;
 use crate::wire::MAX_STRATEGIES;
 use core::time::Duration;
 use shm::memory::header::HEADER_WORDS;
@@ -103,7 +104,7 @@ impl Incarnation {
 
 impl ControlWriter {
     /// Declares a strategy's incarnation dead (fencing), so that the engine repairs its rings.
-    pub fn fence(&self, strategy: u16, epoch: u16, _certain: &ProofOfDeath) {
+    pub fn fence(&self, strategy: StrategyIndex, epoch: u16, _certain: &ProofOfDeath) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
@@ -111,18 +112,18 @@ impl ControlWriter {
     /// kernel reports, or it hangs and is abandoned. No signal ends one thread alone, so nothing
     /// proves that an abandoned one does not write again. The engine receives no more from it, and
     /// its memory is not reset.
-    pub fn fence_thread(&self, strategy: u16, epoch: u16) {
+    pub fn fence_thread(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
     /// Publishes that the next incarnation of a strategy may start; its memory was reset.
-    pub fn renew(&self, strategy: u16, epoch: u16) {
+    pub fn renew(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: false });
     }
 
-    fn set_incarnation(&self, strategy: u16, life: Incarnation) {
-        assert!(usize::from(strategy) < MAX_STRATEGIES);
-        self.set_life(LIVES + usize::from(strategy), life);
+    fn set_incarnation(&self, strategy: StrategyIndex, life: Incarnation) {
+        assert!(strategy.as_usize() < MAX_STRATEGIES);
+        self.set_life(LIVES + strategy.as_usize(), life);
     }
 
     fn set_life(&self, offset: usize, life: Incarnation) {
@@ -142,9 +143,9 @@ impl Control {
     }
 
     /// Returns the current incarnation of a strategy, and whether it is dead.
-    pub fn incarnation(&self, strategy: u16) -> Incarnation {
-        assert!(usize::from(strategy) < MAX_STRATEGIES);
-        self.life(LIVES + usize::from(strategy))
+    pub fn incarnation(&self, strategy: StrategyIndex) -> Incarnation {
+        assert!(strategy.as_usize() < MAX_STRATEGIES);
+        self.life(LIVES + strategy.as_usize())
     }
 
     fn life(&self, offset: usize) -> Incarnation {
@@ -199,7 +200,7 @@ pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
     /// The running strategy that announces the slot in its own memory, if there is one.
-    pub announcer: Option<u16>,
+    pub announcer: Option<StrategyIndex>,
     /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,
 }
@@ -235,8 +236,8 @@ const QUARANTINED_TICKS: usize = 4;
 const REFUSED: usize = 5;
 const ORPHANED: usize = 6;
 
-const fn word_offset(strategy: u16, word: usize) -> usize {
-    STRATEGIES + strategy as usize * WORDS_EACH + word
+const fn word_offset(strategy: StrategyIndex, word: usize) -> usize {
+    STRATEGIES + strategy.as_usize() * WORDS_EACH + word
 }
 
 /// The engine's end of the segment with its reports about dead strategies.
@@ -248,12 +249,12 @@ impl RepairsWriter {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
 
-    fn set(&self, strategy: u16, word: usize, value: u64) {
+    fn set(&self, strategy: StrategyIndex, word: usize, value: u64) {
         self.0[word_offset(strategy, word)].store(value, Ordering::Relaxed);
     }
 
     /// Reports that the repair after a dead incarnation is complete.
-    pub fn set_repaired(&self, strategy: u16, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
+    pub fn set_repaired(&self, strategy: StrategyIndex, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
         // Release: pairs with the Acquire in `strategy_repair`; then the memory is reset.
@@ -262,7 +263,7 @@ impl RepairsWriter {
     }
 
     /// Reports a quarantine: the engine reads no more from it, and the launcher kills it.
-    pub fn quarantine(&self, strategy: u16, epoch: u16, why: ProtocolViolation, now_ticks: u64) {
+    pub fn quarantine(&self, strategy: StrategyIndex, epoch: u16, why: ProtocolViolation, now_ticks: u64) {
         self.set(strategy, QUARANTINED_TICKS, now_ticks);
         // Release: pairs with the Acquire in `strategy_repair`.
         self.0[word_offset(strategy, QUARANTINED)]
@@ -271,13 +272,13 @@ impl RepairsWriter {
     }
 
     /// Returns `true` if this incarnation's repair was reported, possibly by a crashed engine.
-    pub fn was_repaired(&self, strategy: u16, epoch: u16) -> bool {
+    pub fn was_repaired(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
     /// Returns `true` if its quarantine was reported, possibly by a crashed engine.
-    pub fn was_quarantined(&self, strategy: u16, epoch: u16) -> bool {
+    pub fn was_quarantined(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)
     }
@@ -294,14 +295,14 @@ impl RepairsWriter {
         self.0[BLOCKED_SLOT].store(0, Ordering::Release);
         let Some(BlockedClaim { slot: place, announcer, since_ticks }) = at else { return };
         self.0[BLOCKED_SINCE].store(since_ticks, Ordering::Release);
-        let announcer = announcer.map_or(0, |strategy| u64::from(strategy) + 1);
+        let announcer = announcer.map_or(0, |strategy| u64::from(strategy.0) + 1);
         // The bit between slot and announcer is always set: the word of a slot is never 0.
         let place = (place << 1 | 1) << ANNOUNCER_BITS;
         self.0[BLOCKED_SLOT].store(place | announcer, Ordering::Release);
     }
 
     /// Publishes how many messages of a strategy were refused, and how many orders orphaned.
-    pub fn set_counts(&self, strategy: u16, refused: u64, orphaned: u64) {
+    pub fn set_counts(&self, strategy: StrategyIndex, refused: u64, orphaned: u64) {
         self.set(strategy, REFUSED, refused);
         self.set(strategy, ORPHANED, orphaned);
     }
@@ -347,13 +348,13 @@ impl Repairs {
             return None;
         }
         let announcer = (word & ((1 << ANNOUNCER_BITS) - 1)).checked_sub(1);
-        let announcer = announcer.map(|strategy| strategy as u16);
+        let announcer = announcer.map(|strategy| StrategyIndex(strategy as u16));
         Some(BlockedClaim { slot: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
     }
 
     /// Returns the engine's report about a strategy.
-    pub fn strategy_repair(&self, strategy: u16) -> Repair {
-        assert!(usize::from(strategy) < MAX_STRATEGIES);
+    pub fn strategy_repair(&self, strategy: StrategyIndex) -> Repair {
+        assert!(strategy.as_usize() < MAX_STRATEGIES);
         // Acquire: pairs with the Release in `set_repaired` and `quarantine`.
         let repaired = self.0.load(word_offset(strategy, REPAIRED), Ordering::Acquire);
         let quarantined = self.0.load(word_offset(strategy, QUARANTINED), Ordering::Acquire);
@@ -391,25 +392,25 @@ mod tests {
         let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
         let before = control.generation();
-        launching.fence(3, 7, &death);
-        assert_eq!(control.incarnation(3), Incarnation { epoch: 7, fenced: true });
-        assert_eq!(control.incarnation(2), Incarnation { epoch: 0, fenced: false });
+        launching.fence(StrategyIndex(3), 7, &death);
+        assert_eq!(control.incarnation(StrategyIndex(3)), Incarnation { epoch: 7, fenced: true });
+        assert_eq!(control.incarnation(StrategyIndex(2)), Incarnation { epoch: 0, fenced: false });
         assert_ne!(control.generation(), before);
-        launching.renew(3, 8);
-        assert_eq!(control.incarnation(3), Incarnation { epoch: 8, fenced: false });
+        launching.renew(StrategyIndex(3), 8);
+        assert_eq!(control.incarnation(StrategyIndex(3)), Incarnation { epoch: 8, fenced: false });
     }
 
     #[test]
     fn engine_reports_are_readable_by_launcher() {
         let words = Region::heap(REPAIRS_WORDS).words();
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
-        assert_eq!((reader.strategy_repair(0), reader.damage()), (Repair::default(), None));
+        assert_eq!((reader.strategy_repair(StrategyIndex(0)), reader.damage()), (Repair::default(), None));
         let count = reader.report_count();
-        writer.quarantine(255, 4095, ProtocolViolation::Flood, 9);
-        writer.set_repaired(255, 4095, 10, 12);
-        writer.set_counts(255, 3, 4);
+        writer.quarantine(StrategyIndex(255), 4095, ProtocolViolation::Flood, 9);
+        writer.set_repaired(StrategyIndex(255), 4095, 10, 12);
+        writer.set_counts(StrategyIndex(255), 3, 4);
         writer.set_damaged(ProtocolViolation::RingDamaged);
-        let repair = reader.strategy_repair(255);
+        let repair = reader.strategy_repair(StrategyIndex(255));
         assert_eq!(
             (repair.repaired, repair.quarantined),
             (Some(4095), Some((4095, ProtocolViolation::Flood)))
@@ -419,7 +420,7 @@ mod tests {
         assert_ne!(reader.report_count(), count);
         reader.wait(count, Duration::from_secs(600));
         assert_eq!(reader.blocked_claim(), None);
-        for announcer in [None, Some(0), Some(255)] {
+        for announcer in [None, Some(StrategyIndex(0)), Some(StrategyIndex(255))] {
             let at = BlockedClaim { slot: 0, announcer, since_ticks: 7 };
             writer.set_blocked(Some(at));
             assert_eq!(reader.blocked_claim(), Some(at));

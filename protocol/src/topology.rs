@@ -19,6 +19,7 @@ use shm::board;
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
 use shm::ring::{EndRights, SegmentPlace, SegmentSpec};
+use std::path::Path;
 
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
@@ -193,14 +194,25 @@ impl RunSegment {
         }
     }
 
-    /// Returns `true` if the segment is sealed memory without a name; never the command channel.
+    /// Returns `true` if the segment has no name and is handed over as a descriptor; never the
+    /// command channel.
     pub fn is_sealed(&self, plan: &Plan) -> bool {
         let is_memory = matches!(self.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
         let is_candidate = is_memory && self.purpose != SegmentPurpose::Commands;
         let levels = &plan.isolation;
         is_candidate
-            && (levels.has(Isolation::Sandbox)
+            && (self.folder(plan).is_some()
+                || levels.has(Isolation::Sandbox)
                 || levels.has(Isolation::Container) && self.is_writable_by_isolated())
+    }
+
+    /// Returns the folder in which the segment is a file without a name: that of a board on a
+    /// chosen file system.
+    pub fn folder<'a>(&self, plan: &'a Plan) -> Option<&'a Path> {
+        match (&plan.workload, self.purpose) {
+            (Workload::Board(work), SegmentPurpose::Board) => work.folder.as_deref(),
+            _ => None,
+        }
     }
 
     /// Returns `true` if only the launcher writes the segment, and only before the start.

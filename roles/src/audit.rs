@@ -4,6 +4,7 @@ use super::{book, build, engine, standby};
 use anyhow::{Context as _, Result};
 use journal::JournalFollower;
 use protocol::control::Control;
+use protocol::index::PerStrategy;
 use protocol::plan::Plan;
 use shm::attached::Attached;
 use system::clock::Timebase;
@@ -20,7 +21,7 @@ pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached
 
 /// Returns the number of reports that the engine returned to each strategy, from its journal. They
 /// count since the strategy's memory was last reset.
-pub fn returned(plan: &Plan) -> Result<Vec<u64>> {
+pub fn returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;

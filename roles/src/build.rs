@@ -12,6 +12,7 @@ use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::sender::Sender;
@@ -151,7 +152,7 @@ pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Stra
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<Box<dyn RoleAgent<K>>> {
     let RoleContext { plan, control, act, .. } = *parts;
-    let epoch = control.incarnation(index).epoch;
+    let epoch = control.incarnation(StrategyIndex(index)).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
     let submit = (ends.producer)(&submit_link(plan), index.into(), parts.attached)?;
     let Some(faults) = OwnFaults::for_strategy(plan, index, epoch) else {

@@ -150,10 +150,11 @@ fn attach_board(work: &BoardWork, role: Role, attached: &mut Attached<'_>) -> Re
         }
         None => None,
     };
-    let histograms = BoardHistograms::new(&attach_results(role, attached)?);
+    let results = attach_results(role, attached)?;
     let work = work.clone();
     Ok(Box::new(move |context| {
         let LoopContext { control, counters, clock, time, .. } = context;
+        let histograms = BoardHistograms::new(&results, time, work.duration_ns);
         BoardAgent { work: &work, time, control, due, counters, histograms }.run(clock, end);
     }))
 }

@@ -19,19 +19,21 @@ pub trait RecoveryEnvironment {
         options
     }
 
-    /// Handles that the journal in `folder` was opened; `journal` is its durable end.
+    /// Called when the journal in `folder` was opened; `journal` is its durable end.
     fn on_journal_open(&self, folder: &Path, journal: Watermark) {
         let _ = (folder, journal);
     }
 
-    /// Returns the outputs that count as sent by crashed engines, given those that are found.
-    fn engine_outputs(&self, found: OutputWatermarks) -> OutputWatermarks {
-        found
+    /// Returns the outputs that count as sent by crashed engines, given those found in their rings
+    /// and logs.
+    fn engine_outputs(&self, outputs_found: OutputWatermarks) -> OutputWatermarks {
+        outputs_found
     }
 
-    /// Returns the outputs that count as sent by crashed exchanges, given those that are found.
-    fn exchange_outputs(&self, found: venue::OutputWatermarks) -> venue::OutputWatermarks {
-        found
+    /// Returns the outputs that count as sent by crashed exchanges, given those found in their
+    /// rings and logs.
+    fn exchange_outputs(&self, outputs_found: venue::OutputWatermarks) -> venue::OutputWatermarks {
+        outputs_found
     }
 }
 

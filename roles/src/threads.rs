@@ -17,6 +17,7 @@ use super::compose::Loop;
 use super::runner::{Confinement, Runner};
 use anyhow::{Error, Result, anyhow};
 use protocol::control::{Control, RunState};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
@@ -62,7 +63,7 @@ pub(super) struct ThreadLoop<'a> {
 struct OwnThread<'a> {
     plan: &'a ThreadPlan,
     /// The strategy that it runs, if that dies alone.
-    alone: Option<u16>,
+    alone: Option<StrategyIndex>,
     status: StatusWriter,
 }
 

@@ -169,7 +169,7 @@ impl<P: Producer> Session<P> {
             self.faults += 1;
             return None;
         };
-        if report.id.strategy() != self.strategy || report.id.epoch() != self.epoch || self.open() == 0 {
+        if report.id.strategy().0 != self.strategy || report.id.epoch() != self.epoch || self.open() == 0 {
             self.faults += 1;
             return None;
         }

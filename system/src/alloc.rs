@@ -6,12 +6,19 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Returns the number of heap allocations and growths of the calling thread; 0 if the program's
 /// allocator does not count.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
+}
+
+/// Returns the number of bytes that the calling thread has allocated, those of growths included and
+/// those that it has freed again; 0 if the program's allocator does not count.
+pub fn allocated_bytes() -> u64 {
+    BYTES.with(Cell::get)
 }
 
 /// Returns `true` if this program's allocator counts allocations. Allocates once to find out.
@@ -25,16 +32,17 @@ pub fn is_counted() -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
-fn count() {
+fn count(bytes: usize) {
     // A thread that is being torn down has no counter.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+    let _ = BYTES.try_with(|count| count.set(count.get() + bytes as u64));
 }
 
 // SAFETY: every call goes to the system allocator unchanged; counting neither allocates (the
 // thread-local is const-initialised and needs no destructor) nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
+        count(layout.size());
         // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is `System`'s.
         unsafe { System.alloc(layout) }
     }
@@ -45,7 +53,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
+        count(new_size);
         // SAFETY: as above; `ptr` came from `System`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
@@ -59,8 +67,9 @@ mod tests {
     #[test]
     fn allocation_is_counted() {
         let before = super::allocations();
+        let bytes = super::allocated_bytes();
         drop(core::hint::black_box(Box::new(1u64)));
-        assert_eq!(super::allocations() - before, 1);
+        assert_eq!((super::allocations() - before, super::allocated_bytes() - bytes), (1, 8));
         assert!(super::is_counted());
     }
 }

@@ -58,7 +58,8 @@ fn queue(name: &str, spec: &LinkSpec, attached: &mut Attached<'_>) -> QueueEnd {
 }
 
 impl Link for CrossbeamArrayQueue {
-    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-array-queue", Home::Heap).twin("array-queue");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("crossbeam-array-queue", Home::Heap).exact_capacity().twin("array-queue");
 
     type Producer = QueueEnd;
     type Consumer = QueueEnd;
@@ -73,7 +74,7 @@ impl Link for CrossbeamArrayQueue {
 }
 
 /// The technique `array-queue-mux`: a real `crossbeam_queue::ArrayQueue` for every producer,
-/// scanned round-robin. The seed benchmark's own fourth technique.
+/// scanned round-robin. The fourth technique of the benchmark that this project started from.
 ///
 /// It is a mux over MPMC queues: each push and each pop pays an uncontended CAS, and checking a
 /// queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
@@ -131,7 +132,8 @@ impl MuxQueue for QueueEnd {
 }
 
 impl Link for ArrayQueueMux {
-    const INFO: TechniqueInfo = TechniqueInfo::new("array-queue-mux", Home::Heap).apart().twin("spsc-mux");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("array-queue-mux", Home::Heap).exact_capacity().apart().twin("spsc-mux");
 
     type Producer = QueueEnd;
     type Consumer = HeapMux<QueueEnd>;
@@ -178,7 +180,8 @@ impl shm::ring::Consumer for ChannelReceiver {
 }
 
 impl Link for CrossbeamChannel {
-    const INFO: TechniqueInfo = TechniqueInfo::new("crossbeam-channel", Home::Heap).twin("channel");
+    const INFO: TechniqueInfo =
+        TechniqueInfo::new("crossbeam-channel", Home::Heap).exact_capacity().twin("channel");
 
     type Producer = ChannelSender;
     type Consumer = ChannelReceiver;
@@ -201,8 +204,8 @@ impl Link for CrossbeamChannel {
 /// The technique `std-mpsc`: the standard library's unbounded channel. The reference that `linked`
 /// is measured against.
 ///
-/// Unbounded, as the seed benchmark has it: a push is never refused, and every 31st message costs
-/// an allocation.
+/// Unbounded, as in the benchmark that this project started from: a push is never refused, and
+/// every 31st message costs an allocation.
 pub struct StdMpsc;
 
 /// The sending end of `std-mpsc`.

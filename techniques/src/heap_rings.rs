@@ -191,7 +191,8 @@ macro_rules! rings {
         static $rings: HeapObjects<RingEnds<$end>> = HeapObjects::new();
 
         impl Link for $link {
-            const INFO: TechniqueInfo = TechniqueInfo::new($name, Home::Heap).apart().twin("spsc-mux");
+            const INFO: TechniqueInfo =
+                TechniqueInfo::new($name, Home::Heap).exact_capacity().apart().twin("spsc-mux");
 
             type Producer = RingSender<$end>;
             type Consumer = HeapMux<<$end as SendingEnd>::Receiving>;

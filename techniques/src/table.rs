@@ -72,6 +72,7 @@ built_in! { $
 struct TechniqueEntry {
     record: TechniqueInfo,
     segments: fn(&LinkSpec) -> Vec<SegmentSpec>,
+    capacity: fn(&LinkSpec) -> Option<u64>,
     link: fn() -> TypeId,
 }
 
@@ -97,7 +98,16 @@ impl Technique {
     /// Returns the handle of a technique, given its type. It is found by name and in
     /// [`Technique::all`] if it is built in or registered.
     pub const fn from_link<L: Link>() -> Self {
-        Self(const { &TechniqueEntry { record: L::INFO, segments: L::segments, link: TypeId::of::<L> } })
+        Self(
+            const {
+                &TechniqueEntry {
+                    record: L::INFO,
+                    segments: L::segments,
+                    capacity: L::capacity,
+                    link: TypeId::of::<L>,
+                }
+            },
+        )
     }
 
     /// Registers a technique that the program defines. Call it first in every process of a run: a
@@ -178,6 +188,12 @@ impl Technique {
     /// Returns the heap technique of which this one is a port to shared memory, for comparisons.
     pub fn reference(self) -> Option<Self> {
         self.0.record.reference.and_then(Self::from_name)
+    }
+
+    /// Returns the most messages that one producer can push into an empty link; `None` if no count
+    /// bounds them.
+    pub fn capacity(self, spec: &LinkSpec) -> Option<u64> {
+        (self.0.capacity)(spec)
     }
 
     /// Returns the segments that a link needs which the technique carries.

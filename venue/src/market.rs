@@ -170,12 +170,13 @@ impl Market {
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
-            Some(dead) => dead.strategy()..dead.strategy() + 1,
-            None => 0..MAX_STRATEGIES as u16,
+            Some(dead) => u32::from(dead.strategy().0)..u32::from(dead.strategy().0) + 1,
+            None => 0..MAX_STRATEGIES as u32,
         };
         let sessions = self.setup.sessions;
-        for owner in owners.filter(|owner| session_of(OrderId::new(*owner, 0, 0), sessions) == session) {
-            let command = Command::MassCancel { owner: owner.into(), instrument: scope.instrument };
+        let is_its = |owner: &u32| session_of(OrderId::new(*owner as u16, 0, 0), sessions) == session;
+        for owner in owners.filter(is_its) {
+            let command = Command::MassCancel { owner, instrument: scope.instrument };
             self.apply(command, Cause::Withdrawal, sink);
         }
         self.flush_outputs(sink);
@@ -232,7 +233,7 @@ impl Market {
     #[cold]
     fn cancel_overrun(&mut self) {
         while let Some(id) = self.overrun.pop() {
-            let owner = OrderId::from_word(id).strategy().into();
+            let owner = OrderId::from_word(id).strategy().0.into();
             // Its last report was sent already.
             self.setup.exchange.apply(Command::Cancel { id, owner }, &mut NullSink);
         }

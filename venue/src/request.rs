@@ -1,7 +1,7 @@
 //! Converts orders of strategies into commands of the matching engine.
 
 use exchange::command::{Command, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
-use protocol::wire::{self, Operation, Order, OrderCondition, OrderId};
+use protocol::wire::{self, Operation, Order, OrderCondition};
 use system::clock::Timebase;
 
 /// The owner id of the opening book's orders, which no strategy has.
@@ -13,7 +13,7 @@ pub const RESTING: u64 = 1 << 63;
 /// Converts a strategy's order that arrived at `now` (ticks) into a command.
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
-    let owner = u32::from(order.id.strategy());
+    let owner = u32::from(order.id.strategy().0);
     match order.request.operation {
         Operation::New => Command::New(new_order(order, owner, now, time)),
         Operation::Cancel => {
@@ -34,7 +34,7 @@ fn target(order: &Order, owner: u32) -> (u64, u32) {
     if order.request.target & RESTING != 0 {
         return (order.request.target, OPENING_BOOK_OWNER);
     }
-    (OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target).word(), owner)
+    (order.id.with_sequence(order.request.target).word(), owner)
 }
 
 #[inline]

@@ -54,7 +54,7 @@ impl ReplaySequencer {
 
     /// Holds an order until its turn. Returns it if its strategy is not in the recording.
     pub fn enqueue(&mut self, order: Order) -> Option<Order> {
-        match self.waiting.get_mut(usize::from(order.id.strategy())) {
+        match self.waiting.get_mut(order.id.strategy().as_usize()) {
             Some(waiting) => {
                 waiting.push_back(order);
                 None
@@ -88,7 +88,7 @@ mod tests {
 
     fn popped(sequencer: &mut ReplaySequencer) -> Vec<(u16, u64)> {
         std::iter::from_fn(|| sequencer.pop())
-            .map(|order| (order.id.strategy(), order.id.sequence()))
+            .map(|order| (order.id.strategy().0, order.id.sequence()))
             .collect()
     }
 

@@ -36,7 +36,7 @@ impl SessionCounts {
 #[inline(always)]
 pub(crate) fn session_of(id: OrderId, sessions: usize) -> usize {
     // Without a division where there is one.
-    if sessions == 1 { 0 } else { usize::from(id.strategy()) % sessions.max(1) }
+    if sessions == 1 { 0 } else { id.strategy().as_usize() % sessions.max(1) }
 }
 
 /// The exchange's end of a session with a gateway: takes instructions and sends reports in order.

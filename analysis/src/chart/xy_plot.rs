@@ -16,6 +16,12 @@ pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
+/// Returns `true` for the class of a model's line. It has the color of text and no dots: nothing was
+/// measured there.
+pub fn is_model(class: &str) -> bool {
+    class.split(' ').any(|word| word == "model")
+}
+
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
     pub name: String,
@@ -41,7 +47,7 @@ pub fn draw(
     let line = |one: &PlotSeries| {
         let of = |figure: fn(&Spread) -> f64| one.points.iter().map(|(_, spread)| figure(spread)).collect();
         DataSeries {
-            dots: (0..one.points.len()).collect(),
+            dots: if is_model(one.class) { Vec::new() } else { (0..one.points.len()).collect() },
             x: one.points.iter().map(|(x, _)| *x).collect(),
             y: of(|spread| spread.median),
             low: of(|spread| spread.low),

@@ -1,4 +1,7 @@
 //! The axes along which experiments vary settings: one table, an entry for each axis.
+//!
+//! A *bill* is what `launcher bill` makes: a table with the cost of each isolation level and
+//! technique, a row for each.
 
 use crate::chart::axis;
 use crate::chart::plot::Unit;
@@ -15,7 +18,7 @@ pub struct AxisEntry {
     pub nouns: [&'static str; 2],
     /// The unit of its values.
     pub unit: AxisUnit,
-    /// Its place in a bill.
+    /// Its role in a bill: what its values are rows of.
     pub bill: BillRole,
     /// The value of a saved run, if the run's outline has it.
     pub of_run: Option<fn(&RunOutline) -> String>,
@@ -40,7 +43,7 @@ pub enum AxisUnit {
     Size,
 }
 
-/// The place of an axis in a bill.
+/// The role of an axis in a bill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BillRole {
     /// A bill does not vary it.
@@ -239,15 +242,15 @@ impl Axis {
         self.entry().is_compared
     }
 
-    /// Returns `true` if `launcher bill` may vary this setting. Those are what is isolated from
-    /// what, how, and the cost of observing it.
+    /// Returns `true` if `launcher bill` may vary this setting: the isolation itself, what affects
+    /// its cost, and the stamps that measure it.
     pub fn is_of_bill(self) -> bool {
         self.entry().bill != BillRole::No
     }
 
-    /// Returns `true` if the value is the one of a run that does not set the axis, so that names of
-    /// runs do without it. Only axes added later have such values.
-    pub fn is_usual(self, text: &str) -> bool {
+    /// Returns `true` for a default value that names of settings leave out. Only axes that were
+    /// added later have one: names of older settings stay as they were.
+    pub fn is_unnamed_default(self, text: &str) -> bool {
         match self {
             Self::WorkingSet => text == "0",
             Self::Binary | Self::Pin | Self::HugePages | Self::LockMemory => {
@@ -285,8 +288,8 @@ impl Axis {
         }
     }
 
-    /// Formats a value for a table: durations in nanoseconds, as in the seed benchmark; rates in
-    /// full.
+    /// Formats a value for a table: durations in nanoseconds, as in the benchmark that this project
+    /// started from; rates in full.
     pub(super) fn format_value(self, text: &str) -> String {
         match (self.entry().unit, self.number(text)) {
             (AxisUnit::Time, Some(ns)) => format!("{} ns", ns as u64),

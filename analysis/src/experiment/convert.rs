@@ -126,7 +126,7 @@ fn sweep(folder: &Path, mut value: Value) -> serde_json::Result<Experiment> {
     value["base"] = Value::Object(serde_json::Map::new());
     value["asked_repeats"] = asked.into();
     value["rows"] = Value::Array(Vec::new());
-    value["endpoint"] = serde_json::to_value(super::Endpoint::of_older())?;
+    value["endpoint"] = serde_json::to_value(super::Endpoint::legacy())?;
     let mut experiment: Experiment = serde_json::from_value(value)?;
     let settings: Vec<Setting> = old.points.iter().map(|point| point.setting.clone()).collect();
     match old.search.filter(|_| experiment.kind == Kind::MaxRate) {

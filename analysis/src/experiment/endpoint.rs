@@ -33,7 +33,7 @@ impl Default for Endpoint {
 
 impl Endpoint {
     /// Returns the endpoint of documents whose launcher saved none.
-    pub fn of_older() -> Self {
+    pub fn legacy() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), further: Vec::new(), ..Self::default() }
     }
 
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn endpoint_of_older_document_is_read() {
         let read = |text: &str| serde_json::from_str::<Endpoint>(text).unwrap();
-        assert_eq!(read(r#"{"measure":"rt_venue","percentile":"p50"}"#), Endpoint::of_older());
+        assert_eq!(read(r#"{"measure":"rt_venue","percentile":"p50"}"#), Endpoint::legacy());
         let saved = serde_json::to_string(&Endpoint::default()).unwrap();
         assert_eq!(read(&saved), Endpoint::default());
         assert_eq!(Endpoint::default().describe(), "rt_venue_from_due p50 and p99");

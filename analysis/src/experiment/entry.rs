@@ -5,27 +5,29 @@ use crate::fitness::Fitness;
 use crate::stats::ComparisonLine;
 use std::path::Path;
 
-/// What the rest of the code asks about a kind of experiment.
+/// The properties of a kind of experiment, and the functions that read its rows.
 pub struct KindEntry {
     /// The heading of its page.
     pub title: &'static str,
     /// Whether a failed run is a finding: not tried again, and no failure of the experiment.
     pub keeps_failures: bool,
-    /// Whether its rows are runs of the engine: resumed and compared by the commands of runs.
+    /// Whether its rows are runs of the engine. The commands that resume and compare runs refuse an
+    /// experiment without.
     pub makes_runs: bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
-    /// What its folder is, and what shows it: `{}` is the folder.
+    /// Text for an error where the folder of a run was wanted: what this folder is, and the command
+    /// that shows it. `{}` becomes the folder's path.
     pub folder: &'static str,
-    /// What is in its folder, in short: `bill of 2 settings, 5 repeats`.
+    /// The line of `launcher list` for its folder: `bill of 2 settings, 5 repeats`.
     pub summary: fn(&Experiment) -> String,
     /// Whether its latencies may be quoted.
     pub fitness: fn(&Experiment) -> Fitness,
-    /// Why its rows cannot be read.
-    pub damage: fn(&Experiment) -> Result<(), String>,
-    /// What its rows show. The folder has the runs.
+    /// Checks that all rows can be read. Returns the first reason why one cannot.
+    pub check: fn(&Experiment) -> Result<(), String>,
+    /// Converts its rows into tables, charts and JSON. The folder has the runs.
     pub answer: fn(&Experiment, &Path) -> Result<Answer, String>,
-    /// The comparisons at its endpoint, by which lost pairs are counted.
+    /// The comparisons at its endpoint. Their pairs of runs that dropped out are replaced.
     pub headlines: fn(&Experiment) -> Vec<ComparisonLine>,
 }
 

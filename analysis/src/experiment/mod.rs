@@ -36,8 +36,8 @@ mod time_unit;
 pub use axis::{Axis, AxisRecord};
 pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
-    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWarnings, BoardWriter,
-    Boards,
+    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardThreshold, BoardUsage,
+    BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::{
@@ -119,7 +119,7 @@ impl Document for Experiment {
         if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
             return Err(format!("endpoint {:?}", self.endpoint.measure));
         }
-        (self.kind.entry().damage)(self)
+        (self.kind.entry().check)(self)
     }
 }
 

@@ -9,8 +9,8 @@ use super::record::{Experiment, Row, Setting};
 use crate::grouping::grouped;
 use std::ops::Range;
 
-/// Returns the rows of some repeats, in the order in which their runs are made. None is made yet.
-/// `seed` is that of the first repeat.
+/// Returns the rows of some repeats, in the order in which their runs are to be made. `seed` is the
+/// random seed of repeat 0; each later repeat has the next one.
 pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec<Row> {
     let groups = grouped(settings.iter().map(|setting| (condition(setting), setting)));
     let turns = repeats.flat_map(|repeat| groups.iter().map(move |(_, members)| (repeat, members)));

@@ -151,12 +151,12 @@ pub(super) fn fitness(experiment: &Experiment) -> Fitness {
 }
 
 /// Checks that every row that was made has the outline of a run.
-pub(super) fn damage(experiment: &Experiment) -> Result<(), String> {
-    let check = |row: &Row| match row.figures.record::<RunOutline>() {
+pub(super) fn check(experiment: &Experiment) -> Result<(), String> {
+    let check_row = |row: &Row| match row.figures.record::<RunOutline>() {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("{}, repeat {}: {error}", row.setting.name, row.repeat)),
     };
-    experiment.made().try_for_each(check)
+    experiment.made().try_for_each(check_row)
 }
 
 impl Point {

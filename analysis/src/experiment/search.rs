@@ -1,5 +1,8 @@
 //! `max-rate`: the highest rate within a latency bound. A row is a rate that was tried.
 //!
+//! The bounded latency is `rt_venue` from due: an order's round trip without the time at the venue,
+//! counted from when the order was due.
+//!
 //! First the rate is doubled until it is not held (or quartered until it is), then the gap between
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
 //! %. The rows are the whole state, so a search can be resumed.
@@ -29,7 +32,7 @@ pub const KIND: KindEntry = KindEntry {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
     },
-    damage: |experiment| RateSearch::all(experiment).map(drop),
+    check: |experiment| RateSearch::all(experiment).map(drop),
     answer: |experiment, _| {
         let (limits, points) = (SearchLimits::from_experiment(experiment)?, RateSearch::all(experiment)?);
         let (sweep, search) = (ExperimentRuns::new(experiment), Search { limits, points });
@@ -52,12 +55,12 @@ pub const MIN_RATE_PER_S: f64 = 200.0;
 /// The highest rate that is tried, in orders a second.
 pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
-/// What ends a search.
+/// The conditions of a search: where it begins, and what ends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchLimits {
-    /// The bound on rt_venue from due, p99.9, in nanoseconds.
+    /// The bound on the p99.9 of `rt_venue` from due, in nanoseconds.
     pub bound_ns: u64,
-    /// Most rates tried for each setting.
+    /// Maximum number of rates tried for each setting.
     pub max_steps: u32,
     /// The rate tried first.
     pub first_per_s: f64,
@@ -77,9 +80,10 @@ impl SearchLimits {
     }
 }
 
-/// The tried rates of every setting, and the limits.
+/// A search with its conditions and the tried rates.
 struct Search {
     limits: SearchLimits,
+    /// One for each combination of settings, in the order of the experiment's points.
     points: Vec<RateSearch>,
 }
 
@@ -103,7 +107,7 @@ pub struct RateStep {
     pub rate_per_s: f64,
     /// The achieved rate in orders per second, median over the runs.
     pub achieved_per_s: Option<f64>,
-    /// rt_venue from due, p99.9, in nanoseconds, median over the runs.
+    /// p99.9 of `rt_venue` from due, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
     /// Whether the rate was held: most of its runs did.
     pub held: bool,
@@ -237,14 +241,14 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
 
 impl RateSearch {
     /// Returns the lowest rate above the highest held one that was tried and not held.
-    fn refused_per_s(&self) -> Option<f64> {
+    fn lowest_failed_per_s(&self) -> Option<f64> {
         let failed = self.steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
         failed.filter(|rate| self.highest_per_s.is_none_or(|held| *rate > held)).reduce(f64::min)
     }
 }
 
-/// The result of a search in one sentence. A setting holds the highest rate only if every other one
-/// was refused a rate that is not above it.
+/// Returns the result of a search in one sentence. A setting is called the best only if every other
+/// one failed to hold a rate that is not above the best one's.
 fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
     let bound = format!("orders/s with rt_venue from due p99.9 ≤ {}", duration(search.limits.bound_ns));
     let points = || sweep.points.iter().zip(&search.points);
@@ -254,13 +258,13 @@ fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
         let bound = duration(search.limits.bound_ns);
         return format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}");
     };
-    let may_hold = |found: &RateSearch| found.refused_per_s().is_none_or(|refused| refused > rate);
+    let may_hold = |found: &RateSearch| found.lowest_failed_per_s().is_none_or(|failed| failed > rate);
     let rival = points().find(|(point, found)| !std::ptr::eq(*point, best) && may_hold(found));
     match rival {
         _ if search.points.len() == 1 => format!("{} holds {} {bound}", name(best), plain(rate)),
         None => format!("{} holds the highest rate: {} {bound}", name(best), plain(rate)),
         Some((rival, _)) => format!(
-            "no setting holds the highest rate: {} holds {} {bound}, and {} was refused no rate up to it",
+            "no setting holds the highest rate: {} holds {} {bound}, and {} has not failed at any rate up to it",
             name(best),
             plain(rate),
             name(rival)
@@ -268,7 +272,7 @@ fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
     }
 }
 
-/// p99.9 over the rate, and the bound across it.
+/// Draws the p99.9 over the rate, and the bound as a horizontal line.
 fn chart(sweep: &ExperimentRuns, search: &Search) -> Option<Markup> {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
     let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
@@ -353,17 +357,19 @@ mod tests {
         };
         let experiment = Experiment { axes: Vec::new(), ..fixture("golden/experiment.json") };
         let sweep = ExperimentRuns { experiment, points: vec![point("A"), point("B")] };
-        let search = |highest: f64, refused: f64| RateSearch {
-            steps: vec![step(highest, true), step(refused, false)],
+        let search = |highest: f64, failed: f64| RateSearch {
+            steps: vec![step(highest, true), step(failed, false)],
             highest_per_s: Some(highest),
             ..RateSearch::default()
         };
-        let of = |b: RateSearch| {
+        let answer_with = |b: RateSearch| {
             let points = vec![search(20_000.0, 21_000.0), b];
             answer(&sweep, &Search { limits: limits(1.0, 9), points })
         };
-        assert!(of(search(15_000.0, 16_000.0)).starts_with("A holds the highest rate: 20,000 orders/s"));
-        let near = of(search(19_500.0, 20_400.0));
+        assert!(
+            answer_with(search(15_000.0, 16_000.0)).starts_with("A holds the highest rate: 20,000 orders/s")
+        );
+        let near = answer_with(search(19_500.0, 20_400.0));
         assert!(near.starts_with("no setting holds the highest rate: A holds 20,000"), "{near}");
     }
 

@@ -55,7 +55,8 @@ pub fn plot(incidents: &[IncidentSummary], timeline: &Plot) -> Plot {
     }
 }
 
-/// Returns the time of the fault, or of its detection if that is not known or was earlier.
+/// Returns the time of the fault, or of its detection if the fault's time is not known or is later.
+/// In nanoseconds from the start of the schedule.
 fn began(incident: &IncidentSummary) -> u64 {
     incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns)
 }

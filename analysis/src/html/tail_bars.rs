@@ -7,7 +7,7 @@ use crate::report::units::{counted, duration, percent};
 use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
 
-/// Each cause with its colour: the machine's bright, what is usual grey.
+/// Each cause with the class of its color: the machine's bright, what is usual gray.
 const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
     (Cause::Machine, "c2"),
     (Cause::WakeUp, "c6"),

@@ -59,6 +59,7 @@ struct PathStep {
     value: u64,
     seconds: Option<f64>,
     since_due_ns: Option<f64>,
+    /// Time since t1, the strategy's send ([`Point::StrategySend`]).
     since_t1_ns: Option<f64>,
     /// Stage that ends at this stamp, if its first stamp exists.
     stage: Option<&'static str>,
@@ -96,8 +97,8 @@ pub(super) fn inspect(
             problems.push(problem);
         }
     }
-    if let Some(touch) = triggered_by(&record.plan, &steps)
-        && let Err(problem) = search_touch(folder, &record.plan, touch, &mut steps)
+    if let Some(trigger) = triggered_by(&record.plan, &steps)
+        && let Err(problem) = search_trigger(folder, &record.plan, trigger, &mut steps)
     {
         problems.push(format!("{}: {problem}", order_name(order)));
     }
@@ -115,8 +116,8 @@ pub(super) fn inspect(
     let round_trip = elapsed(Point::StrategySend, Point::StrategyRecv);
     let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
-        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
-    let level = record.plan.isolation.of(order.strategy());
+        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy().0, order.epoch());
+    let level = record.plan.isolation.of(order.strategy().0);
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
@@ -204,23 +205,23 @@ fn value_at(steps: &[PathStep], point: Point) -> Option<u64> {
     steps.iter().find(|step| step.stamped == point).map(|step| step.value)
 }
 
-/// Adds the time of that write from the log of the exchange. Returns a problem if the version was
-/// never written.
-fn search_touch(
+/// Adds the exchange's write of the top-of-book version that triggered the order, with its time.
+/// Returns a problem if the version was never written.
+fn search_trigger(
     folder: &Path,
     plan: &Plan,
-    touch: TopOfBookWritten,
+    trigger: TopOfBookWritten,
     path_steps: &mut Vec<PathStep>,
 ) -> Result<(), String> {
     let never_written =
-        || format!("triggered by version {} of its touch, which was never written", touch.version);
-    let thread = plan.thread_of(Role::Exchange(touch.venue)).ok_or_else(never_written)?;
-    let is_it = |record: &Record| {
+        || format!("triggered by version {} of its touch, which was never written", trigger.version);
+    let thread = plan.thread_of(Role::Exchange(trigger.venue)).ok_or_else(never_written)?;
+    let is_trigger = |record: &Record| {
         let written = TopOfBookWritten::from_record(record);
-        written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == touch)
+        written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == trigger)
     };
     let before = path_steps.len();
-    search(folder, plan, thread, is_it, path_steps)?;
+    search(folder, plan, thread, is_trigger, path_steps)?;
     if path_steps.len() == before { Err(never_written()) } else { Ok(()) }
 }
 

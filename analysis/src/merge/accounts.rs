@@ -213,7 +213,7 @@ impl Accounts {
                 format!("a fill in instrument {instrument}: there is none")
             });
         }
-        let key = u64::from(id.strategy()) << 16 | u64::from(instrument);
+        let key = u64::from(id.strategy().0) << 16 | u64::from(instrument);
         match pushed.and_then(|(gateway, position)| Some((self.pending.get_mut(gateway)?, position))) {
             Some((waiting, position)) => {
                 waiting.push_back(PendingFill { key: position << 24 | key, quantity, price })
@@ -280,17 +280,16 @@ impl Accounts {
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
-        let Some((field, instrument)) = index.filter(|_| usize::from(id.strategy()) < self.filled.len())
-        else {
+        let Some((field, instrument)) = index.filter(|_| id.strategy().as_usize() < self.filled.len()) else {
             return self.found.add(ViolationKind::Position, || {
                 format!(
                     "a position of strategy {}, instrument {}: the plan has none",
-                    id.strategy(),
+                    id.strategy().0,
                     id.sequence()
                 )
             });
         };
-        let figure = &mut self.stated.entry((id.strategy(), instrument)).or_default()[field as usize];
+        let figure = &mut self.stated.entry((id.strategy().0, instrument)).or_default()[field as usize];
         if figure.replace(value).is_some() {
             self.found.add(ViolationKind::Position, || {
                 format!("strategy {} instrument {instrument}: {field:?} is stated twice", id.strategy())

@@ -1,5 +1,8 @@
 //! Which incarnations died according to the record, and which logs are untrusted.
 //!
+//! A strategy is *hostile* if it may have written anything: then no stamp of its own counts. A log
+//! is *untrusted* if its strategy is hostile, or if only the log's own stamps are in doubt.
+//!
 //! A killed incarnation has logged all that it did: its log is trusted. A quarantined incarnation
 //! may have written anything, including over its predecessors' stamps, since all incarnations of a
 //! strategy share one log. The log of such a strategy is untrusted, and only the engine's stamps of
@@ -23,10 +26,12 @@ pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
     /// The record has every death: the launcher survived the run.
     pub is_complete: bool,
-    /// The levels of the strategies: threads of the engine do not write their logs alone.
+    /// The levels of the strategies. A log has a sole author unless its strategy is a thread of the
+    /// engine's process.
     isolation: IsolationLevels,
-    /// A strategy with a `scribble` fault shared a process with the engine.
-    is_everyone_untrusted: bool,
+    /// A strategy with a `scribble` fault shared a process with the engine: every log may be its
+    /// work.
+    is_everyone_hostile: bool,
     /// For each gateway: whether it died without a successor that resumed its session, so that its
     /// open orders were lost.
     pub lost_gateways: Vec<bool>,
@@ -37,10 +42,11 @@ pub(super) struct Deaths {
 struct DeadIncarnations {
     /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
-    is_untrusted: bool,
-    /// Its log is distrusted, not its orders: because of what is in the log, or because an
-    /// abandoned thread may have run again.
-    is_doubted: bool,
+    /// It was quarantined, or has a `scribble` fault.
+    is_hostile: bool,
+    /// Only its log is in doubt: because of what is in the log, or because an abandoned thread may
+    /// have run again.
+    is_log_doubted: bool,
 }
 
 impl Deaths {
@@ -60,8 +66,8 @@ impl Deaths {
             if strategy_state.incidents[epoch] == 0 {
                 strategy_state.incidents[epoch] = u32::try_from(index + 1).unwrap_or(0);
             }
-            strategy_state.is_untrusted |= incident.quarantined.is_some();
-            strategy_state.is_doubted |= incident.abandoned;
+            strategy_state.is_hostile |= incident.quarantined.is_some();
+            strategy_state.is_log_doubted |= incident.abandoned;
         }
         let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
@@ -73,7 +79,7 @@ impl Deaths {
             if let FaultTarget::Strategy(index) = fault.target
                 && let Some(strategy_state) = strategies.get_mut(usize::from(index))
             {
-                strategy_state.is_untrusted = true;
+                strategy_state.is_hostile = true;
             }
         }
         // A record written before the first order, by a launcher that died, names no incident.
@@ -87,7 +93,7 @@ impl Deaths {
         Self {
             strategies,
             is_complete: !launcher_died,
-            is_everyone_untrusted: scribblers().any(is_of_thread),
+            is_everyone_hostile: scribblers().any(is_of_thread),
             isolation,
             lost_gateways: (0..record.plan.trading().gateways()).map(is_lost).collect(),
         }
@@ -102,9 +108,10 @@ impl Deaths {
         }
     }
 
+    /// Marks a strategy's log as untrusted because of what is in it. Its orders stay trusted.
     pub fn distrust(&mut self, strategy: u16) {
         if let Some(strategy_state) = self.strategies.get_mut(usize::from(strategy)) {
-            strategy_state.is_doubted = true;
+            strategy_state.is_log_doubted = true;
         }
     }
 
@@ -124,22 +131,23 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if a strategy's log is untrusted.
+    /// Returns `true` if a strategy's log is untrusted: the strategy is hostile, or its log is in
+    /// doubt.
     pub fn is_untrusted(&self, strategy: u16) -> bool {
-        let strategy_state = self.strategies.get(usize::from(strategy));
-        self.is_hostile(strategy) || strategy_state.is_some_and(|strategy_state| strategy_state.is_doubted)
+        let state = self.strategies.get(usize::from(strategy));
+        self.is_hostile(strategy) || state.is_some_and(|state| state.is_log_doubted)
     }
 
     /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
     /// stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: u16) -> bool {
-        let strategy_state = self.strategies.get(usize::from(strategy));
-        self.is_everyone_untrusted || strategy_state.is_some_and(|strategy_state| strategy_state.is_untrusted)
+        let state = self.strategies.get(usize::from(strategy));
+        self.is_everyone_hostile || state.is_some_and(|state| state.is_hostile)
     }
 
     /// Returns `true` if a thread's log is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
         let is_untrusted = |role: &Role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index));
-        self.is_everyone_untrusted || thread.roles.iter().any(is_untrusted)
+        self.is_everyone_hostile || thread.roles.iter().any(is_untrusted)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
             check_lane(lane, context, findings);
         }
     }
-    let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy()));
+    let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy().0));
     for (id, number, report) in trusted {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));

@@ -24,7 +24,7 @@ pub(super) struct OutOfOrder {
 impl OutOfOrder {
     /// Returns the strategy on whose stamps the violation rests.
     pub fn witness(&self, id: OrderId) -> Option<u16> {
-        (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
+        (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy().0)
     }
 }
 

@@ -119,7 +119,7 @@ impl<'a> Join<'a> {
     fn ingest_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let is_strategy_point = STRATEGY_POINTS & bit(point) != 0;
-        if self.source.points & bit(point) == 0 || (is_strategy_point && !self.is_owner(id.strategy())) {
+        if self.source.points & bit(point) == 0 || (is_strategy_point && !self.is_owner(id.strategy().0)) {
             self.add_misplaced(record);
             return Ok(());
         }
@@ -191,7 +191,7 @@ impl<'a> Join<'a> {
             }
             _ => {}
         }
-        let newest = &mut self.newest[usize::from(id.strategy())];
+        let newest = &mut self.newest[id.strategy().as_usize()];
         let gateways = &mut self.gateways;
         let in_order = match point {
             Point::StrategySend => lane.submit.on_sent(id, newest),
@@ -208,7 +208,7 @@ impl<'a> Join<'a> {
                 let (_, credential) = trading.venue_and_credential(detail.into());
                 match gateway_of(gateways, row) {
                     Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
-                        match credential == trading.credential_of(id.strategy()) {
+                        match credential == trading.credential_of(id.strategy().0) {
                             true => gateway.on_inbox(dispatched),
                             false => misplaced("its gateway is of another strategy's credential"),
                         }
@@ -357,18 +357,18 @@ impl<'a> Join<'a> {
             self.source.ignored += 1;
             return Ok(());
         }
-        if self.deaths.is_hostile(id.strategy()) {
+        if self.deaths.is_hostile(id.strategy().0) {
             return Ok(());
         }
-        let planned = self.plan.trading().orders.get(usize::from(id.strategy())).copied().unwrap_or(0);
+        let planned = self.plan.trading().orders.get(id.strategy().as_usize()).copied().unwrap_or(0);
         // There is a row for every order that its strategy's log can hold, and more.
         let is_unsent = *why == MissingRow::Limit && id.sequence() < planned;
         let (witness, kind) = match is_unsent {
-            true if self.deaths.is_untrusted(id.strategy()) => return Ok(()),
-            true => (Some(id.strategy()), ViolationKind::NeverSent),
+            true if self.deaths.is_untrusted(id.strategy().0) => return Ok(()),
+            true => (Some(id.strategy().0), ViolationKind::NeverSent),
             false => (None, ViolationKind::NotInPlan),
         };
-        let last_epoch = self.deaths.last_epoch(id.strategy());
+        let last_epoch = self.deaths.last_epoch(id.strategy().0);
         self.source.add_violation(self.findings, witness, kind, || {
             let name = order_name(id);
             match why {

@@ -144,7 +144,7 @@ impl MergedRun {
     /// Returns the top-of-book version that an order claims to react to, with the time of the
     /// exchange's write. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
-        let lane = self.table.lane_of(id.strategy(), id.epoch())?;
+        let lane = self.table.lane_of(id.strategy().0, id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
@@ -156,7 +156,7 @@ impl MergedRun {
     /// Returns `true` if an order counts in the percentiles: measured, due after the warm-up, and
     /// not of a strategy that disturbs.
     pub fn is_counted(&self, id: OrderId, row: &OrderRow) -> bool {
-        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
+        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy().0)
     }
 
     /// Returns `true` if an order was measured, and due after the warm-up.

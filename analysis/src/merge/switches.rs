@@ -152,7 +152,7 @@ fn concerning(
     instrument: u16,
     trading: &Trading,
 ) -> Option<Scope> {
-    let (strategy, venue) = (id.strategy(), trading.venue_of(gateway as u16));
+    let (strategy, venue) = (id.strategy().0, trading.venue_of(gateway as u16));
     let credential = trading.credential_of(strategy);
     on.find(|scope| scope.contains(strategy, credential, venue, instrument))
 }

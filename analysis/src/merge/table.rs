@@ -176,7 +176,7 @@ impl OrderTable {
     /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
     #[inline]
     pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
-        let mut lane_index = usize::from(id.strategy());
+        let mut lane_index = id.strategy().as_usize();
         if lane_index >= self.later.len() {
             return Err(MissingRow::Strategy);
         }
@@ -191,7 +191,7 @@ impl OrderTable {
 
     /// Returns the index of a later epoch's lane, created if new.
     fn later_lane_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
-        let LaterEpochs { bounds, lane_indices } = &mut self.later[usize::from(id.strategy())];
+        let LaterEpochs { bounds, lane_indices } = &mut self.later[id.strategy().as_usize()];
         let index = usize::from(id.epoch()) - 1;
         match lane_indices.get(index) {
             Some(lane_index) if *lane_index > 0 => return Ok(*lane_index as usize),
@@ -205,7 +205,7 @@ impl OrderTable {
         }
         // There are at most as many lanes as strategies and epochs: 20 bits.
         lane_indices[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
+        self.lanes.push(Lane::new(id.strategy().0, id.epoch(), bounds));
         Ok(self.lanes.len() - 1)
     }
 
@@ -263,17 +263,17 @@ impl OrderTable {
     }
 
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
-        self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
+        self.lane_of(id.strategy().0, id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
-        let lane = self.lane_of(id.strategy(), id.epoch());
+        let lane = self.lane_of(id.strategy().0, id.epoch());
         lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
     /// Returns the instrument of an order by its gateway's log; 0 if that has none.
     pub fn instrument(&self, id: OrderId) -> u16 {
-        self.lane_of(id.strategy(), id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
+        self.lane_of(id.strategy().0, id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
     }
 
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
@@ -297,7 +297,7 @@ fn blocks_of(lane: &Lane) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
 }
 
 fn block_rows((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-    let id = move |at: usize| OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+    let id = move |at: usize| first.with_sequence(first.sequence() + at as u64);
     rows.iter().enumerate().map(move |(at, row)| (id(at), row))
 }
 

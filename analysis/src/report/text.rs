@@ -22,7 +22,7 @@ const STRONG: LineStyle = "1";
 const DIM: LineStyle = "2";
 
 /// Formats the terminal report of a run, at most [`width`] columns wide. With escape codes only if
-/// `colour`.
+/// `color`.
 pub fn terminal(summary: &Summary, color: bool) -> String {
     let mut page = TextReport { text: String::new(), color };
     verdict(&mut page, summary);

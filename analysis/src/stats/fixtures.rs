@@ -43,6 +43,8 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         achieved_per_s: Some(19_990.0),
         utilization: Some(0.1),
         returned: 100_000,
+        full: Some(0),
+        open_orders: None,
         cpu_ns: 1,
         startup_ns: 1,
         pss_bytes: None,

@@ -12,6 +12,7 @@ mod margin;
 mod outline;
 mod pairing;
 pub mod placement;
+mod queueing;
 pub(crate) mod seeded_rng;
 mod shift;
 mod slope;
@@ -27,8 +28,9 @@ pub use interval::{
     format_ratio,
 };
 pub use margin::Margin;
-pub use outline::{MachineKey, Percentile, RunOutline, is_oversubscribed, values};
+pub use outline::{MachineKey, OpenOrdersCheck, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
+pub use queueing::{QueueModel, service_ns};
 pub use shift::{Estimate, Sample};
 pub use slope::slope;
 pub use spread::{Spread, median};

@@ -59,6 +59,12 @@ pub struct RunOutline {
     pub utilization: Option<f64>,
     /// Number of orders that returned.
     pub returned: u64,
+    /// Pushes that found a ring full, of all threads; `None` if an older launcher did not save it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<u64>,
+    /// Mean number of open orders, sampled and by Little's law; `None` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_orders: Option<OpenOrdersCheck>,
     /// CPU time, in nanoseconds.
     pub cpu_ns: u64,
     /// Time from the first spawn to the start, in nanoseconds.
@@ -99,6 +105,16 @@ pub struct RunOutline {
     /// Costs of strategies besides latency, by isolation level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<StrategyCosts>,
+}
+
+/// The mean number of open orders from two sources. A run in which they differ by more than the
+/// sampling error is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenOrdersCheck {
+    /// Mean of the launcher's samples, weighted by time.
+    pub measured: f64,
+    /// Little's law: completions a second times the mean round trip.
+    pub littles_law: f64,
 }
 
 const fn pinned() -> bool {
@@ -170,6 +186,12 @@ impl RunOutline {
             achieved_per_s: summary.rate.achieved_per_s,
             utilization: summary.orchestrator_utilization,
             returned: summary.orders.returned,
+            full: Some(summary.orders.full),
+            open_orders: summary
+                .in_flight
+                .measured
+                .zip(summary.in_flight.littles_law)
+                .map(|(measured, littles_law)| OpenOrdersCheck { measured, littles_law }),
             cpu_ns: sum(|thread| thread.cpu_ns),
             startup_ns: summary.startup_ns,
             pss_bytes: summary.pss_bytes,

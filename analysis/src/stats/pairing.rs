@@ -138,7 +138,7 @@ impl RunPairing<'_> {
     }
 
     /// Returns the pairs that decide: those that are kept, or all if too few are.
-    pub fn deciding(&self) -> Vec<[&RunOutline; 2]> {
+    pub fn deciding_pairs(&self) -> Vec<[&RunOutline; 2]> {
         if kept_pairs_decide(self.a.len(), self.all.len()) {
             self.a.iter().zip(&self.b).map(|(a, b)| [*a, *b]).collect()
         } else {
@@ -168,7 +168,7 @@ impl RunPairing<'_> {
     fn judge_runs(&mut self) {
         let pairs = self.a.len();
         let are_few = pairs < MIN_PAIRS && self.reasons.is_empty();
-        let deciding = self.deciding().concat();
+        let deciding = self.deciding_pairs().concat();
         let runs = || deciding.iter();
         let of = |what: &str, is: fn(&RunOutline) -> bool| {
             let count = runs().filter(|run| is(run)).count();
@@ -177,7 +177,7 @@ impl RunPairing<'_> {
         let oversubscribed = of("shared cores: threads wait for each other", |run| run.oversubscribed);
         // Occasional runs that fell behind are noise; in half of the runs it means that the machine
         // cannot carry the setting. Levels of one run fall behind together.
-        let are_side_by_side = self.deciding().iter().all(|[a, b]| a.run_id() == b.run_id());
+        let are_side_by_side = self.deciding_pairs().iter().all(|[a, b]| a.run_id() == b.run_id());
         let overloaded = runs().filter(|run| !run.has_kept_up()).count();
         let overloaded = (overloaded > 0 && overloaded * 2 >= runs().count()).then(|| {
             format!("not fit for latency claims: {overloaded} of {} runs fell behind", runs().count())

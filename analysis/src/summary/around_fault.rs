@@ -37,7 +37,7 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let first_ns = seen.min().or_else(|| planned.min())?;
     let first = record.clock.start_ticks.saturating_add((first_ns as f64 / record.plan.ns_per_tick) as u64);
     let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
-    for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {
+    for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy().0)) {
         let side = if row.ended() < first { &mut before } else { &mut after };
         side.record(rt_venue(row), ns_per_tick);
     }

@@ -121,7 +121,7 @@ pub(super) fn summarize(
             continue;
         }
         let mut is_touched = false;
-        for incident in windows.affecting(id.strategy(), row) {
+        for incident in windows.affecting(id.strategy().0, row) {
             touched[incident].push(ticks);
             is_touched = true;
         }

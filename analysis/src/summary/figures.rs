@@ -174,6 +174,15 @@ impl MeasureSeries {
         &self.histogram
     }
 
+    /// Returns the value at a quantile of the duration's samples, in nanoseconds; `None` with fewer
+    /// than ten samples beyond it.
+    pub fn quantile(&self, quantile: f64, ns_per_tick: f64) -> Option<u64> {
+        let MeasureSeries { histogram, min_ticks, max_ticks, .. } = self;
+        let needed = (SAMPLES_BEYOND / (1.0 - quantile)).round() as u64;
+        let (min, max) = (to_ns(*min_ticks, ns_per_tick), to_ns(*max_ticks, ns_per_tick));
+        (histogram.len() >= needed.max(1)).then(|| histogram.value_at_quantile(quantile).clamp(min, max))
+    }
+
     /// Returns count, extremes, mean and percentiles of the duration's samples.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, min_ticks, max_ticks, sum_ticks } = self;
@@ -211,7 +220,7 @@ impl LevelSeries {
         let new = |(level, again)| Self { level, again, series: Default::default() };
         let mut levels: Vec<Self> = isolation.places().map(new).collect();
         for (id, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
-            let own = &mut levels[isolation.place_of(id.strategy())];
+            let own = &mut levels[isolation.place_of(id.strategy().0)];
             own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
             if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
                 own.record(Measure::RtVenueFromDue, from_due, ns_per_tick);
@@ -262,7 +271,7 @@ impl Figures {
             with_warm_up: MeasureSeries::default(),
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
-        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy())) {
+        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy().0)) {
             from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
             if !merged.is_counted(id, row) {
                 continue;
@@ -300,7 +309,7 @@ impl Figures {
         for (_, (id, row)) in free {
             let Some(ticks) = ticks(row) else { continue };
             self.record(measure, ticks);
-            if let Some(level) = self.levels.get_mut(self.isolation.place_of(id.strategy())) {
+            if let Some(level) = self.levels.get_mut(self.isolation.place_of(id.strategy().0)) {
                 level.record(measure, ticks, self.ns_per_tick);
             }
         }
@@ -407,6 +416,8 @@ pub(crate) fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Opti
     Some(*values.select_nth_unstable(rank - 1).1)
 }
 
+/// Samples that a percentile needs beyond it.
+const SAMPLES_BEYOND: f64 = 10.0;
 /// Minimum samples for a median: ten beyond it, as for every percentile.
 pub(crate) const SAMPLES_FOR_P50: u64 = 20;
 pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
@@ -471,6 +482,16 @@ mod tests {
     use super::*;
     use crate::radix_select::{nearest_rank, select_ranks};
     use proptest::prelude::*;
+
+    #[test]
+    fn quantile_needs_ten_samples_beyond_it() {
+        let mut series = MeasureSeries::default();
+        (1..=199).for_each(|ticks| series.record(ticks, 2.0));
+        assert_eq!(series.quantile(0.95, 2.0), None);
+        series.record(200, 2.0);
+        assert_eq!(series.quantile(0.95, 2.0), Some(380));
+        assert_eq!(MeasureSeries::default().quantile(0.95, 2.0), None);
+    }
 
     #[test]
     fn quantile_is_value_at_rank() {

@@ -75,7 +75,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
     let died_by_itself = |id: OrderId| {
-        record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
+        record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy().0, id.epoch()))
     };
     let one = |restart: &RoleRestart| {
         let RoleRestart {

@@ -113,7 +113,7 @@ pub(super) fn summarize(
     let mut times: Vec<StrategyTimes> = Vec::new();
     times.resize_with(trading.strategies.into(), StrategyTimes::default);
     for (id, row) in merged.orders() {
-        let Some(times) = times.get_mut(usize::from(id.strategy())) else { continue };
+        let Some(times) = times.get_mut(id.strategy().as_usize()) else { continue };
         times.sent += u64::from(row.has(Point::StrategySend));
         if !merged.is_past_warm_up(row) {
             continue;

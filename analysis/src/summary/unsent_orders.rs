@@ -18,7 +18,7 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     }
     let mut sent = vec![0u64; trading.orders.len()];
     for (id, _) in merged.orders() {
-        if let Some(sent) = sent.get_mut(usize::from(id.strategy())) {
+        if let Some(sent) = sent.get_mut(id.strategy().as_usize()) {
             *sent += 1;
         }
     }

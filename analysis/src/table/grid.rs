@@ -80,7 +80,7 @@ impl Grid {
     }
 
     /// Formats the table for the terminal; one that is too wide is split, each piece with the key
-    /// columns. Highlights are bold if `colour`.
+    /// columns. Highlights are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut text = String::new();
         if !self.title.is_empty() {

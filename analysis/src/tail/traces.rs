@@ -42,7 +42,7 @@ impl StampThreads {
 
     /// Returns the thread of each stamp of an order's path.
     fn for_order(&self, id: OrderId, row: &OrderRow) -> Option<[u16; PATH.len()]> {
-        let strategy = (*self.strategies.get(usize::from(id.strategy()))?)? as u16;
+        let strategy = (*self.strategies.get(id.strategy().as_usize())?)? as u16;
         let gateway = (*self.gateways.get(row.pushed()?.0)?)? as u16;
         let engine = self.orchestrator? as u16;
         Some([strategy, engine, engine, gateway, gateway, engine, engine, strategy])
@@ -197,7 +197,7 @@ impl<'a> OrderTraces<'a> {
         let measured = rows.iter().enumerate().filter(|(_, row)| row.is_measured()).zip(index..);
         let whole = measured.filter(|((_, row), _)| row.has_all_stamps());
         let trace = move |((at, row), index): ((usize, &'a OrderRow), u32)| {
-            let id = OrderId::new(first.strategy(), first.epoch(), first.sequence() + at as u64);
+            let id = first.with_sequence(first.sequence() + at as u64);
             Some((id, row, self.threads.for_order(id, row)?, index))
         };
         let numbered = whole.filter_map(trace).zip(order..);
@@ -213,15 +213,16 @@ impl<'a> OrderTraces<'a> {
 
     /// Iterates over the traces of all orders, or over those of a strategy.
     pub fn iter(&self, strategy: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
-        let own =
-            move |block: &&TraceBlock<'_>| strategy.is_none_or(|strategy| block.first.strategy() == strategy);
+        let own = move |block: &&TraceBlock<'_>| {
+            strategy.is_none_or(|strategy| block.first.strategy().0 == strategy)
+        };
         self.blocks.iter().filter(own).flat_map(|block| self.block_traces(block))
     }
 
     /// Returns the strategy of the order with this index.
     pub fn strategy_of(&self, order: u32) -> u16 {
         let after = self.blocks.partition_point(|block| block.order <= order);
-        self.blocks.get(after.saturating_sub(1)).map_or(0, |block| block.first.strategy())
+        self.blocks.get(after.saturating_sub(1)).map_or(0, |block| block.first.strategy().0)
     }
 
     /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0

@@ -1,7 +1,7 @@
 //! The native half of the Python package: each method calls one of [`bulkhead::calls`]. A poll
 //! copies the structures of [`bulkhead::layout`] into a buffer handed over at the start, which the
-//! other half (`python/bulkhead/__init__.py`) reads as NumPy's structured array. Python writes it,
-//! from a copy kept here: memory that other code may write cannot be a Rust slice.
+//! other half (`python/bulkhead/__init__.py`) reads as NumPy's structured array. The rows are kept
+//! here and copied into Python's buffer: memory that other code may write cannot be a Rust slice.
 #![deny(unsafe_code)]
 
 use bulkhead::calls;
@@ -32,8 +32,8 @@ struct Array<T> {
 }
 
 impl<T: Clone + Default + IntoBytes + Immutable> Array<T> {
-    /// The number of rows of writable, contiguous bytes that fit.
-    fn over(memory: PyBuffer<u8>, py: Python<'_>) -> PyResult<Self> {
+    /// Creates an array of as many rows as `memory` has: writable, contiguous bytes.
+    fn with_memory(memory: PyBuffer<u8>, py: Python<'_>) -> PyResult<Self> {
         if !memory.len_bytes().is_multiple_of(size_of::<T>()) {
             return Err(PyValueError::new_err("the memory must be whole rows"));
         }
@@ -53,8 +53,10 @@ impl<T: Clone + Default + IntoBytes + Immutable> Array<T> {
 struct Line {
     reports: Array<Report>,
     ticks: Array<Tick>,
-    over: bool,
-    attached: bool,
+    /// The run is over for this strategy: no report will come.
+    is_over: bool,
+    /// The thread is attached, and has to finish.
+    is_attached: bool,
 }
 
 #[pymethods]
@@ -63,19 +65,19 @@ impl Line {
     /// contiguous bytes.
     #[new]
     fn new(py: Python<'_>, reports: PyBuffer<u8>, ticks: PyBuffer<u8>) -> PyResult<Self> {
-        let (reports, ticks) = (Array::over(reports, py)?, Array::over(ticks, py)?);
-        // Others may run while this one waits for the beginning.
-        let attached = match py.detach(|| calls::attach(BH_VERSION)) {
+        let (reports, ticks) = (Array::with_memory(reports, py)?, Array::with_memory(ticks, py)?);
+        // Other Python threads may run while this one waits for the beginning.
+        let is_attached = match py.detach(|| calls::attach(BH_VERSION)) {
             Ok(()) => true,
             Err(BH_OVER) => false,
             Err(code) => return Err(mistake(code)),
         };
-        Ok(Self { reports, ticks, over: !attached, attached })
+        Ok(Self { reports, ticks, is_over: !is_attached, is_attached })
     }
 
     /// The structure `context` as bytes; zeros where the run was stopped before it began.
     fn _context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let context = if self.attached { calls::context().map_err(mistake)? } else { Context::default() };
+        let context = if self.is_attached { calls::context().map_err(mistake)? } else { Context::default() };
         Ok(PyBytes::new(py, context.as_bytes()))
     }
 
@@ -83,7 +85,7 @@ impl Line {
     /// number. None: none will come any more.
     #[pyo3(signature = (wait_ns=0))]
     fn poll(&mut self, py: Python<'_>, wait_ns: u64) -> PyResult<Option<usize>> {
-        if self.over {
+        if self.is_over {
             return Ok(None);
         }
         let rows = &mut self.reports.rows;
@@ -91,7 +93,7 @@ impl Line {
             Ok(0) => Ok(Some(0)),
             Ok(taken) => self.reports.show(py).map(|()| Some(taken)),
             Err(BH_OVER) => {
-                self.over = true;
+                self.is_over = true;
                 Ok(None)
             }
             Err(code) => Err(mistake(code)),
@@ -143,6 +145,7 @@ impl Line {
         match calls::send(&order, due_ns) {
             // A sequence has far fewer than 63 bits.
             Ok(sequence) => Ok(sequence.cast_signed()),
+            // The codes above this one are no mistakes: the order cannot be sent now.
             Err(code) if code > BH_NOT_ATTACHED => Ok(code.into()),
             Err(code) => Err(mistake(code)),
         }
@@ -175,10 +178,10 @@ impl Line {
     }
 
     /// Finishes the strategy: sends no more orders, waits for the open ones, and publishes that it
-    /// is done. Once it is, nothing more is done.
+    /// is done. A second call does nothing.
     fn finish(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.over = true;
-        if !std::mem::take(&mut self.attached) {
+        self.is_over = true;
+        if !std::mem::take(&mut self.is_attached) {
             return Ok(());
         }
         py.detach(calls::finish).map_err(mistake)

@@ -57,6 +57,7 @@ impl Producer for SlowSender {
 }
 
 impl Link for SlowMux {
+    // Each producer has a ring of its own (`apart`); a push has the steps of `spsc-mux`.
     const INFO: TechniqueInfo = TechniqueInfo { name: "slow-mux", ..TechniqueInfo::new("", Home::Memory) }
         .steps(SpscMux::INFO.steps)
         .apart();

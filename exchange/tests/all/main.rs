@@ -1,5 +1,6 @@
 //! The matching engine against a naive one, documented behaviour and recorded flow.
 
+mod back_test;
 mod cases;
 mod deep;
 mod drawn;
@@ -9,5 +10,6 @@ mod naive;
 mod notation;
 mod pair;
 mod properties;
+mod published;
 mod recorded;
 mod rejects;

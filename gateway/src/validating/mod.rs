@@ -245,7 +245,7 @@ impl<V: Venue> Venue for ValidatingSession<V> {
         }
         self.state.counts.sent += 1;
         if order.request.operation == Operation::Replace {
-            let target = OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target);
+            let target = order.id.with_sequence(order.request.target);
             if let Some(target) = self.state.open.get_mut(&target) {
                 target.count_replace();
             }

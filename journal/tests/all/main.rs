@@ -7,6 +7,7 @@ mod fuzzed;
 mod images;
 mod kills;
 mod mapped;
+mod published;
 mod snapshots;
 mod stepped;
 mod tools;

@@ -1,14 +1,21 @@
-//! `launcher inspect`: the stamp records of a run or of one log.
+//! `launcher inspect`: the stamp records of a run or of one log, or the spacing of a recorded flow.
 
 use crate::cli::InspectFlags;
 use crate::{experiments, output, shelf};
 use analysis::document::Document;
 use analysis::inspect::{self, Format};
 use analysis::record::RunRecord;
+use analysis::spacing::{SpacingCollector, to_json};
 use anyhow::Result;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
+use strategy::schedule::read_times;
 
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
+    if flags.spacing {
+        return spacing(&flags.path, flags.json);
+    }
     let path = shelf::path_of(&flags.path)?;
     experiments::check_is_run_folder(&path)?;
     if path.is_dir() && (flags.order.is_some() || flags.worst.is_some()) {
@@ -27,5 +34,21 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
         format,
     };
     inspect::inspect(&path, &options, &mut output::stdout_while_read())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the distribution of the time between two rows of a recorded flow.
+fn spacing(flow: &Path, json: bool) -> Result<ExitCode> {
+    let mut collector = SpacingCollector::default();
+    read_times(flow, |venue, time_ns| collector.add(venue, time_ns))?;
+    let instruments = collector.finish();
+    let mut out = output::stdout_while_read();
+    if json {
+        out.write_all(&to_json(&flow.display().to_string(), &instruments)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for spacing in &instruments {
+        writeln!(out, "{}", spacing.table().terminal(false))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -25,8 +25,8 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
     if json {
         out.write_all(&summary.json()?)?;
     } else {
-        let colour = out.is_coloured();
-        write!(out, "{}", report::terminal(summary, colour))?;
+        let has_colors = out.has_colors();
+        write!(out, "{}", report::terminal(summary, has_colors))?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub const CONFIG_FILE: &str = "config.yaml";
 /// Maximum size of a config file, in bytes.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Keys of the seed benchmark, and their replacements here.
+/// Keys of the benchmark that this project started from, and their replacements here.
 const SEED_KEYS: [(&str, &str); 11] = [
     ("n_strategies", "write strategies"),
     ("m_venues", "write venues"),

@@ -234,7 +234,8 @@ system::named_enum! {
 system::named_enum! {
     /// A named set of settings.
     Preset {
-        /// The numbers of the seed benchmark: 8 strategies, 4 venues, 4,000,000 orders over 10 s.
+        /// The numbers of the benchmark that this project started from: 8 strategies, 4 venues,
+        /// 4,000,000 orders over 10 s.
         Seed = "seed",
     }
 }

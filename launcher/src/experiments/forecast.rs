@@ -1,11 +1,12 @@
 //! Warnings before a run is made: why the result of a planned experiment cannot be comparable.
 
+use super::presets::SweepPreset;
 use crate::config::Settings;
 use crate::planner;
 use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
 use analysis::fitness::shared_cores_note;
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
-use protocol::plan::Plan;
+use protocol::plan::{Plan, Threading};
 
 /// The settings that decide which orders a run plays, with its seed.
 const SCHEDULE: [&str; 8] =
@@ -19,6 +20,7 @@ pub fn warnings(record: &Experiment) -> Vec<String> {
     }
     let runs = ExperimentRuns::new(record);
     let mut found = Vec::new();
+    found.extend(seed_on_fewer_cores(&runs));
     found.extend(oversubscribed(&runs));
     if record.kind == Kind::Compare {
         found.extend(other_schedule(&runs.points));
@@ -49,6 +51,25 @@ fn plan(record: &ExperimentRuns, point: &Point) -> Option<Plan> {
     planner::preview(&resolved, &record.machine).ok().map(|(plan, _)| plan)
 }
 
+/// Returns a warning if the seed benchmark's roles share cores, which had one each.
+fn seed_on_fewer_cores(record: &ExperimentRuns) -> Option<String> {
+    record.preset.as_ref().filter(|preset| **preset == SweepPreset::Seed.name())?;
+    let plan = plan(record, record.points.first()?)?;
+    let (strategies, venues) = (plan.trading().strategies, plan.trading().venues);
+    let (needed, cores) = (usize::from(strategies + venues) + 1, record.machine.cores_allowed.len());
+    (plan.threading == Threading::Shared).then(|| {
+        let remedy = if cores >= needed {
+            "--threading dedicated takes one for each".to_owned()
+        } else {
+            format!("a machine with {needed} cores or more compares (15 for all but --threading dedicated)")
+        };
+        format!(
+            "too few cores for the seed benchmark, whose {strategies} strategies, {venues} gateways and orchestrator have a core each: \
+             of {cores} cores here they share some, so runs are made and marked, and figures are the scheduler's too; {remedy}"
+        )
+    })
+}
+
 fn oversubscribed(record: &ExperimentRuns) -> Option<String> {
     let is_shared = |point: &&Point| plan(record, point).is_some_and(|plan| is_oversubscribed(&plan));
     let shared: Vec<&Point> = record.points.iter().filter(is_shared).collect();
@@ -70,4 +91,34 @@ fn other_schedule(points: &[Point]) -> Option<String> {
         "not comparable: other schedule: A and B differ in {key}, so no run of A plays the orders of a run of B: \
          launcher sweep --{key} measures both"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Common;
+    use crate::experiments::flags::SweepRequest;
+    use crate::experiments::points::lay_out;
+    use crate::experiments::record::new_record;
+    use crate::host::fake;
+
+    fn seed_on(cores: u32) -> Experiment {
+        let mut asked = SweepRequest { preset: Some("seed".into()), ..SweepRequest::default() };
+        SweepPreset::Seed.fill_request(&mut asked);
+        let machine = fake::plain(cores).machine();
+        let mut record = new_record(Kind::Sweep, &asked, 5, machine, &Common::default());
+        lay_out(&mut record, &asked).unwrap();
+        record
+    }
+
+    #[test]
+    fn seed_warns_on_fewer_cores_and_runs_all_arms() {
+        for (cores, warned) in [(2, true), (16, false)] {
+            let record = seed_on(cores);
+            assert_eq!((record.settings().len(), record.rows.len()), (32, 160), "{:?}", record.notes);
+            let found = warnings(&record);
+            let is_said = found.iter().any(|warning| warning.starts_with("too few cores for the seed"));
+            assert_eq!(is_said, warned, "{cores}: {found:?}");
+        }
+    }
 }

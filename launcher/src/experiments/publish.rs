@@ -21,7 +21,7 @@ pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<(
 /// Prints an answer for people, or for programs.
 pub fn print(answer: &Answer, json: bool) -> Result<()> {
     let mut out = crate::output::stdout();
-    let text = if json { Vec::new() } else { answer.report.terminal(out.is_coloured()).into_bytes() };
+    let text = if json { Vec::new() } else { answer.report.terminal(out.has_colors()).into_bytes() };
     Ok(out.write_all(if json { &answer.json } else { &text })?)
 }
 

@@ -1,5 +1,5 @@
 //! `launcher export`: converts a run to a Perfetto trace, its orders to a CSV table or a recorded
-//! flow, and their path to an SVG picture; a bill's curves to one as well.
+//! flow, and their path to an SVG picture; curves of a bill or a sweep to one as well.
 
 mod flow;
 mod orders;
@@ -13,6 +13,7 @@ use crate::shelf::folder_of;
 use analysis::document::Document;
 use analysis::experiment::bill::growth_picture;
 use analysis::experiment::disturb::disturbance_picture;
+use analysis::experiment::sweep::sweep_picture;
 use analysis::experiment::{Bill, Disturbances, Experiment, ExperimentRuns, Kind};
 use analysis::html::order_path;
 use analysis::merge;
@@ -34,6 +35,7 @@ Examples:
   launcher export latest --csv orders.csv           its orders with their stamps, for DuckDB or pandas
   launcher export latest --svg path.svg             where an order's time goes, for a README
   launcher export BILL --svg cost.svg               what levels add along --strategies or --working-set
+  launcher export SWEEP --svg knee.svg              p99 − W over --work, and the queueing knee
   launcher export latest --flow flow.csv            its orders, for launcher run --schedule flow.csv";
 
 /// Error if there is nothing to draw.
@@ -43,6 +45,10 @@ const NO_PICTURE: &str = "no orders around the median: the stages were not stamp
 /// Error if nothing was compared with calm runs.
 const NO_DISTURBANCE: &str =
     "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
+/// Error if a sweep has neither work nor rates.
+const NO_LOADS: &str = "the sweep varies neither work nor rate, or no run of it is sound; measure one: \
+                        launcher sweep --technique spsc-mux,array-queue --work 0ns,500ns,1000ns";
+
 /// Error if a bill has no curve.
 const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
                          launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
@@ -62,7 +68,8 @@ pub struct ExportFlags {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Draw the path of an order around the median, with the time of each stage; of a bill, what
-    /// levels add along a setting; of a disturb, what each disturbance adds
+    /// levels add along a setting; of a disturb, what each disturbance adds; of a sweep over work
+    /// or rate, latency and waiting by load
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write the orders that were sent, for run --schedule FILE
@@ -108,6 +115,10 @@ fn picture(folder: &Path) -> Result<String> {
         if experiment.kind == Kind::Disturb {
             let found = Disturbances::from_experiment(&experiment).map_err(|why| anyhow!("--svg: {why}"))?;
             return disturbance_picture(&found).with_context(|| format!("--svg: {NO_DISTURBANCE}"));
+        }
+        if experiment.kind == Kind::Sweep {
+            let drawn = sweep_picture(&ExperimentRuns::new(&experiment));
+            return drawn.with_context(|| format!("--svg: {NO_LOADS}"));
         }
         let bill =
             Bill::from_runs(&ExperimentRuns::new(&experiment)).map_err(|why| anyhow!("--svg: {why}"))?;

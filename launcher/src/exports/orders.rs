@@ -33,7 +33,7 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
         // A row has room for a gateway's number of seven bits.
         let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
         writer.serialize((
-            (id.strategy(), id.epoch(), id.sequence()),
+            (id.strategy().0, id.epoch(), id.sequence()),
             time(Point::Due),
             PATH.map(time),
             row.reason(),

@@ -199,7 +199,7 @@ fn track(plan: &Plan, role: Role) -> Option<u64> {
 fn order(plan: &Plan, time: &TraceClock, id: OrderId, row: &OrderRow, events: &mut Vec<TraceEvent>) {
     let name = format!("{}/{}", id.strategy(), id.sequence());
     let at = |point| row.at(point).map(|ticks| time.ns_at(ticks));
-    let strategy = track(plan, Role::Strategy(id.strategy()));
+    let strategy = track(plan, Role::Strategy(id.strategy().0));
     let orchestrator = track(plan, Role::Orchestrator);
     let gateway =
         row.pushed().and_then(|(gateway, _)| track(plan, Role::Gateway(u16::try_from(gateway).ok()?)));

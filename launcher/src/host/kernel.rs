@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_counts_differ_per_core() {
+    fn since_subtracts_the_counts_of_each_core() {
         let account = counts(7, 900, 1_250, 3).since(&counts(2, 400, 1_000, 1), &BTreeSet::from([0, 1]));
         let [first, second] = &account.cores[..] else { panic!("{account:?}") };
         assert_eq!(

@@ -139,7 +139,8 @@ pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
     check_reach(technique, isolation).is_ok()
 }
 
-/// Returns an error for a technique that cannot run at an isolation level.
+/// Checks that a technique's hand-offs reach strategies at an isolation level. Returns an error
+/// with the reason and another technique or level if they do not.
 pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))

@@ -16,6 +16,7 @@ mod shm_space;
 mod show;
 mod warnings;
 
+// `check_reach`: whether a technique's hand-offs reach strategies at an isolation level.
 pub use compatibility::{check_reach, is_supported};
 pub use layout::{OrderCounts, RunIdentity, layout, preview};
 pub use resolve::resolve;
@@ -26,7 +27,8 @@ pub(crate) use show::{table, trimmed};
 
 use crate::host::Machine;
 
-/// Picks `count` cores for a benchmark's threads, the engine's last; fewer if there are fewer.
+/// Picks `count` cores for a benchmark's threads; the last of them is the engine's. Returns fewer
+/// on a machine that has fewer.
 pub(crate) fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(count, &machine.cores_allowed, machine)
 }

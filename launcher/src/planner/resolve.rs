@@ -16,9 +16,9 @@ const MAX_OPEN: u64 = 1 << 20;
 
 /// Gives every setting a concrete value for a machine.
 ///
-/// What is not set takes the seed benchmark's numbers where every role can have a whole core of its
-/// own and two are left; else what a small machine can carry in about 15 seconds: 1 strategy,
-/// 100,000 orders over 5 seconds.
+/// What is not set takes the numbers of the benchmark that this project started from, where every
+/// role can have a whole core of its own and two are left. Else it takes what a small machine can
+/// carry in about 15 seconds: 1 strategy, 100,000 orders over 5 seconds.
 pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, UsageError> {
     let mut settings = settings.clone().with_preset();
     settings.check()?;

@@ -4,7 +4,7 @@ use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
 use analysis::record;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
 use protocol::launcher_watch::LAUNCHER;
@@ -24,7 +24,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
+use std::thread;
 use strategy::schedule::Schedule;
+use system::pin::pin_beyond_mask;
 use system::process;
 
 /// The shared-memory segments of a run. Dropping it removes their names.
@@ -150,7 +152,8 @@ impl Segments {
         for segment in topology::segments(&self.plan) {
             let what = segment.spec.name.clone();
             let shared = if segment.is_sealed(&self.plan) {
-                let (shared, words) = segments::create_shared(&self.plan, &segment)?;
+                let create = || segments::create_shared(&self.plan, &segment);
+                let (shared, words) = on_core(board_core(&self.plan, &segment), create)??;
                 created.insert(what, words);
                 shared
             } else if is_sandbox && segment.purpose == SegmentPurpose::Commands {
@@ -187,7 +190,10 @@ impl Segments {
         for segment in topology::segments(&self.plan) {
             let words = match created.remove(&segment.spec.name) {
                 Some(words) => Some(words),
-                None => segments::create(&self.plan, &segment.spec)?,
+                None => {
+                    let create = || segments::create(&self.plan, &segment.spec);
+                    on_core(board_core(&self.plan, &segment), create)??
+                }
             };
             let Some(words) = words else { continue };
             fill(&segment, &words, schedule);
@@ -295,6 +301,23 @@ impl Segments {
 /// Opens the control segment at an address that a child received: see [`Segments::address`].
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
+}
+
+/// Returns the core of a board's writer for the board's segment: its memory belongs on the NUMA
+/// node of that core.
+fn board_core(plan: &Plan, segment: &RunSegment) -> Option<u32> {
+    let writer = plan.thread_of(Role::Writer).filter(|_| segment.purpose == SegmentPurpose::Board)?;
+    plan.threads[writer].core
+}
+
+/// Creates something on a core, in a thread of its own: the kernel takes memory from the NUMA node
+/// of the thread that first touches it.
+fn on_core<T: Send>(core: Option<u32>, create: impl FnOnce() -> T + Send) -> Result<T> {
+    let Some(core) = core else { return Ok(create()) };
+    let pinned = || pin_beyond_mask(core).map(|()| create());
+    let made = thread::scope(|scope| scope.spawn(pinned).join());
+    let made = made.map_err(|_| anyhow!("the thread that creates a board's memory panicked"))?;
+    made.context("cannot create the board's memory on the core of its writer")
 }
 
 /// Copies a strategy's schedule, or the sequence of a replay, into its segment.

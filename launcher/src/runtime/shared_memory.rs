@@ -11,6 +11,7 @@ use crate::runtime::supervisor::observations::{
 };
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
 use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
@@ -84,7 +85,7 @@ impl<'a> SharedMemory<'a> {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
                 rejected: own.get(StrategyCounter::Rejected),
-                repair: self.repairs.strategy_repair(strategy),
+                repair: self.repairs.strategy_repair(StrategyIndex(strategy)),
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
@@ -95,7 +96,7 @@ impl<'a> SharedMemory<'a> {
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
                 completed: own.get(GatewayCounter::Completed),
-                repair: self.repairs.gateway_repair(gateway),
+                repair: self.repairs.gateway_repair(GatewayIndex(gateway)),
             }
         }));
         seen.exchanges.clear();
@@ -174,19 +175,19 @@ impl<'a> SharedMemory<'a> {
                 match role {
                     Role::Strategy(strategy) => {
                         segments.headers.restore(strategy);
-                        control.fence(strategy, epoch, &proof);
+                        control.fence(StrategyIndex(strategy), epoch, &proof);
                     }
-                    role => control.fence_gateway(role.index(), epoch, &proof),
+                    role => control.fence_gateway(GatewayIndex(role.index()), epoch, &proof),
                 }
                 self.ring_engine();
             }
             Action::FenceThread(strategy, epoch) => {
-                control.fence_thread(strategy, epoch);
+                control.fence_thread(StrategyIndex(strategy), epoch);
                 self.ring_engine();
             }
-            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(strategy, epoch),
+            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(StrategyIndex(strategy), epoch),
             Action::Renew(role, epoch) => {
-                control.renew_gateway(role.index(), epoch);
+                control.renew_gateway(GatewayIndex(role.index()), epoch);
                 self.ring_engine();
             }
             Action::Forget(process) => control.record_end(process),

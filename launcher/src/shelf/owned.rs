@@ -77,7 +77,7 @@ const SURVEY_FILES: [&str; 6] =
     [Experiment::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 25] = [
     "rows",
     "runs",
     "sweep",
@@ -101,6 +101,8 @@ const TABLES: [&str; 23] = [
     "cells",
     "fairness",
     "seed-rows",
+    "seed-writes",
+    "seed-reads",
     "left-out",
 ];
 
@@ -141,7 +143,17 @@ fn is_table(name: &str) -> bool {
             && (["bill_", "contain_"].iter().any(|front| stem.starts_with(front))
                 || is_numbered("case-")
                 || is_numbered("readers-")
+                || is_latency(stem)
                 || Measure::every().any(is_of_measure))
+}
+
+/// Returns `true` if a name is that of the latencies over time of a board's case, or of a thread:
+/// `latency-0`, `latency-0-reader-3`.
+fn is_latency(stem: &str) -> bool {
+    let Some(rest) = stem.strip_prefix("latency-") else { return false };
+    let (case, thread) = rest.split_once('-').unwrap_or((rest, ""));
+    is_number(case)
+        && (["", "writer"].contains(&thread) || thread.strip_prefix("reader-").is_some_and(is_number))
 }
 
 fn is_of_journal(name: &str) -> bool {
@@ -219,11 +231,22 @@ mod tests {
             "rt_venue_p999.csv",
             "sweep.md",
             "case-3.csv",
+            "latency-0.csv",
+            "latency-3-writer.csv",
+            "latency-3-reader-12.csv",
             "contain_process.csv",
         ] {
             assert!(is_owned(FolderKind::Experiment, name), "{name}");
         }
-        for name in ["notes.md", "data.csv", "case-.csv", "engine.stamps", "rt_venue.csv"] {
+        for name in [
+            "notes.md",
+            "data.csv",
+            "case-.csv",
+            "latency-3-reader-.csv",
+            "latency-writer.csv",
+            "engine.stamps",
+            "rt_venue.csv",
+        ] {
             assert!(!is_owned(FolderKind::Experiment, name), "{name}");
         }
     }

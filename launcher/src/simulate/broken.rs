@@ -21,7 +21,7 @@ named_enum! {
         Drops = "drops",
         /// A message is overtaken by the next one.
         Reorders = "reorders",
-        /// The second half of a message is that of the one before.
+        /// The first half of a message, except its id, is that of the one before.
         Tears = "tears",
     }
 }
@@ -74,7 +74,7 @@ impl<P: Producer> BrokenProducer<P> {
             Defect::Reorders if is_affected => self.delayed = Some(*message),
             Defect::Tears if is_affected => {
                 let mut torn = *message;
-                // Not the id, which is the first word.
+                // The first word stays: it is the id.
                 torn[1..MESSAGE_WORDS / 2].copy_from_slice(&self.last_message[1..MESSAGE_WORDS / 2]);
                 self.inner.try_push(&torn)?;
             }
@@ -200,7 +200,7 @@ fn move_kill_switch_before_order(log: &mut Vec<u8>, seed: u64) -> bool {
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
         let stopped = records()
             .take_while(|(index, _)| *index < switch_index)
-            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy(), 0, 0, 0));
+            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy().0, 0, 0, 0));
         candidates.extend(stopped.map(|(order_index, order)| (switch_index, order_index, order.value)));
     }
     let Some((switch_index, order_index, ticks)) =

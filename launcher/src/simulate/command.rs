@@ -39,14 +39,14 @@ pub struct SimulateFlags {
     #[arg(long)]
     pub json: bool,
     /// Inject a ring defect that must be detected: doubles, drops, reorders, tears
-    #[arg(long, value_name = "HOW", hide = true, value_parser = named::<Defect>())]
-    pub broken: Option<Defect>,
+    #[arg(long = "broken", value_name = "HOW", hide = true, value_parser = named::<Defect>())]
+    pub defect: Option<Defect>,
 }
 
 impl SimulateFlags {
     /// Returns the simulation options.
     fn options(&self) -> SimulationOptions {
-        let (recovery_only, defect) = (self.crash_recovery, self.broken);
+        let (recovery_only, defect) = (self.crash_recovery, self.defect);
         SimulationOptions { recovery_only, defect, ..SimulationOptions::default() }
     }
 }
@@ -208,7 +208,7 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     } else {
         write!(out, "{}", table(&report, &total))?;
         writeln!(out, "{:.1} s; digest {:016x}", started.elapsed().as_secs_f64(), total.digest)?;
-        writeln!(out, "{}\n{}", verdict(report.failed.len(), total.runs), Fitness::simulated().sentence())?;
+        writeln!(out, "{}\n{}", verdict(report.failed.len(), total.runs), latency_fitness())?;
     }
     for trial in &report.failed {
         print_failure(trial, flags);
@@ -216,14 +216,19 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the line on whether a promise was broken.
-fn verdict(broken: usize, runs: u64) -> String {
-    match (broken, runs) {
+/// Returns the line on whether a promise was broken, given in how many runs one was.
+fn verdict(failed_runs: usize, runs: u64) -> String {
+    match (failed_runs, runs) {
         (0, 1) => "No promise was broken.".into(),
         (0, runs) => format!("No promise was broken in {} runs.", count(runs)),
         (_, 1) => "A promise was broken; see above.".into(),
-        (broken, runs) => format!("A promise was broken in {broken} of {} runs; see above.", count(runs)),
+        (failed, runs) => format!("A promise was broken in {failed} of {} runs; see above.", count(runs)),
     }
+}
+
+/// Returns the line that simulated times are not fit for latency claims, with the reason.
+fn latency_fitness() -> String {
+    Fitness::simulated().sentence()
 }
 
 fn table(report: &SimulationReport, total: &SimulationTotals) -> String {
@@ -257,12 +262,12 @@ fn table(report: &SimulationReport, total: &SimulationTotals) -> String {
 
 /// Returns the command that replays a run.
 fn replay_command(trial: &Trial, flags: &SimulateFlags) -> String {
-    let broken = flags.broken.map_or_else(String::new, |defect| format!(" --broken {defect}"));
+    let defect = flags.defect.map_or_else(String::new, |defect| format!(" --broken {defect}"));
     let program = program();
     if flags.crash_recovery {
-        return format!("{program} simulate --seed {} --crash-recovery{broken}", trial.seed);
+        return format!("{program} simulate --seed {} --crash-recovery{defect}", trial.seed);
     }
-    format!("{program} simulate --seed {} --technique {}{broken}", trial.seed, trial.technique)
+    format!("{program} simulate --seed {} --technique {}{defect}", trial.seed, trial.technique)
 }
 
 fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
@@ -278,7 +283,7 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
 /// Prints a failed run to stderr.
 fn print_failure(trial: &Trial, flags: &SimulateFlags) {
     complain(&format!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name()));
-    trial.broken.iter().for_each(|condition| complain(&format!("  {condition}")));
+    trial.broken.iter().for_each(|promise| complain(&format!("  {promise}")));
     complain(&format!("  replay: {}", replay_command(trial, flags)));
 }
 
@@ -306,6 +311,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         for fault in &scenario.plan.faults {
             writeln!(out, "  {} {:?} {:?}", fault.kind, fault.target, fault.when)?;
         }
+        // A burst is a few kills from outside, close together.
         for (ns, role) in &scenario.bursts {
             writeln!(out, "  {role} is killed after {ns} ns")?;
         }
@@ -321,8 +327,8 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
             trial.totals.turns,
             trial.digest
         )?;
-        let broken = usize::from(!trial.broken.is_empty());
-        writeln!(out, "{}\n{}", verdict(broken, 1), Fitness::simulated().sentence())?;
+        let failed_runs = usize::from(!trial.broken.is_empty());
+        writeln!(out, "{}\n{}", verdict(failed_runs, 1), latency_fitness())?;
     }
     if trial.broken.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -339,9 +345,9 @@ mod tests {
     fn failed_recovery_is_replayed_as_one() {
         let options = SimulationOptions { recovery_only: true, ..SimulationOptions::default() };
         let trial = trial(1, Technique::default(), &options).unwrap();
-        let (seed, technique, broken) = (None, Vec::new(), None);
+        let (seed, technique, defect) = (None, Vec::new(), None);
         let flags =
-            SimulateFlags { seeds: Count(2), seed, technique, crash_recovery: true, json: false, broken };
+            SimulateFlags { seeds: Count(2), seed, technique, crash_recovery: true, json: false, defect };
         assert_eq!(
             replay_command(&trial, &flags),
             format!("{} simulate --seed 1 --crash-recovery", program())

@@ -13,7 +13,7 @@ pub(super) struct InjectedUnwind(pub FaultKind);
 thread_local! {
     /// Clock reads left; 0: unlimited.
     static READS_LEFT: Cell<u64> = const { Cell::new(0) };
-    /// The time that a recovering process reads.
+    /// The virtual time that a recovering process reads, in ticks.
     static NOW: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -38,13 +38,14 @@ pub(super) fn count_clock_read() {
     }
 }
 
-/// Sets the time that a recovering simulated process reads.
-pub(super) fn set_now(ticks: u64) {
+/// Sets the virtual time that a recovering simulated process reads.
+pub(super) fn set_virtual_now(ticks: u64) {
     NOW.set(ticks);
 }
 
-/// Reads the time that was set for a recovering simulated process.
-pub(super) fn now() -> u64 {
+/// Reads the virtual time that was set for a recovering simulated process. May crash the process,
+/// as each clock read may.
+pub(super) fn virtual_now() -> u64 {
     count_clock_read();
     NOW.get()
 }

@@ -86,7 +86,7 @@ impl HostileProducer {
             return self.inner.try_push(message);
         };
         let id = order.id;
-        let (strategy, epoch, sequence) = (id.strategy(), id.epoch(), id.sequence());
+        let (strategy, epoch, sequence) = (id.strategy().0, id.epoch(), id.sequence());
         let forged = |id| Order { id, ..order }.to_message();
         let tampered = match self.attack {
             Attack::Garbage => [u64::MAX - sequence; shm::ring::MESSAGE_WORDS],

@@ -139,7 +139,7 @@ impl Judge<'_> {
         let plan = &self.run.scenario.plan;
         let mut returned = vec![0; plan.trading().orders.len()];
         for (id, row) in self.merged.orders() {
-            if let Some(count) = returned.get_mut(usize::from(id.strategy()))
+            if let Some(count) = returned.get_mut(id.strategy().as_usize())
                 && OrderEnd::from_points(row.points(), false) == OrderEnd::Returned
             {
                 *count += 1;

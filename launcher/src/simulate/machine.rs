@@ -1,10 +1,10 @@
 //! The disk of a simulated run, and a crash of its machine.
 //!
-//! With `--journal group` a group reaches the disk when that is drawn; with `each` every append
-//! does. A process that dies loses nothing: what it wrote is in the page cache. A machine crash
-//! loses all processes, all memory, and whatever a segment received after its last sync. Afterwards
-//! everything that was published must follow from the journals: each report that an exchange sent
-//! from its own journal, each that the engine returned from the engine's.
+//! With `--journal group` the simulation draws when a group of records reaches the disk; with
+//! `each` every append reaches it at once. A process that dies loses nothing: what it wrote is in
+//! the page cache. A machine crash loses all processes, all memory, and whatever a segment received
+//! after its last sync. Afterwards every published report must follow from a journal on the disk:
+//! what an exchange sent, from the exchange's journal; what the engine returned, from the engine's.
 
 use crate::runtime::setup::Segments;
 use analysis::record::Incident;
@@ -51,7 +51,7 @@ impl MachineScenario {
 pub(super) struct SimulatedMachine {
     /// Journal segments as of their last sync.
     on_disk: Mutex<HashMap<PathBuf, Vec<u8>>>,
-    /// Watermark of each journal's folder.
+    /// Handle of the open journal in each folder: syncs it, or reports that its writer failed.
     journals: Mutex<BTreeMap<PathBuf, Watermark>>,
     /// 1: the writer is dead, and nothing reaches the disk.
     is_cut_off: AtomicU64,
@@ -95,7 +95,7 @@ impl SimulatedMachine {
         Arc::new(MachineDisk(Arc::downgrade(self)))
     }
 
-    /// Handles that the journal in `folder` was opened: from now on it may be synced.
+    /// Registers the journal that was opened in `folder`: from now on it may be synced.
     pub fn on_journal_open(&self, folder: &Path, journal: Watermark) {
         locked(&self.journals).insert(folder.to_owned(), journal);
     }
@@ -117,7 +117,7 @@ impl SimulatedMachine {
         synced.map_err(|error| format!("the disk of the simulation: {error}"))
     }
 
-    /// Runs `then` without the simulated disk: nothing that it writes is synced.
+    /// Runs `action` without the simulated disk: nothing that it writes is synced.
     pub fn without_disk<T>(&self, action: impl FnOnce() -> T) -> T {
         let was_cut_off = self.is_cut_off.swap(1, Ordering::Relaxed);
         let result = action();
@@ -179,7 +179,7 @@ impl PostCrashCheck {
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
             for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
                 let is_its =
-                    |report: &&Report| plan.trading().credential_of(report.id.strategy()) == credential;
+                    |report: &&Report| plan.trading().credential_of(report.id.strategy().0) == credential;
                 let reports = audit.reports.iter().filter(is_its).count();
                 check.judge(&format!("gateway {gateway}"), published, reports as u64);
             }

@@ -17,6 +17,7 @@ use analysis::record::ProcessExit;
 use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
@@ -83,7 +84,7 @@ struct SimulatedThread {
     process: usize,
     name: String,
     /// The strategy that it runs, if that dies alone, and its incarnation.
-    alone: Option<(u16, u16)>,
+    alone: Option<(StrategyIndex, u16)>,
     agent: Option<Box<dyn Agent<clock::AnyClock>>>,
     cycle: Cycle<clock::AnyClock>,
     /// Set at its first turn.
@@ -185,7 +186,7 @@ impl<'a> SimulatedProcesses<'a> {
             let pid = run.new_pid();
             run.processes.push(SimulatedProcess::new(process.name.clone(), pid));
         }
-        fuse::set_now(clock.peek());
+        fuse::set_virtual_now(clock.peek());
         for process in 0..plan.processes.len() {
             run.build_process(process, None)?;
         }
@@ -236,7 +237,7 @@ impl<'a> SimulatedProcesses<'a> {
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
                 ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
                     if self.scenario.culprits.contains(strategy)
-                        && self.control.incarnation(*strategy).epoch == 0 =>
+                        && self.control.incarnation(StrategyIndex(*strategy)).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
                     hostile::agent(plan, *strategy, self.ends, attack, attached)?

@@ -101,7 +101,7 @@ impl JournalAudits {
                 Side::Buy => report.filled.cast_signed(),
                 Side::Sell => report.filled.wrapping_neg().cast_signed(),
             };
-            *self.positions.entry((report.id.strategy(), report.instrument)).or_default() += change;
+            *self.positions.entry((report.id.strategy().0, report.instrument)).or_default() += change;
         }
         self.faults += audit.faults;
     }
@@ -131,7 +131,7 @@ pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
         if !is_in_journal && end == OrderEnd::Returned {
             mismatches.push(format!("order {id} was returned, and no exchange had it"));
         }
-        let is_survivor = !run.scenario.culprits.contains(&id.strategy());
+        let is_survivor = !run.scenario.culprits.contains(&id.strategy().0);
         if is_survivor && !matches!(end, OrderEnd::Returned | OrderEnd::Rejected) {
             mismatches.push(format!("order {id} of a strategy that lives: {end:?}"));
         }

@@ -1,4 +1,5 @@
-//! The recovery of simulated processes, on the virtual clock and a simulated disk.
+//! The recovery of simulated processes, on the virtual clock and a simulated disk. The clock is
+//! read through `fuse`, which may crash the process there.
 
 use super::fuse;
 use super::machine::SimulatedMachine;
@@ -73,7 +74,7 @@ impl<'a> MachineRecovery<'a> {
 
 impl RecoveryEnvironment for MachineRecovery<'_> {
     fn now(&self, _: &Plan) -> u64 {
-        fuse::now()
+        fuse::virtual_now()
     }
 
     fn journal_options(&self, options: Options) -> Options {
@@ -96,11 +97,11 @@ impl RecoveryEnvironment for MachineRecovery<'_> {
         }
     }
 
-    fn engine_outputs(&self, found: OutputWatermarks) -> OutputWatermarks {
-        self.inner.engine_outputs(found)
+    fn engine_outputs(&self, outputs_found: OutputWatermarks) -> OutputWatermarks {
+        self.inner.engine_outputs(outputs_found)
     }
 
-    fn exchange_outputs(&self, found: venue::OutputWatermarks) -> venue::OutputWatermarks {
-        self.inner.exchange_outputs(found)
+    fn exchange_outputs(&self, outputs_found: venue::OutputWatermarks) -> venue::OutputWatermarks {
+        self.inner.exchange_outputs(outputs_found)
     }
 }

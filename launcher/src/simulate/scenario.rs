@@ -81,7 +81,8 @@ pub struct Scenario {
     /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
     /// long.
     pub machine_crash_ns: Option<u64>,
-    /// Processes that an outsider kills, with the times in nanoseconds after the start, in order.
+    /// Roles whose processes an outsider kills, with the times in nanoseconds after the start, in
+    /// order.
     pub bursts: Vec<(u64, Role)>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,

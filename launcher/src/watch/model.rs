@@ -75,6 +75,8 @@ pub struct StrategyRow {
     pub is_fenced: bool,
     pub incidents: u64,
     pub quarantined: Option<String>,
+    /// Orders of its dead incarnations that the engine refused after the fence. (`rejected` are
+    /// orders that the engine's checks turned down.)
     pub refused: u64,
     /// Reports that no running incarnation could take.
     pub orphaned: u64,

@@ -9,6 +9,7 @@ use super::switches::KillSwitchTracker;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
 use protocol::counters::AgentCounters;
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::role::RoleKind;
@@ -268,9 +269,11 @@ impl Sampler {
         let repairs = segments.repairs.as_ref().and_then(|segment| segment.copy(REPAIRS_WORDS).ok());
         let repairs = repairs.map(Repairs::new);
         for strategy in 0..self.plan().trading().strategies {
-            let incarnation = control.incarnation(strategy);
-            let repair =
-                repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
+            let incarnation = control.incarnation(StrategyIndex(strategy));
+            let repair = repairs
+                .as_ref()
+                .map(|repairs| repairs.strategy_repair(StrategyIndex(strategy)))
+                .unwrap_or_default();
             let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
             let killed = self.switches.switches().filter(|(scope, _)| is_mine(*scope));
             snapshot.strategies.push(StrategyRow {

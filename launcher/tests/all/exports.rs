@@ -142,3 +142,18 @@ fn an_export_of_nothing_is_refused() {
         assert_ne!(output(&format!("export {args}")).code, Some(0), "{args}");
     }
 }
+
+#[test]
+fn spacing_of_recording_has_every_row() {
+    let flow = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/coinbase-2016-03-12/flow.csv");
+    let result = output(&format!("inspect {flow} --spacing --json"));
+    let instrument = &result.json()["instruments"][0];
+    let counts: u64 = list(&instrument["classes"]).iter().map(|class| number(&class["count"])).sum();
+    assert_eq!((number(&instrument["ticks"]), counts), (3_800, 3_799));
+    assert_eq!(instrument["most_frequent"], "1 ms to 10 ms");
+    result.succeeds();
+    let shown = output(&format!("inspect {flow} --spacing")).succeeds();
+    assert!(shown.lines().all(|line| line.chars().count() <= 80) && shown.contains("█"), "{shown}");
+    output("inspect --spacing none.csv").fails(1, &["none.csv: cannot be read"]);
+    output(&format!("inspect {flow} --spacing --head 3")).fails(2, &["--head"]);
+}

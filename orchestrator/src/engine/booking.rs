@@ -3,19 +3,26 @@
 use super::{Core, Counts, Effects, LifecycleNotice, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::Reject;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::limits::RiskControl;
 use protocol::record::Point;
 use protocol::wire::{Order, OrderId};
 
 impl Core {
     #[cold]
-    pub(super) fn count_orphan(&mut self, strategy: usize, out: &mut impl Effects) {
+    pub(super) fn count_orphan(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
         self.sessions[strategy].orphaned += 1;
         self.notify_dead_counts(strategy, out);
     }
 
     #[inline(always)]
-    pub(super) fn settle(&mut self, strategy: usize, change: &Change, price: i64, out: &mut impl Effects) {
+    pub(super) fn settle(
+        &mut self,
+        strategy: StrategyIndex,
+        change: &Change,
+        price: i64,
+        out: &mut impl Effects,
+    ) {
         if change.killed_at.is_some() {
             self.confirm_killed(strategy, change, out);
         }
@@ -37,7 +44,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn book(&mut self) {
         if let Some(order) = self.unbooked.take() {
-            let (change, strategy) = (self.positions.send(&order), usize::from(order.id.strategy()));
+            let (change, strategy) = (self.positions.send(&order), order.id.strategy());
             self.risk.book(strategy, &change, 0, &self.positions);
             let gateway = self.gateway_of(strategy, order.request.venue);
             self.gateways[gateway].counts.orders += 1;
@@ -46,15 +53,15 @@ impl Core {
 
     /// Returns the gateway for a strategy's orders to a venue: that of its credential.
     #[inline(always)]
-    pub(crate) fn gateway_of(&self, strategy: usize, venue: u16) -> usize {
-        usize::from(venue) * self.credentials + usize::from(self.risk.credential(strategy))
+    pub(crate) fn gateway_of(&self, strategy: StrategyIndex, venue: u16) -> GatewayIndex {
+        // A report's venue may be any number.
+        GatewayIndex(venue.wrapping_mul(self.credentials).wrapping_add(self.risk.credential(strategy)))
     }
 
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let strategy = usize::from(order.id.strategy());
-        let index = strategy * self.risk.venues() + usize::from(order.request.venue);
-        self.venue_budgets.get_mut(index)
+        let row = order.id.strategy().as_usize() * self.risk.venues();
+        self.venue_budgets.get_mut(row + usize::from(order.request.venue))
     }
 
     #[cold]
@@ -66,7 +73,7 @@ impl Core {
         out.notify_operators(OperatorNotice::Rejections { reason: reason.code(), count: *count });
     }
 
-    pub(super) fn notify_dead_counts(&self, strategy: usize, out: &mut impl Effects) {
+    pub(super) fn notify_dead_counts(&self, strategy: StrategyIndex, out: &mut impl Effects) {
         let StrategySession { strategy, refused, orphaned, .. } = self.sessions[strategy];
         out.notify_launcher(LifecycleNotice::DeadCounts { strategy, refused, orphaned });
     }

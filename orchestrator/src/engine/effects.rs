@@ -1,6 +1,7 @@
 //! The core's outputs, in the order in which it produces them.
 
 use protocol::commands::{CommandChannel, CommandStatus};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
@@ -39,13 +40,13 @@ impl OperatorNotice {
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum LifecycleNotice {
     /// An incarnation of a strategy misbehaved: nothing more is accepted from it.
-    Quarantined { strategy: u16, epoch: u16, why: ProtocolViolation },
+    Quarantined { strategy: StrategyIndex, epoch: u16, why: ProtocolViolation },
     /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
-    Retired { strategy: u16, epoch: u16, noticed: u64 },
+    Retired { strategy: StrategyIndex, epoch: u16, noticed: u64 },
     /// The retirement of a dead gateway has ended; its fence was seen at `noticed`.
-    GatewayRepaired { gateway: u16, epoch: u16, noticed: u64, counts: GatewayCounts },
+    GatewayRepaired { gateway: GatewayIndex, epoch: u16, noticed: u64, counts: GatewayCounts },
     /// Total orders refused because their sender was dead, and reports without a receiver.
-    DeadCounts { strategy: u16, refused: u64, orphaned: u64 },
+    DeadCounts { strategy: StrategyIndex, refused: u64, orphaned: u64 },
 }
 
 /// The receiver of the engine's outputs: rings in the live engine, a ledger in a replica, a list in
@@ -64,7 +65,7 @@ pub trait Effects {
     fn work(&mut self) {}
 
     /// Sends an order or an instruction to a gateway.
-    fn to_gateway(&mut self, gateway: usize, message: &Message);
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message);
 
     /// Sends a report to its strategy's current incarnation, and stamps it.
     fn to_strategy(&mut self, report: &Report, message: &Message);
@@ -74,17 +75,17 @@ pub trait Effects {
     fn recall(&mut self) {}
 
     /// Drops the queued reports to a strategy whose incarnation is dead.
-    fn close(&mut self, strategy: usize);
+    fn close(&mut self, strategy: StrategyIndex);
 
     /// Attaches to the reset memory of a strategy's next incarnation.
-    fn renew(&mut self, strategy: usize);
+    fn renew(&mut self, strategy: StrategyIndex);
 
     /// Drops the queued messages to a gateway whose incarnation is dead.
-    fn close_gateway(&mut self, gateway: usize);
+    fn close_gateway(&mut self, gateway: GatewayIndex);
 
     /// Attaches to the reset memory of a gateway's next incarnation, and to its inbox unless it
     /// `keeps_inbox`.
-    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool);
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool);
 
     /// Publishes a notice for operators.
     fn notify_operators(&mut self, notice: OperatorNotice);

@@ -14,6 +14,7 @@ use super::{Core, Effects, LifecycleNotice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
+use protocol::index::GatewayIndex;
 use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
 use protocol::wire::{ENGINE_REPORT, OrderRequest, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
@@ -51,16 +52,21 @@ impl GatewaySession {
 }
 
 impl Core {
-    fn is_resumable(&self, gateway: usize) -> bool {
+    fn is_resumable(&self, gateway: GatewayIndex) -> bool {
         self.resumable.get(gateway).copied().unwrap_or(false)
     }
 
     /// Returns `true` if open requests outlive the gateway.
-    fn has_resuming_successor(&self, gateway: usize) -> bool {
+    fn has_resuming_successor(&self, gateway: GatewayIndex) -> bool {
         self.is_resumable(gateway) && self.gateways[gateway].epoch != GIVEN_UP
     }
 
-    pub(super) fn apply_gateway_fence(&mut self, gateway: usize, life: Incarnation, out: &mut impl Effects) {
+    pub(super) fn apply_gateway_fence(
+        &mut self,
+        gateway: GatewayIndex,
+        life: Incarnation,
+        out: &mut impl Effects,
+    ) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
             (session.epoch, session.state) = (life.epoch, GatewayState::Up);
@@ -75,7 +81,7 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_gateway_retirement(&mut self, gateway: usize, out: &mut impl Effects) {
+    pub(super) fn finish_gateway_retirement(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
@@ -86,18 +92,14 @@ impl Core {
             out.close_gateway(gateway);
         }
         let GatewaySession { epoch, counts, .. } = self.gateways[gateway];
-        out.notify_launcher(LifecycleNotice::GatewayRepaired {
-            gateway: gateway as u16,
-            epoch,
-            noticed,
-            counts,
-        });
+        out.notify_launcher(LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts });
     }
 
-    fn close_all_unknown(&mut self, gateway: usize, out: &mut impl Effects) {
-        let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
-        for strategy in (credential..self.sessions.len()).step_by(self.credentials) {
-            for order in self.positions.open_at(strategy, venue as u16) {
+    fn close_all_unknown(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
+        let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
+        let strategies = self.sessions.indices().skip(credential.into());
+        for strategy in strategies.step_by(self.credentials.into()) {
+            for order in self.positions.open_at(strategy, venue) {
                 self.gateways[gateway].counts.unknown += 1;
                 self.close_unknown(&order, out);
             }
@@ -106,7 +108,7 @@ impl Core {
 
     fn close_unknown(&mut self, order: &OpenOrder, out: &mut impl Effects) {
         let id = order.id();
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy();
         self.counts.settled += 1;
         let is_current = self.sessions[strategy].is_current(id);
         let change = self.positions.close(id, is_current);
@@ -126,11 +128,11 @@ impl Core {
     }
 
     /// Returns `true` if a gateway is dead and no successor resumes its session.
-    pub(super) fn is_abandoned(&self, gateway: usize) -> bool {
+    pub(super) fn is_abandoned(&self, gateway: GatewayIndex) -> bool {
         self.is_down(gateway) && !self.has_resuming_successor(gateway)
     }
 
-    pub(super) fn is_down(&self, gateway: usize) -> bool {
+    pub(super) fn is_down(&self, gateway: GatewayIndex) -> bool {
         self.gateways.get(gateway).is_some_and(|session| session.state != GatewayState::Up)
     }
 }

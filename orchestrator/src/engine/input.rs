@@ -10,6 +10,7 @@
 
 use journal::{Record, RecoveryError, codec};
 use protocol::commands::Command;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
@@ -20,23 +21,23 @@ use shm::ring::MESSAGE_WORDS;
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
     /// A message from the submit hand-off.
-    Order { from: Option<u16>, message: Message },
+    Order { from: Option<StrategyIndex>, message: Message },
     /// A message from the completion hand-off.
-    Report { gateway: Option<u16>, message: Message },
+    Report { gateway: Option<GatewayIndex>, message: Message },
     /// A strategy's fence changed: it died, or its next incarnation may start.
-    Lifecycle { strategy: u16, life: Incarnation },
+    Lifecycle { strategy: StrategyIndex, life: Incarnation },
     /// A dead strategy's orders in the submit hand-off are drained.
-    Retired { strategy: u16 },
+    Retired { strategy: StrategyIndex },
     /// A gateway's fence changed: it died, or its next incarnation takes orders.
-    GatewayLife { gateway: u16, life: Incarnation },
+    GatewayLife { gateway: GatewayIndex, life: Incarnation },
     /// A dead gateway's reports in the completion hand-off are drained.
-    GatewayDrained { gateway: u16 },
+    GatewayDrained { gateway: GatewayIndex },
     /// An operator's command; `None`: it was invalid.
     Command { number: u32, command: Option<Command> },
     /// A queued order was recalled: see [`Core::should_recall`](super::Core::should_recall).
     Recalled { message: Message },
     /// The memory of a hand-off shows a violation; `from` if the sender is certain.
-    Violation { from: Option<u16>, why: ProtocolViolation },
+    Violation { from: Option<StrategyIndex>, why: ProtocolViolation },
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -49,22 +50,25 @@ impl Input {
     #[inline(always)]
     pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
+        let strategy_or_none = |from: Option<StrategyIndex>| from.map_or(NO_PEER, |strategy| strategy.0);
         let flag = |is_set| if is_set { FLAG } else { 0 };
         let mut words = [0; WORDS];
         let (first, used) = match *self {
-            Input::Order { from, .. } => (head(1, from.unwrap_or(NO_PEER), 0), WORDS),
-            Input::Report { gateway, .. } => (head(2, gateway.unwrap_or(NO_PEER), 0), WORDS),
-            Input::Lifecycle { strategy, life } => (head(3, strategy, life.epoch) | flag(life.fenced), 2),
+            Input::Order { from, .. } => (head(1, strategy_or_none(from), 0), WORDS),
+            Input::Report { gateway, .. } => {
+                (head(2, gateway.map_or(NO_PEER, |gateway| gateway.0), 0), WORDS)
+            }
+            Input::Lifecycle { strategy, life } => (head(3, strategy.0, life.epoch) | flag(life.fenced), 2),
             Input::Recalled { .. } => (head(4, 0, 0), WORDS),
-            Input::Retired { strategy } => (head(5, strategy, 0), 2),
+            Input::Retired { strategy } => (head(5, strategy.0, 0), 2),
             Input::Command { number, command } => {
                 let [what, value] = command.map_or([0; 2], Command::to_words);
                 words[2..5].copy_from_slice(&[number.into(), what, value]);
                 (head(6, 0, 0) | flag(command.is_some()), 5)
             }
-            Input::GatewayLife { gateway, life } => (head(7, gateway, life.epoch) | flag(life.fenced), 2),
-            Input::GatewayDrained { gateway } => (head(8, gateway, 0), 2),
-            Input::Violation { from, why } => (head(9, from.unwrap_or(NO_PEER), why.code() as u16), 2),
+            Input::GatewayLife { gateway, life } => (head(7, gateway.0, life.epoch) | flag(life.fenced), 2),
+            Input::GatewayDrained { gateway } => (head(8, gateway.0, 0), 2),
+            Input::Violation { from, why } => (head(9, strategy_or_none(from), why.code() as u16), 2),
         };
         if let Input::Order { message, .. } | Input::Report { message, .. } | Input::Recalled { message } =
             self
@@ -90,11 +94,13 @@ impl Input {
             Some(message)
         };
         let input = match head & 0xFF {
-            1 => Input::Order { from: who, message: message()? },
-            2 => Input::Report { gateway: who, message: message()? },
-            3 => Input::Lifecycle { strategy: a, life: Incarnation { epoch: b, fenced: flag } },
+            1 => Input::Order { from: who.map(StrategyIndex), message: message()? },
+            2 => Input::Report { gateway: who.map(GatewayIndex), message: message()? },
+            3 => {
+                Input::Lifecycle { strategy: StrategyIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
             4 => Input::Recalled { message: message()? },
-            5 => Input::Retired { strategy: a },
+            5 => Input::Retired { strategy: StrategyIndex(a) },
             6 => {
                 let number = u32::try_from(words.next()?).ok()?;
                 let words = [words.next()?, words.next()?];
@@ -103,9 +109,14 @@ impl Input {
                     command: if flag { Some(Command::from_words(words)?) } else { None },
                 }
             }
-            7 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
-            8 => Input::GatewayDrained { gateway: a },
-            9 => Input::Violation { from: who, why: ProtocolViolation::from_code(b.into())? },
+            7 => {
+                Input::GatewayLife { gateway: GatewayIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
+            8 => Input::GatewayDrained { gateway: GatewayIndex(a) },
+            9 => Input::Violation {
+                from: who.map(StrategyIndex),
+                why: ProtocolViolation::from_code(b.into())?,
+            },
             _ => return None,
         };
         let is_canonical = input.encode(now, |encoded| encoded == bytes);
@@ -124,15 +135,19 @@ mod tests {
         let numbers = (who, any::<u16>(), any::<u16>(), any::<bool>(), any::<u32>(), any::<Message>());
         let why = (0..ProtocolViolation::ALL.len()).prop_map(|index| ProtocolViolation::ALL[index]);
         (0..9, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {
-            0 => Input::Order { from: who, message },
-            1 => Input::Report { gateway: who, message },
-            2 => Input::Lifecycle { strategy: a, life: Incarnation { epoch: b, fenced: flag } },
+            0 => Input::Order { from: who.map(StrategyIndex), message },
+            1 => Input::Report { gateway: who.map(GatewayIndex), message },
+            2 => {
+                Input::Lifecycle { strategy: StrategyIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
             3 => Input::Recalled { message },
-            4 => Input::Retired { strategy: a },
-            6 => Input::GatewayLife { gateway: a, life: Incarnation { epoch: b, fenced: flag } },
-            7 => Input::GatewayDrained { gateway: a },
+            4 => Input::Retired { strategy: StrategyIndex(a) },
+            6 => {
+                Input::GatewayLife { gateway: GatewayIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
+            7 => Input::GatewayDrained { gateway: GatewayIndex(a) },
             5 => Input::Command { number, command: flag.then_some(Command::Kill(Scope::Strategy(a))) },
-            _ => Input::Violation { from: who, why },
+            _ => Input::Violation { from: who.map(StrategyIndex), why },
         })
     }
 

@@ -8,6 +8,7 @@ use super::{Core, Effects, OperatorNotice};
 use crate::positions::Change;
 use crate::risk::SettingError;
 use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
@@ -57,9 +58,14 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn kill_by_limit(&mut self, strategy: usize, control: RiskControl, out: &mut impl Effects) {
+    pub(super) fn kill_by_limit(
+        &mut self,
+        strategy: StrategyIndex,
+        control: RiskControl,
+        out: &mut impl Effects,
+    ) {
         if !self.risk.is_killed(strategy) {
-            _ = self.kill(Scope::Strategy(strategy as u16), KillCause::Limit(control.code()), None, out);
+            _ = self.kill(Scope::Strategy(strategy.0), KillCause::Limit(control.code()), None, out);
         }
     }
 
@@ -83,9 +89,9 @@ impl Core {
         }
         let cancel = self.cancel_scope(scope);
         self.send_mass_cancels(scope, cancel, out);
-        let credential = |strategy: u16| self.risk.credential(strategy.into());
+        let credential = |strategy| self.risk.credential(strategy);
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
-            scope.contains(strategy, credential(strategy), venue, instrument)
+            scope.contains(strategy.0, credential(strategy), venue, instrument)
         });
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
@@ -107,7 +113,7 @@ impl Core {
     fn cancel_scope(&self, scope: Scope) -> CancelScope {
         match scope {
             Scope::Strategy(strategy) => {
-                let epoch = self.sessions[usize::from(strategy)].epoch;
+                let epoch = self.sessions[StrategyIndex(strategy)].epoch;
                 CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
@@ -116,22 +122,27 @@ impl Core {
     }
 
     /// Returns `true` if orders of a scope go through a gateway.
-    pub(super) fn can_have_orders(&self, gateway: usize, scope: Scope) -> bool {
-        let (venue, credential) = (gateway / self.credentials, gateway % self.credentials);
+    pub(super) fn can_have_orders(&self, gateway: GatewayIndex, scope: Scope) -> bool {
+        let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
         match scope {
             Scope::All | Scope::Instrument(_) => true,
-            Scope::Venue(index) => usize::from(index) == venue,
-            Scope::Credential(index) => usize::from(index) == credential,
-            Scope::Strategy(index) => usize::from(self.risk.credential(index.into())) == credential,
+            Scope::Venue(index) => index == venue,
+            Scope::Credential(index) => index == credential,
+            Scope::Strategy(index) => self.risk.credential(StrategyIndex(index)) == credential,
         }
     }
 
     #[cold]
-    pub(super) fn confirm_killed(&mut self, strategy: usize, change: &Change, out: &mut impl Effects) {
+    pub(super) fn confirm_killed(
+        &mut self,
+        strategy: StrategyIndex,
+        change: &Change,
+        out: &mut impl Effects,
+    ) {
         let Some(venue) = change.killed_at else { return };
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy as u16, credential, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy.0, credential, venue, change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

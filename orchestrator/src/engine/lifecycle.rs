@@ -12,6 +12,7 @@
 use super::{Core, Effects, LifecycleNotice, SessionState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
+use protocol::index::StrategyIndex;
 use protocol::kill::{KillCause, Scope};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
@@ -22,24 +23,24 @@ use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {
-    pub(super) fn apply_fence(&mut self, index: usize, life: Incarnation, out: &mut impl Effects) {
-        let session = &mut self.sessions[index];
+    pub(super) fn apply_fence(&mut self, strategy: StrategyIndex, life: Incarnation, out: &mut impl Effects) {
+        let session = &mut self.sessions[strategy];
         if session.is_begun_by(life) {
             session.begin_incarnation(life.epoch);
-            out.renew(index);
-            self.positions.renew(index);
+            out.renew(strategy);
+            self.positions.renew(strategy);
         }
         // Also a restart and death since the last poll.
-        let session = &mut self.sessions[index];
+        let session = &mut self.sessions[strategy];
         if session.is_ended_by(life) {
             session.end_incarnation(SessionState::Dying { noticed: self.now });
             self.dying += 1;
-            out.close(index);
-            let cancel = CancelScope::for_strategy(OrderId::new(index as u16, life.epoch, 0));
-            self.send_mass_cancels(Scope::Strategy(index as u16), cancel, out);
+            out.close(strategy);
+            let cancel = CancelScope::for_strategy(OrderId::new(strategy.0, life.epoch, 0));
+            self.send_mass_cancels(Scope::Strategy(strategy.0), cancel, out);
             out.recall();
-            if self.risk.should_kill_on_death(index) {
-                _ = self.kill(Scope::Strategy(index as u16), KillCause::Death, None, out);
+            if self.risk.should_kill_on_death(strategy) {
+                _ = self.kill(Scope::Strategy(strategy.0), KillCause::Death, None, out);
             }
         }
     }
@@ -48,7 +49,7 @@ impl Core {
     /// successor for their session.
     pub(super) fn send_mass_cancels(&mut self, scope: Scope, cancel: CancelScope, out: &mut impl Effects) {
         let message = Instruction::CancelAll(cancel).to_message();
-        for gateway in 0..self.gateways.len() {
+        for gateway in self.gateways.indices() {
             if self.can_have_orders(gateway, scope) && !self.is_abandoned(gateway) {
                 out.to_gateway(gateway, &message);
                 self.gateways[gateway].sent.add(digest(&message));
@@ -56,8 +57,8 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_retirement(&mut self, index: usize, out: &mut impl Effects) {
-        let session = &mut self.sessions[index];
+    pub(super) fn finish_retirement(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
+        let session = &mut self.sessions[strategy];
         if let SessionState::Dying { noticed } = session.state {
             session.state = SessionState::Dead;
             self.dying -= 1;
@@ -75,12 +76,12 @@ impl Core {
     #[cold]
     pub(super) fn unexpected_order(
         &mut self,
-        from: Option<usize>,
+        from: Option<StrategyIndex>,
         order: &Order,
         out: &mut impl Effects,
     ) -> bool {
-        let claimed = usize::from(order.id.strategy());
-        if from.is_some_and(|from| from != claimed) || claimed >= self.sessions.len() {
+        let claimed = order.id.strategy();
+        if from.is_some_and(|from| from != claimed) || !self.sessions.has(claimed) {
             self.quarantine(from, ProtocolViolation::ForeignId, out);
             return false;
         }
@@ -127,7 +128,12 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn quarantine(&mut self, from: Option<usize>, why: ProtocolViolation, out: &mut impl Effects) {
+    pub(super) fn quarantine(
+        &mut self,
+        from: Option<StrategyIndex>,
+        why: ProtocolViolation,
+        out: &mut impl Effects,
+    ) {
         self.counts.faults += 1;
         let Some(session) = from.and_then(|index| self.sessions.get_mut(index)) else { return };
         if session.state != SessionState::Alive {
@@ -145,7 +151,12 @@ impl Core {
     /// Counts a rejection that a correct strategy would have avoided, and quarantines the strategy
     /// after too many.
     #[cold]
-    pub(super) fn record_offense(&mut self, from: Option<usize>, reason: Reject, out: &mut impl Effects) {
+    pub(super) fn record_offense(
+        &mut self,
+        from: Option<StrategyIndex>,
+        reason: Reject,
+        out: &mut impl Effects,
+    ) {
         let why = match reason {
             Reject::UnknownVenue => ProtocolViolation::UnknownVenue,
             Reject::TooManyOpen | Reject::NotPlanned => ProtocolViolation::Flood,

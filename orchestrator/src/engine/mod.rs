@@ -25,6 +25,7 @@ use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{UnconfirmedKill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::commands::MAX_REASONS;
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::Record;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::wire::{Message, Order, OrderId};
@@ -52,8 +53,8 @@ pub struct Counts {
 /// snapshot: skipped fields come from the plan or follow from the rest.
 #[derive(Serialize, Deserialize)]
 pub struct Core {
-    pub(crate) sessions: Vec<StrategySession>,
-    pub(crate) gateways: Vec<GatewaySession>,
+    pub(crate) sessions: PerStrategy<StrategySession>,
+    pub(crate) gateways: PerGateway<GatewaySession>,
     pub(crate) positions: Positions,
     pub(crate) risk: Risk,
     /// Kill switches with unconfirmed orders. Allocated once for [`max_kills`].
@@ -74,10 +75,10 @@ pub struct Core {
     pub(crate) dying: usize,
     /// Number of credentials, from the plan.
     #[serde(skip)]
-    credentials: usize,
+    credentials: u16,
     /// Gateways whose successor resumes their session, from the plan.
     #[serde(skip)]
-    resumable: Vec<bool>,
+    resumable: PerGateway<bool>,
 }
 
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
@@ -90,10 +91,10 @@ impl Core {
         let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
-        let session = |index| StrategySession::new(index as u16, budget(index));
+        let session = |strategy: StrategyIndex| StrategySession::new(strategy, budget(strategy.as_usize()));
         Ok(Self {
-            sessions: (0..strategies).map(session).collect(),
-            gateways: vec![GatewaySession::default(); venues * credentials],
+            sessions: PerStrategy::from_fn(strategies, session),
+            gateways: PerGateway::filled(GatewaySession::default(), venues * credentials),
             positions: Positions::new(strategies, risk.traded.len(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
@@ -105,8 +106,8 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
-            credentials,
-            resumable: setup.resumable_gateways.to_vec(),
+            credentials: credentials as u16,
+            resumable: setup.resumable_gateways.to_vec().into(),
         })
     }
 
@@ -146,7 +147,7 @@ impl Core {
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;
         match input {
-            Input::Order { from, message } => self.handle_order(from.map(usize::from), &message, out),
+            Input::Order { from, message } => self.handle_order(from, &message, out),
             Input::Report { gateway, message } => self.handle_report(gateway, &message, out),
             cold => self.apply_cold(cold, out),
         }
@@ -156,12 +157,12 @@ impl Core {
     fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
         self.book();
         match input {
-            Input::Lifecycle { strategy, life } => self.apply_fence(strategy.into(), life, out),
-            Input::Retired { strategy } => self.finish_retirement(strategy.into(), out),
-            Input::GatewayLife { gateway, life } => self.apply_gateway_fence(gateway.into(), life, out),
-            Input::GatewayDrained { gateway } => self.finish_gateway_retirement(gateway.into(), out),
+            Input::Lifecycle { strategy, life } => self.apply_fence(strategy, life, out),
+            Input::Retired { strategy } => self.finish_retirement(strategy, out),
+            Input::GatewayLife { gateway, life } => self.apply_gateway_fence(gateway, life, out),
+            Input::GatewayDrained { gateway } => self.finish_gateway_retirement(gateway, out),
             Input::Command { number, command } => self.handle_command(number, command, out),
-            Input::Violation { from, why } => self.quarantine(from.map(usize::from), why, out),
+            Input::Violation { from, why } => self.quarantine(from, why, out),
             Input::Recalled { message } => self.handle_recalled(&message, out),
             Input::Order { .. } | Input::Report { .. } => {}
         }
@@ -175,8 +176,8 @@ impl Core {
 
     /// Returns `true` if strategy, gateway and other indices of an input exist in the run.
     pub(crate) fn can_apply(&self, input: &Input) -> bool {
-        let is_strategy = |strategy: u16| usize::from(strategy) < self.sessions.len();
-        let is_gateway = |gateway: u16| usize::from(gateway) < self.gateways.len();
+        let is_strategy = |strategy| self.sessions.has(strategy);
+        let is_gateway = |gateway| self.gateways.has(gateway);
         match *input {
             Input::Order { from, .. } | Input::Violation { from, .. } => from.is_none_or(is_strategy),
             Input::Report { gateway, .. } => gateway.is_none_or(is_gateway),
@@ -193,7 +194,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn is_next_order(&self, message: &Message) -> bool {
         let id = OrderId::from_word(message[0]);
-        self.sessions.get(usize::from(id.strategy())).is_some_and(|session| session.is_next(id))
+        self.sessions.get(id.strategy()).is_some_and(|session| session.is_next(id))
     }
 
     /// Returns `true` if an order in the queue to its gateway must not be sent any more. Its sender
@@ -201,7 +202,7 @@ impl Core {
     #[cold]
     pub fn should_recall(&self, message: &Message) -> bool {
         let Ok(order) = Order::from_message(*message) else { return false };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         self.sessions.get(strategy).is_some_and(|session| {
             let is_down = || self.is_down(self.gateway_of(strategy, order.request.venue));
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
@@ -218,23 +219,22 @@ impl Core {
     pub(crate) fn checksums(&self) -> impl Iterator<Item = (LinkEnd, Checksum)> {
         let of_strategy = |session: &StrategySession| {
             let StrategySession { strategy, epoch, taken, returned, .. } = *session;
-            let submit = LinkEnd::receiver(HandOff::Submit, strategy, epoch);
-            [(submit, taken), (LinkEnd::sender(HandOff::Return, strategy, epoch), returned)]
+            let submit = LinkEnd::receiver(HandOff::Submit, strategy.0, epoch);
+            [(submit, taken), (LinkEnd::sender(HandOff::Return, strategy.0, epoch), returned)]
         };
-        let inboxes = (0..).zip(&self.gateways);
-        let of_gateway = |(gateway, session): (u16, &GatewaySession)| {
-            (LinkEnd::sender(HandOff::Inbox, gateway, 0), session.sent)
+        let of_gateway = |(gateway, session): (GatewayIndex, &GatewaySession)| {
+            (LinkEnd::sender(HandOff::Inbox, gateway.0, 0), session.sent)
         };
         self.sessions
             .iter()
             .flat_map(of_strategy)
-            .chain(inboxes.map(of_gateway))
+            .chain(self.gateways.enumerate().map(of_gateway))
             .chain([(LinkEnd::receiver(HandOff::Completion, 0, 0), self.reported)])
     }
 
     /// Prefetches the state that a strategy's next order and report need, at most `lines` cache
     /// lines of each kind.
-    pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
+    pub(crate) fn prefetch(&self, strategy: StrategyIndex, lines: usize) {
         let session = &self.sessions[strategy];
         prefetch_lines(session, lines);
         self.risk.prefetch(strategy, lines);

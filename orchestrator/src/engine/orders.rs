@@ -3,6 +3,7 @@
 use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
@@ -11,12 +12,17 @@ impl Core {
     /// Handles one order of a strategy: checks it and dispatches or rejects it. Its sender is the
     /// owner of the memory that it came through; only in a shared ring is the id trusted.
     #[inline(always)]
-    pub(super) fn handle_order(&mut self, from: Option<usize>, message: &Message, out: &mut impl Effects) {
+    pub(super) fn handle_order(
+        &mut self,
+        from: Option<StrategyIndex>,
+        message: &Message,
+        out: &mut impl Effects,
+    ) {
         let Ok(order) = Order::from_message(*message) else {
             self.quarantine(from, ProtocolViolation::Garbage, out);
             return;
         };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         let is_next = from.unwrap_or(strategy) == strategy
             && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
         if !is_next && !self.unexpected_order(from, &order, out) {
@@ -48,9 +54,9 @@ impl Core {
     }
 
     #[inline(always)]
-    fn check(&mut self, order: &Order) -> Result<usize, Reject> {
+    fn check(&mut self, order: &Order) -> Result<GatewayIndex, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = self.gateway_of(order.id.strategy().into(), order.request.venue);
+        let gateway = self.gateway_of(order.id.strategy(), order.request.venue);
         if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
@@ -63,7 +69,13 @@ impl Core {
     }
 
     #[inline(always)]
-    fn send(&mut self, order: &Order, gateway: usize, message: &Message, out: &mut impl Effects) -> u64 {
+    fn send(
+        &mut self,
+        order: &Order,
+        gateway: GatewayIndex,
+        message: &Message,
+        out: &mut impl Effects,
+    ) -> u64 {
         // The detail distinguishes new orders, which a kill switch stops, from requests that may
         // pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.request.operation != Operation::New));
@@ -77,7 +89,7 @@ impl Core {
 
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         let gateway = self.gateway_of(strategy, order.request.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
@@ -95,12 +107,18 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn reject(&mut self, from: Option<usize>, order: &Order, why: Reject, out: &mut impl Effects) {
+    pub(super) fn reject(
+        &mut self,
+        from: Option<StrategyIndex>,
+        order: &Order,
+        why: Reject,
+        out: &mut impl Effects,
+    ) {
         self.count_rejected(order.id, why, out);
         let report = Report::rejected(order, why);
         self.send_back(&report, &report.to_message(), out);
         self.record_offense(from, why, out);
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         // A kill switch or a venue that is down is not the strategy's fault.
         if !matches!(why, Reject::Killed | Reject::VenueDown)
             && let Some(control) = self.risk.count_rejection(strategy, self.now)
@@ -111,7 +129,7 @@ impl Core {
 
     #[cold]
     pub(super) fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy();
         self.sessions[strategy].refused += 1;
         self.notify_dead_counts(strategy, out);
         self.count_rejected(id, Reject::Gone, out);

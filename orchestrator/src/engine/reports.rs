@@ -2,21 +2,27 @@
 
 use super::{Core, Effects};
 use protocol::checksum::digest;
+use protocol::index::GatewayIndex;
 use protocol::record::{Point, key_with};
 use protocol::wire::{Message, PLACEHOLDER, Report};
 
 impl Core {
     #[inline(always)]
-    pub(super) fn handle_report(&mut self, gateway: Option<u16>, message: &Message, out: &mut impl Effects) {
+    pub(super) fn handle_report(
+        &mut self,
+        gateway: Option<GatewayIndex>,
+        message: &Message,
+        out: &mut impl Effects,
+    ) {
         self.counts.reports += 1;
         // Gateways are trusted, so an invalid report is a bug: counted and skipped.
         let report = Report::from_message(*message).ok();
-        let known = report.filter(|report| usize::from(report.id.strategy()) < self.sessions.len());
+        let known = report.filter(|report| self.sessions.has(report.id.strategy()));
         let Some(report) = known else {
             self.reported.add(digest(message));
             self.counts.faults += u64::from(message != &PLACEHOLDER);
             // The sender is unknown where gateways share memory.
-            if let Some(session) = gateway.and_then(|index| self.gateways.get_mut(usize::from(index))) {
+            if let Some(session) = gateway.and_then(|gateway| self.gateways.get_mut(gateway)) {
                 session.counts.reports += 1;
             }
             return;
@@ -24,7 +30,7 @@ impl Core {
         // Needed after the hand-over.
         self.positions.prefetch(report.id);
         out.stamp(Point::OrchRecvCompletion, report.id, report.number);
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy();
         let is_current = self.sessions[strategy].is_current(report.id);
         self.counts.settled += u64::from(report.is_last);
         let digest = if is_current {
@@ -44,7 +50,7 @@ impl Core {
     pub(super) fn send_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
         out.to_strategy(report, message);
         let digest = digest(message);
-        self.sessions[usize::from(report.id.strategy())].returned.add(digest);
+        self.sessions[report.id.strategy()].returned.add(digest);
         digest
     }
 
@@ -52,7 +58,7 @@ impl Core {
     fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book();
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy();
         let gateway = self.gateway_of(strategy, report.venue);
         if let Some(session) = self.gateways.get_mut(gateway) {
             session.counts.reports += 1;

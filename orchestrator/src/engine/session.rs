@@ -1,6 +1,7 @@
 //! A strategy's session: the current incarnation and its next order.
 
 use protocol::checksum::Checksum;
+use protocol::index::StrategyIndex;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{MAX_SEQUENCE, OrderId};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub(crate) struct StrategySession {
     expected: u64,
     pub epoch: u16,
     pub state: SessionState,
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     next: u64,
     /// Remaining orders of the plan for all incarnations: the stamp logs have no capacity for more.
     pub budget: u64,
@@ -39,8 +40,8 @@ pub(crate) struct StrategySession {
 const NO_ORDER: u64 = u64::MAX;
 
 impl StrategySession {
-    pub(crate) fn new(strategy: u16, budget: u64) -> Self {
-        Self { expected: OrderId::new(strategy, 0, 0).word(), strategy, budget, ..Self::default() }
+    pub(crate) fn new(strategy: StrategyIndex, budget: u64) -> Self {
+        Self { expected: OrderId::new(strategy.0, 0, 0).word(), strategy, budget, ..Self::default() }
     }
 
     #[inline(always)]
@@ -101,7 +102,7 @@ impl StrategySession {
 
     pub(crate) fn begin_incarnation(&mut self, epoch: u16) {
         *self = Self {
-            expected: OrderId::new(self.strategy, epoch, 0).word(),
+            expected: OrderId::new(self.strategy.0, epoch, 0).word(),
             epoch,
             refused: self.refused,
             orphaned: self.orphaned,

@@ -17,13 +17,13 @@ use protocol::wire::{Instruction, Operation, OrderRequest, Report, Side};
 pub(crate) enum Effect {
     Stamp(Point, OrderId, u8),
     Logged(Point, OrderId, u64),
-    ToGateway(usize, Message),
+    ToGateway(GatewayIndex, Message),
     Returned(Report),
     Recall,
-    Close(usize),
-    Reopen(usize),
-    CloseGateway(usize),
-    ReopenGateway(usize, bool),
+    Close(StrategyIndex),
+    Reopen(StrategyIndex),
+    CloseGateway(GatewayIndex),
+    ReopenGateway(GatewayIndex, bool),
     OperatorNotice(OperatorNotice),
     LifecycleNotice(LifecycleNotice),
 }
@@ -42,7 +42,7 @@ impl Effects for Vec<Effect> {
         self.push(Effect::Logged(point, id, value));
     }
 
-    fn to_gateway(&mut self, gateway: usize, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.push(Effect::ToGateway(gateway, *message));
     }
 
@@ -54,19 +54,19 @@ impl Effects for Vec<Effect> {
         self.push(Effect::Recall);
     }
 
-    fn close(&mut self, strategy: usize) {
+    fn close(&mut self, strategy: StrategyIndex) {
         self.push(Effect::Close(strategy));
     }
 
-    fn renew(&mut self, strategy: usize) {
+    fn renew(&mut self, strategy: StrategyIndex) {
         self.push(Effect::Reopen(strategy));
     }
 
-    fn close_gateway(&mut self, gateway: usize) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.push(Effect::CloseGateway(gateway));
     }
 
-    fn renew_gateway(&mut self, gateway: usize, keeps_inbox: bool) {
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool) {
         self.push(Effect::ReopenGateway(gateway, keeps_inbox));
     }
 
@@ -133,7 +133,10 @@ impl Bench {
     }
 
     fn fence(&mut self, strategy: u16, epoch: u16, fenced: bool) -> Vec<Effect> {
-        self.apply(Input::Lifecycle { strategy, life: Incarnation { epoch, fenced } })
+        self.apply(Input::Lifecycle {
+            strategy: StrategyIndex(strategy),
+            life: Incarnation { epoch, fenced },
+        })
     }
 
     fn command(&mut self, number: u32, command: Command) -> Vec<Effect> {
@@ -141,15 +144,18 @@ impl Bench {
     }
 
     /// Unsettled requests, and what is held of the first instrument.
-    fn position(&mut self, strategy: usize) -> (u64, i64) {
+    fn position(&mut self, strategy: u16) -> (u64, i64) {
         self.core.totals();
-        (self.core.positions.open(strategy), self.core.positions.account(strategy, 0).net)
+        (
+            self.core.positions.open(StrategyIndex(strategy)),
+            self.core.positions.account(StrategyIndex(strategy), 0).net,
+        )
     }
 
     fn quarantined(&self, strategy: u16) -> Option<ProtocolViolation> {
         self.out.iter().find_map(|effect| match effect {
             Effect::LifecycleNotice(LifecycleNotice::Quarantined { strategy: of, why, .. })
-                if *of == strategy =>
+                if of.0 == strategy =>
             {
                 Some(*why)
             }
@@ -170,9 +176,9 @@ fn points(effects: &[Effect]) -> Vec<Point> {
     effects.iter().filter_map(point).collect()
 }
 
-fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
+fn sent(effects: &[Effect], gateway: u16) -> Vec<Instruction> {
     let to = |effect: &Effect| match effect {
-        Effect::ToGateway(to, message) if *to == gateway => {
+        Effect::ToGateway(to, message) if to.0 == gateway => {
             Some(Instruction::from_message(*message).unwrap())
         }
         _ => None,
@@ -183,7 +189,7 @@ fn sent(effects: &[Effect], gateway: usize) -> Vec<Instruction> {
 /// The sequences and rejection codes of the reports that a strategy is returned.
 fn returned(effects: &[Effect], strategy: u16) -> Vec<(u64, u8)> {
     let to = |effect: &Effect| match effect {
-        Effect::Returned(report) if report.id.strategy() == strategy => {
+        Effect::Returned(report) if report.id.strategy().0 == strategy => {
             Some((report.id.sequence(), report.reason))
         }
         _ => None,
@@ -219,5 +225,5 @@ fn recalled_order_and_its_replace_leave_nothing_open() {
     let killed = Reject::Killed.code();
     assert_eq!(returned(&bench.out, 0), [(0, killed), (1, killed)]);
     assert_eq!((bench.position(0), bench.core.counts.dispatched), ((0, 0), 0));
-    assert_eq!(bench.core.positions.account(0, 0).open_sell, 0);
+    assert_eq!(bench.core.positions.account(StrategyIndex(0), 0).open_sell, 0);
 }

@@ -11,6 +11,7 @@ pub use open::OpenOrders;
 pub(crate) use open::SavedOrders;
 pub(crate) use order::{Kind, OpenOrder};
 
+use protocol::index::{PerStrategy, StrategyIndex};
 use protocol::record::{Point, PositionField, Record};
 use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use shm::prefetch::prefetch_lines;
 pub struct Positions {
     pub(crate) accounts: Box<[Account]>,
     instruments: usize,
-    pub(crate) strategies: Box<[Requests]>,
+    pub(crate) strategies: PerStrategy<Requests>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl Positions {
             |requests: &Self| [requests.instruments, requests.accounts.len(), requests.strategies.len()];
         (lengths(self) == lengths(&empty) && saved.len() == self.strategies.len()).then_some(())?;
         let empty = empty.strategies.into_iter().zip(saved);
-        for ((strategy, requests), (empty, saved)) in (0..).zip(&mut self.strategies).zip(empty) {
+        for ((strategy, requests), (empty, saved)) in self.strategies.enumerate_mut().zip(empty) {
             let is_possible = |order: &OpenOrder| {
                 let is_own = order.id().strategy() == strategy && order.is_of(order.id());
                 is_own && usize::from(order.instrument) < self.instruments
@@ -87,14 +88,14 @@ impl Positions {
 
     /// Returns a strategy's position in an instrument.
     #[inline(always)]
-    pub fn account(&self, strategy: usize, instrument: u16) -> &Account {
-        &self.accounts[strategy * self.instruments + usize::from(instrument)]
+    pub fn account(&self, strategy: StrategyIndex, instrument: u16) -> &Account {
+        &self.accounts[strategy.as_usize() * self.instruments + usize::from(instrument)]
     }
 
     /// Returns the number of orders, replaces and cancels of a strategy's running incarnation that
     /// are not settled.
     #[inline(always)]
-    pub fn open(&self, strategy: usize) -> u64 {
+    pub fn open(&self, strategy: StrategyIndex) -> u64 {
         self.strategies[strategy].count
     }
 
@@ -112,40 +113,39 @@ impl Positions {
     /// Returns `true` if there is memory for another open order of the strategy. There is none if
     /// several of its incarnations died in a row with the maximum of open orders each.
     #[inline(always)]
-    pub(crate) fn has_room(&self, strategy: usize) -> bool {
+    pub(crate) fn has_room(&self, strategy: StrategyIndex) -> bool {
         self.strategies[strategy].orders.has_room()
     }
 
     #[inline]
     pub(crate) fn order(&self, id: OrderId) -> Option<OpenOrder> {
-        self.strategies[usize::from(id.strategy())].orders.get(id)
+        self.strategies[id.strategy()].orders.get(id)
     }
 
     /// Prefetches the open order that the report on it will need. The strategy is one of the run's.
     #[inline(always)]
     pub(crate) fn prefetch(&self, id: OrderId) {
-        self.strategies[usize::from(id.strategy())].orders.prefetch(id);
+        self.strategies[id.strategy()].orders.prefetch(id);
     }
 
-    pub(crate) fn prefetch_strategy(&self, strategy: usize, lines: usize) {
+    pub(crate) fn prefetch_strategy(&self, strategy: StrategyIndex, lines: usize) {
         prefetch_lines(&self.strategies[strategy], lines);
-        prefetch_lines(&self.accounts[strategy * self.instruments..][..self.instruments], lines);
+        prefetch_lines(&self.accounts[strategy.as_usize() * self.instruments..][..self.instruments], lines);
     }
 
     /// Marks the open orders that a kill switch concerns: those for which `concerns(strategy,
     /// venue, instrument)`. Returns how many.
-    pub(crate) fn mark_killed(&mut self, concerns: impl Fn(u16, u16, u16) -> bool) -> u64 {
-        let strategies = (0..).zip(&mut self.strategies);
-        let mark = |(strategy, requests): (u16, &mut Requests)| {
+    pub(crate) fn mark_killed(&mut self, concerns: impl Fn(StrategyIndex, u16, u16) -> bool) -> u64 {
+        let mark = |(strategy, requests): (StrategyIndex, &mut Requests)| {
             requests.orders.mark(|venue, instrument| concerns(strategy, venue, instrument))
         };
-        strategies.map(mark).sum()
+        self.strategies.enumerate_mut().map(mark).sum()
     }
 
     /// Records an order, replace or cancel that is sent to its venue.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         let (kind, leaves, change) = match order.request.operation {
             Operation::New => {
                 let quantity = order.request.quantity.cast_signed();
@@ -175,7 +175,7 @@ impl Positions {
         change
     }
 
-    pub(crate) fn open_at(&self, strategy: usize, venue: u16) -> Vec<OpenOrder> {
+    pub(crate) fn open_at(&self, strategy: StrategyIndex, venue: u16) -> Vec<OpenOrder> {
         let mut open = self.strategies[strategy].orders.save().concat();
         open.retain(|order| order.venue == venue);
         open.sort_unstable_by_key(OpenOrder::id);
@@ -184,7 +184,7 @@ impl Positions {
 
     /// Forgets the unsettled replaces and cancels of a strategy's dead incarnation. Its orders are
     /// open until the venue reports otherwise.
-    pub(crate) fn renew(&mut self, strategy: usize) {
+    pub(crate) fn renew(&mut self, strategy: StrategyIndex) {
         self.strategies[strategy].count = 0;
     }
 
@@ -193,7 +193,7 @@ impl Positions {
     /// Returns `None` if the instrument does not exist.
     #[inline]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
-        let strategy = usize::from(report.id.strategy());
+        let strategy = report.id.strategy();
         if usize::from(report.instrument) >= self.instruments {
             return None;
         }
@@ -208,7 +208,8 @@ impl Positions {
             .unwrap_or_default()
         };
         if report.filled > 0 {
-            let account = &mut self.accounts[strategy * self.instruments + usize::from(report.instrument)];
+            let account =
+                &mut self.accounts[strategy.as_usize() * self.instruments + usize::from(report.instrument)];
             change.filled = account.fill(report.side, report.filled, report.price);
             change.long = change.long.wrapping_add(change.filled);
             change.short = change.short.wrapping_add(change.filled);
@@ -220,7 +221,7 @@ impl Positions {
     /// Removes an order that is completed, or that never reached its venue.
     #[inline]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
-        let strategy = usize::from(id.strategy());
+        let strategy = id.strategy();
         let requests = &mut self.strategies[strategy];
         requests.count = requests.count.saturating_sub(u64::from(is_current));
         let Some(order) = requests.orders.take(id) else { return Change::default() };
@@ -244,7 +245,7 @@ impl Positions {
     #[inline]
     fn change(
         &mut self,
-        strategy: usize,
+        strategy: StrategyIndex,
         id: OrderId,
         change: impl FnOnce(&mut OpenOrder),
     ) -> Option<Change> {
@@ -258,8 +259,8 @@ impl Positions {
 
     /// Adds to the open quantity; below 0 takes from it.
     #[inline]
-    fn reserve(&mut self, strategy: usize, instrument: u16, side: Side, additional: i64) -> Change {
-        let account = &mut self.accounts[strategy * self.instruments + usize::from(instrument)];
+    fn reserve(&mut self, strategy: StrategyIndex, instrument: u16, side: Side, additional: i64) -> Change {
+        let account = &mut self.accounts[strategy.as_usize() * self.instruments + usize::from(instrument)];
         let change = Change { instrument, ..Change::default() };
         match side {
             Side::Buy => {
@@ -300,7 +301,7 @@ impl Positions {
 /// Returns the id of the order that a replace or a cancel targets.
 #[inline]
 pub(crate) const fn target(order: &Order) -> OrderId {
-    OrderId::new(order.id.strategy(), order.id.epoch(), order.request.target)
+    order.id.with_sequence(order.request.target)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
                     &OrderRequest { operation: replace, target, instrument: order.instrument, ..base }
                         .with_id(id),
                 );
-                let account = positions.account(0, order.instrument);
+                let account = positions.account(StrategyIndex(0), order.instrument);
                 let open = if order.side == Side::Buy { account.open_buy } else { account.open_sell };
                 let worst =
                     open_at(&venue, order.side, order.instrument) + quantity.saturating_sub(order.leaves);
@@ -101,7 +101,7 @@ fn trade(steps: &[Step], settle: Settle) -> Result<(), String> {
         }
     }
     for instrument in 0..2 {
-        let account = positions.account(0, instrument);
+        let account = positions.account(StrategyIndex(0), instrument);
         let open = [Side::Buy, Side::Sell].map(|side| open_at(&venue, side, instrument).cast_signed());
         let found = [account.open_buy, account.open_sell];
         if found != open {
@@ -150,12 +150,15 @@ fn dead_strategys_order_is_open_until_venue_reports() {
     let mut positions = Positions::new(1, 1, 4);
     let order = OrderRequest { quantity: 10, ..OrderRequest::to_venue(0) }.with_id(OrderId::new(0, 0, 0));
     positions.send(&order);
-    positions.renew(0);
-    assert_eq!((positions.open(0), positions.account(0, 0).long()), (0, 10));
+    positions.renew(StrategyIndex(0));
+    assert_eq!((positions.open(StrategyIndex(0)), positions.account(StrategyIndex(0), 0).long()), (0, 10));
     let cancelled = Report { status: OrderStatus::Cancelled, filled: 4, ..Report::full_fill(&order) };
     let change = positions.settle(&cancelled, false).unwrap();
     assert_eq!((change.long, change.short, change.filled), (-6, 4, 4));
-    assert_eq!((positions.account(0, 0).long(), positions.account(0, 0).net), (4, 4));
+    assert_eq!(
+        (positions.account(StrategyIndex(0), 0).long(), positions.account(StrategyIndex(0), 0).net),
+        (4, 4)
+    );
     let foreign = Report { instrument: 1, ..cancelled };
     assert_eq!(positions.settle(&foreign, true), None, "there is no such instrument");
 }

@@ -8,6 +8,7 @@ use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::commands::Command;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
@@ -65,9 +66,10 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
     let mut commands = 0;
     let mut events = Vec::new();
     for &(strategy, what, kind, price, quantity, flag) in drawn {
-        let session = seen.sessions[usize::from(strategy)];
+        let index = StrategyIndex(strategy);
+        let session = seen.sessions[index];
         let venue = u16::from(kind) % VENUES as u16;
-        let gateway = venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16;
+        let gateway = GatewayIndex(venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16);
         let side = if flag { Side::Buy } else { Side::Sell };
         let next = session.next_sequence();
         let order = |sequence, venue| {
@@ -87,7 +89,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 }
                 .with_id(order(next, if kind == 9 { 7 } else { venue }).id);
                 sent.push(order);
-                Input::Order { from: Some(strategy), message: order.to_message() }
+                Input::Order { from: Some(index), message: order.to_message() }
             }
             7..=9 => {
                 let is_last = what < 9;
@@ -96,15 +98,15 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                 Input::Report { gateway: Some(gateway), message: report.to_message() }
             }
             10 if kind < 3 => match session.state {
-                SessionState::Dying { .. } => Input::Retired { strategy },
+                SessionState::Dying { .. } => Input::Retired { strategy: index },
                 state => {
                     let fenced = state != SessionState::Dead;
                     let epoch = session.epoch + u16::from(!fenced);
-                    Input::Lifecycle { strategy, life: Incarnation { epoch, fenced } }
+                    Input::Lifecycle { strategy: index, life: Incarnation { epoch, fenced } }
                 }
             },
             10 if kind < 5 => {
-                let GatewaySession { state, epoch, .. } = seen.gateways[usize::from(gateway)];
+                let GatewaySession { state, epoch, .. } = seen.gateways[gateway];
                 match state {
                     GatewayState::Closing { .. } => Input::GatewayDrained { gateway },
                     _ => {

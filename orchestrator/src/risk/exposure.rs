@@ -10,6 +10,7 @@ use super::Risk;
 use super::limits::money;
 use super::price::Listing;
 use crate::positions::{Change, Positions};
+use protocol::index::StrategyIndex;
 use protocol::instrument::MAX_VALUE;
 use protocol::limits::RiskControl;
 use protocol::reject::Reject;
@@ -104,13 +105,13 @@ impl Exposure {
     pub(super) fn recompute(
         &mut self,
         positions: &Positions,
-        strategies: impl Iterator<Item = usize> + Clone,
+        is_member: impl Fn(&StrategyIndex) -> bool,
         traded: &[Listing],
     ) {
         (self.gross, self.long, self.short, self.max_gross_quantity) = (0, 0, 0, 0);
         for (instrument, listing) in (0u16..).zip(traded) {
             let mut held = LongShort::default();
-            for strategy in strategies.clone() {
+            for strategy in positions.strategies.indices().filter(&is_member) {
                 let account = positions.account(strategy, instrument);
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());
@@ -209,7 +210,7 @@ impl Exposure {
 
 impl Risk {
     pub(super) fn recompute_profits(&mut self, positions: &Positions) {
-        for (strategy, row) in self.strategies.iter_mut().enumerate() {
+        for (strategy, row) in self.strategies.enumerate_mut() {
             let of = |(instrument, traded): (u16, &super::Listing)| match traded.reference {
                 0 => 0,
                 reference => positions.account(strategy, instrument).profit(reference),
@@ -223,12 +224,12 @@ impl Risk {
     #[cold]
     pub(super) fn book_loss(
         &mut self,
-        strategy: usize,
+        strategy: StrategyIndex,
         change: &Change,
         price: i64,
         moved: i64,
         positions: &Positions,
-    ) -> Option<usize> {
+    ) -> Option<StrategyIndex> {
         let reference = self.traded[usize::from(change.instrument)].reference;
         if reference == 0 {
             return None;
@@ -239,15 +240,15 @@ impl Risk {
         let profit = &mut self.strategies[strategy].profit;
         *profit = profit.wrapping_add(gained);
         if moved != 0 {
-            for (other, row) in self.strategies.iter_mut().enumerate() {
+            for (other, row) in self.strategies.enumerate_mut() {
                 let net = i128::from(positions.account(other, change.instrument).net);
                 row.profit = row.profit.wrapping_add(net * i128::from(moved));
             }
         }
-        let has_lost = |strategy: &usize| {
+        let has_lost = |strategy: &StrategyIndex| {
             let row = &self.strategies[*strategy];
             row.max_loss.is_some_and(|max| row.profit < -max.cast_signed()) && !self.is_killed(*strategy)
         };
-        if moved == 0 { Some(strategy).filter(has_lost) } else { (0..self.strategies.len()).find(has_lost) }
+        if moved == 0 { Some(strategy).filter(has_lost) } else { self.strategies.indices().find(has_lost) }
     }
 }

@@ -5,6 +5,7 @@ use super::duplicate::RecentOrders;
 use super::exposure::Exposure;
 use super::token_bucket::TokenBucket;
 use super::{Positions, Reject, Risk, RiskPlan};
+use protocol::index::StrategyIndex;
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::{LimitError, LimitSetting, OFF, RiskControl};
@@ -216,7 +217,7 @@ impl Risk {
     /// Counts a message of a strategy against its rate limit. Returns the control that kills the
     /// strategy for it.
     #[inline(always)]
-    pub fn count_message(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
+    pub fn count_message(&mut self, strategy: StrategyIndex, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;
         if limit.rate == OFF {
             return None;
@@ -229,7 +230,7 @@ impl Risk {
     }
 
     #[cold]
-    pub(crate) fn count_rejection(&mut self, strategy: usize, now: u64) -> Option<RiskControl> {
+    pub(crate) fn count_rejection(&mut self, strategy: StrategyIndex, now: u64) -> Option<RiskControl> {
         let row = &mut self.strategies[strategy];
         if now.saturating_sub(row.first_rejection) > row.rejection_window || row.rejections == 0 {
             (row.first_rejection, row.rejections) = (now, 0);
@@ -241,7 +242,7 @@ impl Risk {
     pub(crate) fn has_scope(&self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
-            Scope::Strategy(index) => usize::from(index) < self.strategies.len(),
+            Scope::Strategy(index) => self.strategies.has(StrategyIndex(index)),
             Scope::Credential(index) => usize::from(index) < self.credentials.len(),
             Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
@@ -258,15 +259,15 @@ impl Risk {
         }
         let plan = self.plan;
         let is_meant = |member: Scope| scope == Scope::All || scope == member;
-        for (index, row) in (0..).zip(&mut self.strategies) {
-            if is_meant(Scope::Strategy(index)) {
+        for (strategy, row) in self.strategies.enumerate_mut() {
+            if is_meant(Scope::Strategy(strategy.0)) {
                 row.set(control, value, plan);
             }
         }
         let instruments = self.traded.len();
         for (index, limits) in self.accounts.iter_mut().enumerate() {
-            let (strategy, instrument) = (index / instruments, index % instruments);
-            if is_meant(Scope::Strategy(strategy as u16)) || is_meant(Scope::Instrument(instrument as u16)) {
+            let (strategy, instrument) = (StrategyIndex((index / instruments) as u16), index % instruments);
+            if is_meant(Scope::Strategy(strategy.0)) || is_meant(Scope::Instrument(instrument as u16)) {
                 let fills = positions.account(strategy, instrument as u16).fills;
                 limits.set(control, value, self.traded[instrument].rules.max_quantity, fills);
             }
@@ -276,12 +277,11 @@ impl Risk {
                 traded.set(control, value);
             }
         }
-        let (strategies, credentials) = (self.strategies.len(), self.credentials.len());
         for (index, row) in (0..).zip(&mut self.credentials) {
             if is_meant(Scope::Credential(index)) {
                 row.set(control, value, plan.ns_per_tick);
-                let strategies = (usize::from(index)..strategies).step_by(credentials);
-                row.exposure.recompute(positions, strategies, &self.traded);
+                let is_member = |strategy: &StrategyIndex| self.strategies[*strategy].credential == index;
+                row.exposure.recompute(positions, is_member, &self.traded);
             }
         }
         self.has_credential_limits = self.credentials.iter().any(CredentialRow::has_limit);

@@ -17,6 +17,7 @@ pub use protocol::reject::Reject;
 use crate::positions::{Change, Kind, Positions, target};
 use limits::{AccountLimits, CredentialRow, StrategyRow};
 use price::Listing;
+use protocol::index::{PerStrategy, StrategyIndex};
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
@@ -76,7 +77,7 @@ impl RiskSetup<'_> {
 /// The pre-trade risk controls of all strategies, with their limits and state.
 #[derive(Serialize, Deserialize)]
 pub struct Risk {
-    pub(crate) strategies: Box<[StrategyRow]>,
+    pub(crate) strategies: PerStrategy<StrategyRow>,
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Listing]>,
     pub(crate) credentials: Box<[CredentialRow]>,
@@ -103,9 +104,10 @@ impl Risk {
         let (strategies, venues, credentials) = (setup.strategies, setup.venues, setup.credentials.max(1));
         let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
-        let row = |strategy| StrategyRow::new((strategy % credentials) as u16, plan);
+        let row =
+            |strategy: StrategyIndex| StrategyRow::new((strategy.as_usize() % credentials) as u16, plan);
         let mut risk = Self {
-            strategies: (0..strategies).map(row).collect(),
+            strategies: PerStrategy::from_fn(strategies, row),
             accounts,
             traded: instruments.iter().map(Listing::new).collect(),
             credentials: (0..credentials).map(|_| CredentialRow::new(instruments.len())).collect(),
@@ -138,10 +140,10 @@ impl Risk {
         Some(())
     }
 
-    pub(crate) fn prefetch(&self, strategy: usize, lines: usize) {
+    pub(crate) fn prefetch(&self, strategy: StrategyIndex, lines: usize) {
         let (row, instruments) = (&self.strategies[strategy], self.traded.len());
         prefetch_lines(row, lines);
-        prefetch_lines(&self.accounts[strategy * instruments..][..instruments], lines);
+        prefetch_lines(&self.accounts[strategy.as_usize() * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
     }
 
@@ -151,7 +153,7 @@ impl Risk {
     }
 
     #[inline(always)]
-    pub(crate) fn credential(&self, strategy: usize) -> u16 {
+    pub(crate) fn credential(&self, strategy: StrategyIndex) -> u16 {
         self.strategies[strategy].credential
     }
 
@@ -160,7 +162,7 @@ impl Risk {
     /// remembered for the duplicate check.
     #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
-        let strategy = usize::from(order.id.strategy());
+        let strategy = order.id.strategy();
         let row = &mut self.strategies[strategy];
         if usize::from(order.request.venue) >= self.plan.venues {
             return Err(Reject::UnknownVenue);
@@ -186,7 +188,8 @@ impl Risk {
         if !self.switches.is_empty() && is_any_on(&self.switches, order, row.credential) {
             return Err(Reject::Killed);
         }
-        let limits = &self.accounts[strategy * self.traded.len() + usize::from(order.request.instrument)];
+        let row_start = strategy.as_usize() * self.traded.len();
+        let limits = &self.accounts[row_start + usize::from(order.request.instrument)];
         if limits.is_restricted {
             return Err(Reject::Restricted);
         }
@@ -246,7 +249,7 @@ impl Risk {
         Ok(())
     }
 
-    pub(crate) fn should_kill_on_death(&self, strategy: usize) -> bool {
+    pub(crate) fn should_kill_on_death(&self, strategy: StrategyIndex) -> bool {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
@@ -255,11 +258,11 @@ impl Risk {
     #[inline]
     pub fn book(
         &mut self,
-        strategy: usize,
+        strategy: StrategyIndex,
         change: &Change,
         price: i64,
         positions: &Positions,
-    ) -> Option<usize> {
+    ) -> Option<StrategyIndex> {
         let traded = &mut self.traded[usize::from(change.instrument)];
         if self.has_credential_limits {
             let credential = usize::from(self.strategies[strategy].credential);

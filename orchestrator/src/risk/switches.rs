@@ -1,6 +1,7 @@
 //! Kill switches: each stays on until its scope, or everything, is revived.
 
 use super::{Positions, Risk};
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
@@ -23,10 +24,10 @@ impl Risk {
     fn enable(&mut self, scope: Scope, positions: &Positions) {
         let instruments = self.traded.len();
         for (index, limits) in self.accounts.iter_mut().enumerate() {
-            let (strategy, instrument) = (index / instruments, (index % instruments) as u16);
+            let strategy = StrategyIndex((index / instruments) as u16);
+            let instrument = (index % instruments) as u16;
             let row = &mut self.strategies[strategy];
-            if !matches!(scope, Scope::Venue(_))
-                && scope.contains(strategy as u16, row.credential, 0, instrument)
+            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy.0, row.credential, 0, instrument)
             {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
@@ -38,18 +39,18 @@ impl Risk {
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
         matches!(order.request.operation, Operation::New | Operation::Replace)
-            && is_any_on(&self.switches, order, self.credential(order.id.strategy().into()))
+            && is_any_on(&self.switches, order, self.credential(order.id.strategy()))
     }
 
-    pub(crate) fn is_killed(&self, strategy: usize) -> bool {
-        self.switches.contains(&Scope::Strategy(strategy as u16))
+    pub(crate) fn is_killed(&self, strategy: StrategyIndex) -> bool {
+        self.switches.contains(&Scope::Strategy(strategy.0))
     }
 }
 
 #[cold]
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
-    let strategy = order.id.strategy();
+    let strategy = order.id.strategy().0;
     let (venue, instrument) = (order.request.venue, order.request.instrument);
     switches.iter().any(|scope| scope.contains(strategy, credential, venue, instrument))
 }

@@ -45,14 +45,14 @@ impl RiskBench {
     fn send(&mut self, order: &Order) -> Result<(), Reject> {
         self.check(order)?;
         let change = self.positions.send(order);
-        self.risk.book(order.id.strategy().into(), &change, 0, &self.positions);
+        self.risk.book(order.id.strategy(), &change, 0, &self.positions);
         Ok(())
     }
 
-    fn fill(&mut self, order: &Order, filled: u64, price: i64) -> Option<usize> {
+    fn fill(&mut self, order: &Order, filled: u64, price: i64) -> Option<StrategyIndex> {
         let report = Report { filled, price, ..Report::full_fill(order) };
         let change = self.positions.settle(&report, true).unwrap();
-        self.risk.book(order.id.strategy().into(), &change, price, &self.positions)
+        self.risk.book(order.id.strategy(), &change, price, &self.positions)
     }
 
     fn set(&mut self, scope: Scope, control: RiskControl, value: u64) {
@@ -311,7 +311,7 @@ fn loss_limit_kills_at_exact_boundary() {
     assert_eq!(risk_bench.fill(&order, LOT, 10_000), None);
     let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
     assert_eq!(risk_bench.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
-    assert_eq!(risk_bench.fill(&other(1), 1, 9_499), Some(0));
+    assert_eq!(risk_bench.fill(&other(1), 1, 9_499), Some(StrategyIndex(0)));
     risk_bench.risk.set_switch(Scope::Strategy(0), true, &risk_bench.positions).unwrap();
     assert_eq!(risk_bench.fill(&other(2), 1, 9_000), None, "it is killed already");
 }
@@ -320,11 +320,12 @@ fn loss_limit_kills_at_exact_boundary() {
 fn rejections_and_floods_have_a_boundary() {
     let limits = [(RiskControl::MaxRejections, 2), (RiskControl::RejectionWindow, 100)];
     let mut row = bench(1, &limits.map(|(control, value)| (Scope::All, control, value)));
-    let results: Vec<bool> =
-        [0, 50, 100, 201, 202, 203].map(|now| row.risk.count_rejection(0, now).is_some()).into();
+    let results: Vec<bool> = [0, 50, 100, 201, 202, 203]
+        .map(|now| row.risk.count_rejection(StrategyIndex(0), now).is_some())
+        .into();
     assert_eq!(results, [false, false, true, false, false, true]);
     let mut fast = bench(1, &[(Scope::All, RiskControl::KillMessageRate, 20)]);
-    let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(0, 5).is_some()).collect();
+    let results: Vec<bool> = (0..3).map(|_| fast.risk.count_message(StrategyIndex(0), 5).is_some()).collect();
     assert_eq!(results, [false, false, true], "a tenth of a second's is let through at once");
 }
 

@@ -1,6 +1,7 @@
 //! Gateways that crash and restart.
 
 use super::*;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::GatewayRepair;
 use protocol::wire::{ENGINE_REPORT, Operation, OrderRequest, OrderStatus};
 
@@ -38,7 +39,7 @@ fn open_orders_of_a_dead_gateway_are_reported() {
         .iter()
         .for_each(|sent| bench.send(sent));
     bench.cycle();
-    launching.fence_gateway(0, 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     bench.cycle();
     bench.cycle();
     let closed = bench.reports(0);
@@ -50,12 +51,12 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     }
     assert_eq!(bench.reasons(1), [(0, UNKNOWN)]);
     assert_eq!((bench.position(0).0, bench.position(1).0), (1, 0));
-    let repair = repairs.gateway_repair(0);
+    let repair = repairs.gateway_repair(GatewayIndex(0));
     assert_eq!((repair.repaired, repair.counts.unknown), (Some(0), 4));
-    assert_eq!(repairs.gateway_repair(1), GatewayRepair::default());
+    assert_eq!(repairs.gateway_repair(GatewayIndex(1)), GatewayRepair::default());
     let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
-    let account = bench.orchestrator.core.positions.account(0, 0);
+    let account = bench.orchestrator.core.positions.account(StrategyIndex(0), 0);
     assert_eq!(account.open_sell, 7, "nothing is reserved for what is closed");
 }
 
@@ -67,13 +68,13 @@ fn queued_orders_of_dead_gateway_are_recalled() {
         bench.cycle();
     }
     assert_eq!(bench.queued(), 2);
-    launching.fence_gateway(0, 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     bench.cycle();
     let reasons = bench.reasons(0);
     bench.cycle();
     let reasons = [reasons, bench.reasons(0)].concat();
     assert_eq!(reasons, [(2, DOWN), (3, DOWN), (0, UNKNOWN), (1, UNKNOWN)]);
-    assert_eq!((bench.queued(), repairs.gateway_repair(0).counts.unknown), (0, 2));
+    assert_eq!((bench.queued(), repairs.gateway_repair(GatewayIndex(0)).counts.unknown), (0, 2));
     assert!(bench.is_idle());
 }
 
@@ -85,11 +86,11 @@ fn last_reports_of_a_dead_gateway_come_first() {
     let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::full_fill(&order(0, 1, 0)) };
     bench.fill(&order(0, 0, 0));
     bench.completion.try_push(&part.to_message()).unwrap();
-    launching.fence_gateway(0, 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     (0..3).for_each(|_| _ = bench.cycle());
     assert_eq!(bench.reasons(0), [(0, 0), (1, 0), (1, UNKNOWN), (2, UNKNOWN)]);
     assert_eq!(bench.position(0), (0, -10), "what was filled counts");
-    assert_eq!(bench.orchestrator.core.positions.account(0, 0).open_sell, 0);
+    assert_eq!(bench.orchestrator.core.positions.account(StrategyIndex(0), 0).open_sell, 0);
 }
 
 #[test]
@@ -97,14 +98,20 @@ fn cancels_for_a_dead_gateway_are_not_queued() {
     let (mut bench, _other, launching, repairs) = mortal(2);
     [order(0, 0, 0), order(0, 1, 0), order(1, 0, 0)].iter().for_each(|sent| bench.send(sent));
     bench.cycle();
-    launching.fence(1, 0, &death());
-    launching.fence_gateway(0, 0, &death());
+    launching.fence(StrategyIndex(1), 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     (0..4).for_each(|_| _ = bench.cycle());
-    assert_eq!((repairs.strategy_repair(1).repaired, repairs.gateway_repair(0).repaired), (Some(0), Some(0)));
+    assert_eq!(
+        (
+            repairs.strategy_repair(StrategyIndex(1)).repaired,
+            repairs.gateway_repair(GatewayIndex(0)).repaired
+        ),
+        (Some(0), Some(0))
+    );
     assert_eq!(bench.queued(), 0, "also the cancel that had been queued before");
     let scope = CancelScope::for_strategy(OrderId::new(1, 0, 0));
     assert_eq!(bench.take_all(1), [Instruction::CancelAll(scope)], "the other venue gets it");
-    let repair = repairs.strategy_repair(1);
+    let repair = repairs.strategy_repair(StrategyIndex(1));
     assert_eq!(repair.orphaned + repair.refused, 1, "the dead strategy's order has ended");
     assert!(bench.is_idle());
 }

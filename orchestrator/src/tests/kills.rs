@@ -5,6 +5,7 @@ use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
+use protocol::index::{PerGateway, PerStrategy, StrategyIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
@@ -30,7 +31,8 @@ fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     let (successor, recovered) =
         replica.promote(None, journal_options, OutputWatermarks::default(), outputs, 0).unwrap();
     // The rings are new: nothing in them was taken.
-    let without_outputs = Recovered { taken: Vec::new(), gateways: Vec::new(), ..recovered };
+    let without_outputs =
+        Recovered { taken: PerStrategy::default(), gateways: PerGateway::default(), ..recovered };
     let orchestrator = successor.attach(orders, reports, &without_outputs).unwrap();
     Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment }
 }
@@ -72,7 +74,7 @@ fn cycles_until_cancel<J: InputLog>(
         }
         Trigger::Death => {
             set_limit(&mut bench, RiskControl::KillOnDeath, 1);
-            launching.fence(1, 0, &death());
+            launching.fence(StrategyIndex(1), 0, &death());
         }
     }
     // Orders of another strategy are after the trigger in the same batch.
@@ -114,7 +116,7 @@ fn recall_is_recovered_from_journal() {
     assert_eq!((bench.position(0).0, bench.orchestrator.core.counts.dispatched), (2, 2));
     drop(bench.orchestrator);
     let recovered = journaled(directory.path(), 8).orchestrator;
-    assert_eq!((recovered.core.positions.open(0), recovered.core.counts.dispatched), (2, 2));
+    assert_eq!((recovered.core.positions.open(StrategyIndex(0)), recovered.core.counts.dispatched), (2, 2));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use protocol::index::StrategyIndex;
 
 impl Bench {
     /// Up to `max` orders that a gateway takes from its inbox.
@@ -11,7 +12,7 @@ impl Bench {
     }
 
     /// Lets the last queued order of a gateway overtake the others.
-    fn reorder_queue(&mut self, gateway: usize) {
+    fn reorder_queue(&mut self, gateway: GatewayIndex) {
         let sender = &mut self.orchestrator.outputs.gateways[gateway];
         if let Some(first) = sender.recall(|_| true) {
             sender.enqueue_all([first]);
@@ -39,7 +40,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
             }
         }
         if is_broken {
-            bench.reorder_queue(venue);
+            bench.reorder_queue(GatewayIndex(venue as u16));
         }
         taken[venue].extend(bench.take(venue, takes));
         bench.cycle();
@@ -85,7 +86,7 @@ fn queued_orders_of_dead_strategy_are_recalled() {
         bench.cycle();
     }
     assert_eq!(bench.queued(), 3);
-    launching.fence(0, 0, &death());
+    launching.fence(StrategyIndex(0), 0, &death());
     bench.cycle();
     let mut taken = Vec::new();
     for _ in 0..8 {
@@ -95,6 +96,12 @@ fn queued_orders_of_dead_strategy_are_recalled() {
     let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)));
     let orders = [order(0, 0, 0), order(0, 1, 0), order(1, 0, 0)].map(Instruction::Order);
     assert_eq!(taken, [&orders[..], &[cancel]].concat());
-    assert_eq!((repairs.strategy_repair(0).refused, repairs.strategy_repair(0).repaired), (2, Some(0)));
+    assert_eq!(
+        (
+            repairs.strategy_repair(StrategyIndex(0)).refused,
+            repairs.strategy_repair(StrategyIndex(0)).repaired
+        ),
+        (2, Some(0))
+    );
     assert!(bench.reports(0).is_empty(), "nobody is there to take a report");
 }

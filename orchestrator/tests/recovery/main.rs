@@ -14,6 +14,7 @@ use journal::{Durability, FailingDisk, Writer};
 use orchestrator::Orchestrator;
 use proptest::prelude::*;
 use protocol::agent::{Agent, Cycle};
+use protocol::index::StrategyIndex;
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record, StampLog};
 use protocol::status::LOG_OFFSET;
@@ -73,7 +74,7 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
                 trader.is_dead = true;
                 let no_agents: Vec<Orchestrator<Mux>> = Vec::new();
                 let death = ProofOfDeath::from_simulated::<CrashClock>(Box::new(no_agents));
-                world.launching.fence(trader.index, trader.epoch, &death);
+                world.launching.fence(StrategyIndex(trader.index), trader.epoch, &death);
             }
             Some(Act::Answer(venue)) => ends.answer(&mut venues[*venue], *venue, false),
             None => (0..VENUES).for_each(|venue| ends.answer(&mut venues[venue], venue, true)),
@@ -100,7 +101,8 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
         }
         for trader in &mut traders {
             ends.listen(trader)?;
-            let repair = Repairs::new(world.repairs.clone().into()).strategy_repair(trader.index);
+            let repair =
+                Repairs::new(world.repairs.clone().into()).strategy_repair(StrategyIndex(trader.index));
             if let Some(why) = repair.quarantined {
                 return Err(format!("strategy {} was quarantined: {why:?}", trader.index));
             }
@@ -111,7 +113,7 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
                 reset(&world.returns[index]);
                 ends.reset(&world, index);
                 *trader = Trader::new(trader.index, trader.epoch + 1);
-                world.launching.renew(trader.index, trader.epoch);
+                world.launching.renew(StrategyIndex(trader.index), trader.epoch);
             }
         }
     }

@@ -30,8 +30,8 @@ impl Standby {
         follower.poll(7).unwrap();
         let mut watermarks = world.watermarks(venues);
         if self.how == Successor::ForgetsWhatItGave {
-            watermarks.sent.fill(u64::MAX);
-            watermarks.returned.fill(u64::MAX);
+            watermarks.sent.iter_mut().for_each(|count| *count = u64::MAX);
+            watermarks.returned.iter_mut().for_each(|count| *count = u64::MAX);
         }
         follower.state.confirm(&watermarks);
         if self.turns.is_multiple_of(3) && follower.is_snapshot_due(25) {

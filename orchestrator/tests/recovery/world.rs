@@ -273,7 +273,7 @@ impl PeerHandles {
         let ring = &mut self.returns[usize::from(trader.index)];
         while let Some(message) = ring.try_pop().map_err(|fault| fault.to_string())? {
             let report = Report::from_message(message).map_err(|error| format!("{error:?}"))?;
-            if (report.id.strategy(), report.id.epoch()) != (trader.index, trader.epoch) {
+            if (report.id.strategy().0, report.id.epoch()) != (trader.index, trader.epoch) {
                 return Err(format!("strategy {} hears of {:?}", trader.index, report.id));
             }
             trader.heard.entry(report.id.sequence()).or_default().push(report);

@@ -3,6 +3,7 @@
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, ControlWriter, GATEWAY_LIVES};
+use crate::index::GatewayIndex;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
@@ -46,38 +47,38 @@ const INBOX_END: usize = 7;
 
 pub(super) const GATEWAY_WORDS: usize = MAX_VENUES * WORDS_EACH;
 
-const fn word_offset(gateway: u16, word: usize) -> usize {
-    STRATEGIES + (MAX_STRATEGIES + gateway as usize) * WORDS_EACH + word
+const fn word_offset(gateway: GatewayIndex, word: usize) -> usize {
+    STRATEGIES + (MAX_STRATEGIES + gateway.as_usize()) * WORDS_EACH + word
 }
 
 impl ControlWriter {
     /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
-    pub fn fence_gateway(&self, gateway: u16, epoch: u16, _certain: &ProofOfDeath) {
+    pub fn fence_gateway(&self, gateway: GatewayIndex, epoch: u16, _certain: &ProofOfDeath) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
 
     /// Publishes that a gateway's next incarnation accepts orders.
-    pub fn renew_gateway(&self, gateway: u16, epoch: u16) {
+    pub fn renew_gateway(&self, gateway: GatewayIndex, epoch: u16) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: false });
     }
 
-    fn set_gateway_incarnation(&self, gateway: u16, life: Incarnation) {
-        assert!(usize::from(gateway) < MAX_VENUES);
-        self.set_life(GATEWAY_LIVES + usize::from(gateway), life);
+    fn set_gateway_incarnation(&self, gateway: GatewayIndex, life: Incarnation) {
+        assert!(gateway.as_usize() < MAX_VENUES);
+        self.set_life(GATEWAY_LIVES + gateway.as_usize(), life);
     }
 }
 
 impl Control {
     /// Returns the current incarnation of a gateway, and whether it is dead.
-    pub fn gateway_incarnation(&self, gateway: u16) -> Incarnation {
-        assert!(usize::from(gateway) < MAX_VENUES);
-        self.life(GATEWAY_LIVES + usize::from(gateway))
+    pub fn gateway_incarnation(&self, gateway: GatewayIndex) -> Incarnation {
+        assert!(gateway.as_usize() < MAX_VENUES);
+        self.life(GATEWAY_LIVES + gateway.as_usize())
     }
 }
 
 impl RepairsWriter {
     /// Reports a gateway's repair as complete; `repair.repaired` is not read.
-    pub fn set_gateway_repaired(&self, gateway: u16, epoch: u16, repair: &GatewayRepair) {
+    pub fn set_gateway_repaired(&self, gateway: GatewayIndex, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);
         set(NOTICED, noticed_ticks);
@@ -93,8 +94,8 @@ impl RepairsWriter {
 
 impl Repairs {
     /// Returns the engine's report about a gateway.
-    pub fn gateway_repair(&self, gateway: u16) -> GatewayRepair {
-        assert!(usize::from(gateway) < MAX_VENUES);
+    pub fn gateway_repair(&self, gateway: GatewayIndex) -> GatewayRepair {
+        assert!(gateway.as_usize() < MAX_VENUES);
         // Acquire: pairs with the Release in `set_gateway_repaired`.
         let repaired = self.0.load(word_offset(gateway, REPAIRED), Ordering::Acquire);
         let count = |word| self.0.load(word_offset(gateway, word), Ordering::Relaxed);
@@ -118,33 +119,40 @@ mod tests {
     use super::super::REPAIRS_WORDS;
     use super::*;
     use crate::control::PLAN;
+    use crate::index::StrategyIndex;
     use shm::memory::Region;
 
     #[test]
     fn gateway_words_are_apart_from_strategy_words() {
         let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
-        launching.renew(255, 9);
-        launching.renew_gateway(0, 3);
-        launching.renew_gateway(63, 5);
-        let lives =
-            [control.incarnation(255), control.gateway_incarnation(0), control.gateway_incarnation(63)];
+        launching.renew(StrategyIndex(255), 9);
+        launching.renew_gateway(GatewayIndex(0), 3);
+        launching.renew_gateway(GatewayIndex(63), 5);
+        let lives = [
+            control.incarnation(StrategyIndex(255)),
+            control.gateway_incarnation(GatewayIndex(0)),
+            control.gateway_incarnation(GatewayIndex(63)),
+        ];
         assert_eq!(lives.map(|life| life.epoch), [9, 3, 5]);
         assert_eq!(control.pid(0), None, "no process's word was written");
 
         let words = Region::heap(REPAIRS_WORDS).words();
         let (writer, reader) = (RepairsWriter::new(&words), Repairs::new(words.clone().into()));
-        writer.set_counts(255, 7, 8);
+        writer.set_counts(StrategyIndex(255), 7, 8);
         let count = reader.report_count();
         let counts = GatewayCounts { unknown: 4, orders: 5, reports: 6, last_report: 7 };
         let repair =
             GatewayRepair { repaired: None, noticed_ticks: 10, repaired_ticks: 12, counts, inbox_end: 8 };
-        writer.set_gateway_repaired(63, 1, &repair);
+        writer.set_gateway_repaired(GatewayIndex(63), 1, &repair);
         let wanted = GatewayRepair { repaired: Some(1), ..repair };
         assert_eq!(
-            (reader.gateway_repair(63), reader.gateway_repair(62)),
+            (reader.gateway_repair(GatewayIndex(63)), reader.gateway_repair(GatewayIndex(62))),
             (wanted, GatewayRepair::default())
         );
-        assert_eq!((reader.strategy_repair(255).refused, reader.report_count() - count), (7, 1));
+        assert_eq!(
+            (reader.strategy_repair(StrategyIndex(255)).refused, reader.report_count() - count),
+            (7, 1)
+        );
     }
 }

@@ -3,7 +3,8 @@
 use crate::benchmark::{BOARD_SEGMENT, WRITE_TIMES_SEGMENT, results_segment};
 use crate::codec;
 use crate::plan::{
-    BoardWork, EndWaiting, EventCost, Isolation, Plan, QueueWork, ReaderWaiting, Role, Technique, Workload,
+    BoardWork, EndWaiting, EventCost, Isolation, Plan, PlanError, QueueWork, ReaderWaiting, Role, Technique,
+    Workload,
 };
 use crate::topology::{self, SegmentPurpose, segments};
 use shm::attached::Access;
@@ -30,11 +31,37 @@ fn board(readers: u16) -> Workload {
         words: 3,
         scheduled: Some(7),
         duration_ns: 1_000,
+        folder: None,
     })
 }
 
 fn plan(workload: Workload, isolation: Isolation) -> Plan {
     Plan::for_benchmark(workload, Technique::default(), isolation, &[Some(3)])
+}
+
+#[test]
+fn board_in_a_folder_is_handed_over_at_every_level() {
+    let mut plan = plan(board(2), Isolation::Process);
+    let named = |plan: &Plan| segments(plan).into_iter().filter(|one| !one.is_sealed(plan)).count();
+    let all = named(&plan);
+    let Workload::Board(work) = &mut plan.workload else { unreachable!() };
+    work.folder = Some("/var/tmp".into());
+    assert_eq!(named(&plan), all - 1, "only the board has no name");
+    let board = segments(&plan).into_iter().find(|one| one.purpose == SegmentPurpose::Board).unwrap();
+    assert_eq!(board.folder(&plan), Some("/var/tmp".as_ref()));
+    let read: Plan = codec::decode(&codec::encode(&plan).unwrap()).unwrap();
+    assert_eq!(read, plan);
+}
+
+#[test]
+fn only_exact_queues_have_any_capacity() {
+    let plan_of = |name: &str| {
+        let Workload::Queue(work) = queue(1, 1) else { unreachable!() };
+        let workload = Workload::Queue(QueueWork { capacity: 1_000, ..work });
+        Plan::for_benchmark(workload, Technique::from_name(name).unwrap(), Isolation::Thread, &[None])
+    };
+    assert_eq!(plan_of("crossbeam-array-queue").validate(), Ok(()));
+    assert_eq!(plan_of("array-queue").validate(), Err(PlanError::Capacity(1_000)));
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! ```
 
 use super::{MAX_STRATEGIES, MAX_VENUES, WireError};
+use crate::index::StrategyIndex;
 
 /// The largest sequence number of a strategy's orders in one epoch (32 bits).
 pub const MAX_SEQUENCE: u64 = (1 << 32) - 1;
@@ -43,6 +44,12 @@ impl OrderId {
     pub const fn from_word(word: u64) -> Self {
         Self(word & ID_BITS)
     }
+    /// Returns the id of another order of the same strategy and incarnation. Higher bits of its
+    /// sequence are dropped.
+    #[inline]
+    pub const fn with_sequence(self, sequence: u64) -> Self {
+        Self(self.0 & !MAX_SEQUENCE | sequence & MAX_SEQUENCE)
+    }
     /// Encodes the order id as a word below 2^58. Bits 32 to 39 are zero.
     #[inline]
     pub const fn word(self) -> u64 {
@@ -50,8 +57,8 @@ impl OrderId {
     }
     /// Returns the index of the strategy.
     #[inline]
-    pub const fn strategy(self) -> u16 {
-        ((self.0 >> STRATEGY_SHIFT) & 0xFF) as u16
+    pub const fn strategy(self) -> StrategyIndex {
+        StrategyIndex(((self.0 >> STRATEGY_SHIFT) & 0xFF) as u16)
     }
     /// Returns the strategy's incarnation: 0, plus one after each restart.
     #[inline]

@@ -32,7 +32,7 @@ impl CancelScope {
     #[inline]
     pub const fn contains(&self, id: OrderId, instrument: u16) -> bool {
         let by_strategy = match self.strategy {
-            Some(dead) => id.strategy() == dead.strategy() && id.epoch() <= dead.epoch(),
+            Some(dead) => id.strategy().0 == dead.strategy().0 && id.epoch() <= dead.epoch(),
             None => true,
         };
         let by_instrument = match self.instrument {

@@ -2,6 +2,7 @@
 
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use system::named_enum;
 
 named_enum! {
@@ -31,6 +32,9 @@ pub struct BoardWork {
     pub scheduled: Option<u64>,
     /// Length of the run, in nanoseconds.
     pub duration_ns: u64,
+    /// The folder whose file system has the board; `None`: a segment in memory, as of any run.
+    #[serde(default)]
+    pub folder: Option<PathBuf>,
 }
 
 impl BoardWork {

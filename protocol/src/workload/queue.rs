@@ -38,7 +38,7 @@ pub enum EndWaiting {
 /// every producer pushes all its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueWork {
-    /// Slots of each queue, a power of two.
+    /// Slots of each queue, a power of two unless the technique has exactly the requested number.
     pub capacity: u32,
     /// The events of each producer.
     pub events: Vec<u64>,

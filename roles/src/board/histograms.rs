@@ -1,8 +1,10 @@
 //! The histograms of a board's writer or reader, in the results of its role.
 
-use protocol::benchmark::BOARD_HISTOGRAMS;
-use protocol::shared_histogram::{HISTOGRAM_WORDS, SharedHistogram};
+use protocol::benchmark::{BOARD_HISTOGRAMS, BOARD_SLICED, BOARD_SLICES, board_histogram_at, board_slice_at};
+use protocol::shared_histogram::{Resolution, SharedHistogram};
 use shm::memory::AtomicWords;
+use std::array::from_fn;
+use system::clock::Timebase;
 
 /// A measured duration of a board's writer or reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,23 +20,57 @@ pub enum BoardMeasure {
 impl BoardMeasure {
     /// Returns the index of the first word of the duration's histogram in the results.
     pub const fn offset(self) -> usize {
-        self as usize * HISTOGRAM_WORDS
+        board_histogram_at(self as usize)
+    }
+
+    /// Returns the index of the first word of its histogram for a part of the time; only the first
+    /// two durations have them.
+    pub const fn slice_offset(self, slice: usize) -> usize {
+        board_slice_at(self as usize, slice)
     }
 }
 
 /// The writing end of the histograms of a board's writer or reader.
-pub struct BoardHistograms([SharedHistogram; BOARD_HISTOGRAMS]);
+pub struct BoardHistograms {
+    whole: [SharedHistogram; BOARD_HISTOGRAMS],
+    slices: [Vec<SharedHistogram>; BOARD_SLICED],
+    start_ticks: u64,
+    slice_ticks: u64,
+}
 
 impl BoardHistograms {
-    /// Opens the histograms in the results of a role. A successor adds to existing counts.
-    pub fn new(results: &AtomicWords) -> Self {
-        let histogram = |index| SharedHistogram::new(results.slice(index * HISTOGRAM_WORDS, HISTOGRAM_WORDS));
-        Self(std::array::from_fn(histogram))
+    /// Opens the histograms in the results of a role. A successor adds to existing counts. The
+    /// parts of the time begin at the start and end with the duration.
+    pub fn new(results: &AtomicWords, time: Timebase, duration_ns: u64) -> Self {
+        let histogram = |offset, resolution: Resolution| {
+            SharedHistogram::new(results.slice(offset, resolution.words()), resolution)
+        };
+        let slices = |measure| {
+            let slice = |slice| histogram(board_slice_at(measure, slice), Resolution::COARSE);
+            (0..BOARD_SLICES).map(slice).collect()
+        };
+        Self {
+            whole: from_fn(|measure| histogram(board_histogram_at(measure), Resolution::FINE)),
+            slices: from_fn(slices),
+            start_ticks: time.start_ticks,
+            slice_ticks: (time.ticks(duration_ns) / BOARD_SLICES as u64).max(1),
+        }
     }
 
     /// Counts a measured duration, in ticks, in its histogram.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
-        self.0[measure as usize].add(ticks);
+        self.whole[measure as usize].add(ticks);
+    }
+
+    /// Counts a measured duration, in ticks, also in the part of the time in which it began. The
+    /// last part includes what began later.
+    #[inline(always)]
+    pub fn measure_at(&self, measure: BoardMeasure, began: u64, ticks: u64) {
+        self.measure(measure, ticks);
+        let slice = began.saturating_sub(self.start_ticks) / self.slice_ticks;
+        if let Some(slices) = self.slices.get(measure as usize) {
+            slices[(slice as usize).min(BOARD_SLICES - 1)].add(ticks);
+        }
     }
 }

@@ -107,9 +107,9 @@ impl BoardAgent<'_> {
             }
             let done = clock.now();
             self.counters.add(WriterCounter::Written, 1);
-            self.histograms.measure(BoardMeasure::First, done - begin);
+            self.histograms.measure_at(BoardMeasure::First, begin, done - begin);
             if let Some(due) = due {
-                self.histograms.measure(BoardMeasure::Second, done.saturating_sub(due));
+                self.histograms.measure_at(BoardMeasure::Second, begin, done.saturating_sub(due));
             }
             number += 1;
         }
@@ -166,8 +166,8 @@ impl BoardAgent<'_> {
         let next = content::number(*last_version + 1, cell, self.work.cells);
         self.counters.add(ReaderCounter::Read, 1);
         self.counters.add(ReaderCounter::Missed, stamp.version.saturating_sub(*last_version + 1));
-        self.histograms.measure(BoardMeasure::First, got.saturating_sub(stamp.ticks));
-        self.histograms.measure(BoardMeasure::Second, got - detected);
+        self.histograms.measure_at(BoardMeasure::First, detected, got.saturating_sub(stamp.ticks));
+        self.histograms.measure_at(BoardMeasure::Second, detected, got - detected);
         if let Some(due) = self.due(next) {
             self.histograms.measure(BoardMeasure::Third, got.saturating_sub(due));
         }

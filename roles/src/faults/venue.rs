@@ -19,7 +19,7 @@ use gateway::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueCont
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
-use protocol::wire::{CancelScope, Order, OrderId, OrderStatus, Report};
+use protocol::wire::{CancelScope, Order, OrderStatus, Report};
 use std::collections::VecDeque;
 use system::clock::Timebase;
 
@@ -159,7 +159,7 @@ impl<'a, R: Reports> FaultyReports<'a, R> {
         match self.state.draws.below(8) {
             0 => {
                 let sequence = report.id.sequence() ^ (1 << 30);
-                wrong.id = OrderId::new(report.id.strategy(), report.id.epoch(), sequence);
+                wrong.id = report.id.with_sequence(sequence);
             }
             1 => wrong.filled = report.filled.saturating_mul(2).saturating_add(1),
             2 => wrong.status = OrderStatus::Rejected,

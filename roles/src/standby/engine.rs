@@ -50,7 +50,7 @@ impl StandbyBody for EngineStandby {
     }
 
     fn confirm(&self, state: &mut Replica) {
-        let (sent, returned) = (self.sessions.published(), self.returns.published());
+        let (sent, returned) = (self.sessions.published().into(), self.returns.published().into());
         state.confirm(&OutputWatermarks { sent, returned, ..watermarks_in_log(&self.totals) });
     }
 

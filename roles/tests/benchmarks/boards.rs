@@ -1,10 +1,10 @@
 use crate::ThreadMemory;
-use protocol::benchmark::BOARD_HISTOGRAMS;
+use protocol::benchmark::{BOARD_RESULT_WORDS, BOARD_SLICES};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, ReaderWaiting, Role};
-use protocol::shared_histogram::{BUCKETS, HISTOGRAM_WORDS, MAX_WORD};
+use protocol::shared_histogram::{BUCKETS, MAX_WORD, Resolution};
 use roles::board::histograms::{BoardHistograms, BoardMeasure};
 use roles::board::{BoardAgent, BoardRead, content};
 use shm::board::{self, BoardShape, ReadError, Stamp};
@@ -13,6 +13,8 @@ use shm::sync::Ordering;
 use std::cell::Cell;
 use std::time::Duration;
 use system::clock::{Clock, Timebase, VirtualClock};
+
+const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 
 /// A clock that moves with each look.
 #[derive(Clone)]
@@ -43,8 +45,17 @@ impl Counted {
 
     /// The number of values in a histogram.
     fn measured(&self, measure: BoardMeasure) -> u64 {
-        let at = measure.offset();
-        let buckets = at + BUCKETS..at + HISTOGRAM_WORDS;
+        self.counted(measure.offset(), Resolution::FINE)
+    }
+
+    /// The number of values in each part of the time.
+    fn measured_over_time(&self, measure: BoardMeasure) -> Vec<u64> {
+        let slice = |slice| self.counted(measure.slice_offset(slice), Resolution::COARSE);
+        (0..BOARD_SLICES).map(slice).collect()
+    }
+
+    fn counted(&self, at: usize, resolution: Resolution) -> u64 {
+        let buckets = at + BUCKETS..at + resolution.words();
         buckets.map(|word| self.results.load(word, Ordering::Relaxed)).sum()
     }
 }
@@ -57,7 +68,7 @@ fn ran(
     work: impl FnOnce(&BoardAgent<'_>, &Moving),
 ) -> Counted {
     let (control, thread) = (crate::control(state).control(), ThreadMemory::new());
-    let results = Region::heap(BOARD_HISTOGRAMS * HISTOGRAM_WORDS).words();
+    let results = Region::heap(BOARD_RESULT_WORDS).words();
     let due = due.map(|times| {
         let words = Region::heap(times.len()).words();
         words.iter().zip(times).for_each(|(word, time)| word.store(*time, Ordering::Relaxed));
@@ -70,15 +81,16 @@ fn ran(
         words: 4,
         scheduled: None,
         duration_ns: 1_000,
+        folder: None,
     };
     let status = thread.status();
     let agent = BoardAgent {
         work: &settings,
-        time: Timebase { start_ticks: 0, ns_per_tick: 1.0 },
+        time: TIME,
         control: &control,
         due,
         counters: status.slots().next_agent(),
-        histograms: BoardHistograms::new(&results),
+        histograms: BoardHistograms::new(&results, TIME, settings.duration_ns),
     };
     work(&agent, &Moving(VirtualClock::default()));
     let [writer, reader] = [Role::Writer, Role::Reader(0)].map(|role| thread.counters(role));
@@ -93,6 +105,14 @@ fn writes_are_made_when_due_and_read_whole() {
     assert_eq!((reader.version(0), reader.version(1)), (3, 2), "in turn");
     let writes = counters.writer.get(WriterCounter::Written);
     assert_eq!((writes, counters.measured(BoardMeasure::Second)), (5, 5));
+    // Of 1,000 ns, a sixtieth each: three at 10, one at 300 and one at 400.
+    let over_time = counters.measured_over_time(BoardMeasure::First);
+    assert_eq!(
+        (over_time[..2].iter().sum::<u64>(), over_time[18], over_time[25]),
+        (3, 1, 1),
+        "{over_time:?}"
+    );
+    assert_eq!(counters.measured_over_time(BoardMeasure::Second).iter().sum::<u64>(), 5);
     // Three were due at once: the third is late by what the first two took.
     assert!(counters.greatest(BoardMeasure::Second) > counters.greatest(BoardMeasure::First));
 

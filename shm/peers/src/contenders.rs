@@ -1,4 +1,4 @@
-//! The compared values of `W` words, which one thread writes and another reads.
+//! The compared ways to share a value of `W` words that one thread writes and another reads.
 
 use crate::{Times, measure};
 use arc_swap::ArcSwap;

@@ -113,6 +113,7 @@ mod log_reader;
 mod named;
 mod reader;
 mod shape;
+mod typed;
 #[cfg(not(loom))]
 mod wait;
 mod writer;
@@ -122,6 +123,7 @@ pub use log_reader::{LogPoll, LogReader};
 pub use named::NamedWriter;
 pub use reader::{ReadError, Reader, Stamp};
 pub use shape::{BoardShape, KIND};
+pub use typed::{Board, BoardValue, ValueReader, ValueWriter};
 #[cfg(not(loom))]
 pub use wait::{MAX_SLEEP, Wait};
 pub use writer::Writer;
@@ -155,6 +157,14 @@ pub enum BoardError {
     /// A board has one writer.
     #[error("{0} has a writer that lives: a successor can come when it has ended")]
     Written(String),
+    /// The board's values have another size than the type with which it is opened.
+    #[error("the board has values of {found} bytes, not {expected}: open it with the type of its writer")]
+    ValueSize {
+        /// Bytes of the type.
+        expected: usize,
+        /// Bytes of the board's values.
+        found: usize,
+    },
     /// No writer leaves this version.
     #[error(
         "cell {cell} has version {found}, which no writer reaches: the board was scribbled over, make it anew"

@@ -14,6 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The prefix of the names of all segments of all runs.
@@ -201,9 +202,15 @@ impl Region {
 
 /// Creates a file of reserved memory in `/dev/shm` without a name, mode 0600.
 pub(super) fn nameless(name: &str, words: usize) -> Result<File, RegionError> {
+    nameless_in(Path::new(SHM_DIR), name, words)
+}
+
+/// Creates a file of reserved bytes in a folder without a name, mode 0600. Nothing of it is left
+/// once no process has it open.
+pub(super) fn nameless_in(folder: &Path, name: &str, words: usize) -> Result<File, RegionError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_TMPFILE);
-    let file = options.open(SHM_DIR).map_err(RegionError::os(name, "create it"))?;
+    let file = options.open(folder).map_err(RegionError::os(name, "create it"))?;
     reserve(name, &file, words as u64 * 8)?;
     Ok(file)
 }

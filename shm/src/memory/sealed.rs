@@ -7,11 +7,13 @@
 //! writing. Descriptors are closed as soon as they are mapped.
 
 use crate::memory::calls::checked;
+use crate::memory::mapped::nameless_in;
 use crate::memory::{AtomicWords, Region, RegionError};
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Access rights of a process to a segment.
@@ -90,6 +92,30 @@ impl Shared {
         // landlock ignores memory without a name. From here on only root and owners of the other
         // can.
         write.set_permissions(Permissions::from_mode(0o400)).map_err(os("make it read-only"))?;
+        Ok((Self { what: what.to_owned(), write, read }, region.words()))
+    }
+
+    /// Creates a segment of zeroed words in a file without a name on the file system of `folder`.
+    /// Its size is not sealed: only processes with the write descriptor can change it.
+    ///
+    /// # Errors
+    /// No room, or what the system refused: a file system may have no files without a name.
+    pub fn create_in(
+        folder: &Path,
+        what: &str,
+        name: String,
+        words: usize,
+    ) -> Result<(Self, AtomicWords), RegionError> {
+        let write = nameless_in(folder, &name, words).map_err(|error| match error {
+            RegionError::NoRoom { .. } => {
+                RegionError::os(&name, "reserve room for it in the folder")(io::ErrorKind::StorageFull.into())
+            }
+            error => error,
+        })?;
+        let region = Region::map(&name, &write, true)?;
+        // Opened again, as in `create_with`.
+        let read = File::open(format!("/proc/self/fd/{}", write.as_raw_fd()))
+            .map_err(RegionError::os(&name, "open it read-only"))?;
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
@@ -220,4 +246,24 @@ pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {
     // process owns it, because those that the standard library makes are. Only this function takes
     // such descriptors, one at a time, and marks what it took.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::sync::Ordering;
+
+    #[test]
+    fn segment_in_a_folder_is_shared_without_a_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (shared, words) = Shared::create_in(folder.path(), "board", "unit.board".into(), 16).unwrap();
+        words[3].store(7, Ordering::Relaxed);
+        let view = Region::map_read_only("board", shared.file(Access::Read)).unwrap();
+        assert_eq!((view.len(), view.load(3, Ordering::Relaxed)), (16, 7));
+        assert!(Region::map("board", shared.file(Access::Read), false).is_err(), "for reading only");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        let error = Shared::create_in(folder.path(), "board", "unit.board".into(), 1 << 50).map(drop);
+        assert!(error.is_err(), "no room");
+        assert!(Shared::create_in(Path::new("/nowhere"), "board", "unit.board".into(), 16).is_err());
+    }
 }

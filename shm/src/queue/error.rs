@@ -21,7 +21,7 @@ pub enum QueueError {
     /// The number of producers is out of range.
     #[error("invalid number of producers {0}: use 1 to {MAX_PRODUCERS}")]
     Producers(usize),
-    /// The capacity is out of range or not a power of two.
+    /// The capacity is out of range or not a power of two, which most techniques need.
     #[error("invalid capacity {0}: use a power of two from 2 to {MAX_SLOTS}")]
     Capacity(u32),
     /// A typed queue of that capacity would have more slots than a ring can have.

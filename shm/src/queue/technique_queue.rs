@@ -84,7 +84,8 @@ pub(super) fn describe<T: Link>(
     producers: usize,
     capacity: u32,
 ) -> Result<QueueDescriptor, QueueError> {
-    if !capacity.is_power_of_two() || !(2..=MAX_SLOTS).contains(&capacity) {
+    let has_slots = capacity.is_power_of_two() || T::INFO.exact_capacity;
+    if !has_slots || !(2..=MAX_SLOTS).contains(&capacity) {
         return Err(QueueError::Capacity(capacity));
     }
     if !(1..=MAX_PRODUCERS).contains(&producers) {

@@ -114,6 +114,14 @@ pub trait Link: 'static {
         Vec::new()
     }
 
+    /// Returns the most messages that one producer can push into an empty link; `None` if no count
+    /// bounds them: the queue is never full, or its memory is the kernel's.
+    fn capacity(spec: &LinkSpec) -> Option<u64> {
+        let is_counted =
+            Self::INFO.bounded && matches!(Self::INFO.home, super::Home::Memory | super::Home::Heap);
+        is_counted.then_some(spec.capacity.into())
+    }
+
     /// Attaches the sending end of the producer with this index.
     ///
     /// # Errors

@@ -28,10 +28,10 @@ fn leading(count: u64, mut matches: impl FnMut(u64) -> Option<bool>) -> Option<u
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
-    let sequences = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
-    leading(capacity, |index| {
-        let position = head.wrapping_add(index);
-        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(sequences)?;
+    let first_sequence = spsc::first_slot(word(INDEX)?) + MESSAGE_WORDS;
+    leading(capacity, |after_head| {
+        let position = head.wrapping_add(after_head);
+        let at = ((position & mask) as usize).checked_mul(slot)?.checked_add(first_sequence)?;
         // Published: the sequence is the position plus one. Else that of the previous lap, or 0.
         Some(word(at)? == position.wrapping_add(1))
     })
@@ -44,11 +44,11 @@ pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) ->
     // A scribbled tail must not make numbers overflow.
     let tail = word(array_queue::TAIL)?.min(u64::MAX >> 8);
     let first = tail.saturating_sub(capacity);
-    let taken = leading(tail - first, |index| {
-        let position = first + index;
+    let taken = leading(tail - first, |after_first| {
+        let position = first + after_first;
         let at =
             ((position & mask) as usize).checked_mul(MESSAGE_WORDS + 1)?.checked_add(array_queue::SLOTS)?;
-        // Taken is what is free for the next lap: its stamp has counted two laps on.
+        // A taken slot is free for the next lap: its stamp is 2 · (lap + 1), or more.
         let lap = position >> capacity.trailing_zeros();
         Some(word(at)? >= (lap + 1) << 1)
     })?;

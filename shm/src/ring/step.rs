@@ -12,12 +12,12 @@ use core::ops::ControlFlow;
 pub enum Step {
     /// The push has begun; the ring is as it was.
     Entered,
-    /// A block was taken for the end of the list and is not linked (`linked`).
+    /// The push has a new block for the end of the list, not yet linked (technique `linked`).
     Allocated,
-    /// The block is linked after the last one, but not yet recorded as the last (`linked`).
+    /// The new block follows the last one, but is not yet recorded as the last (technique
+    /// `linked`).
     Linked,
-    /// The place that the push is about to claim is announced (the rings that several producers
-    /// write).
+    /// The slot that the push is about to claim is announced (rings with several producers).
     Announced,
     /// The position is claimed: no other producer will write it.
     Claimed,
@@ -68,8 +68,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at` for a step of a push; its `Break` abandons the push there. For an `at` that always
-/// continues: nothing.
+/// Calls `at` for a step of a push; its `Break` abandons the push there. Compiles to nothing for an
+/// `at` that always continues.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

@@ -34,6 +34,9 @@ pub struct TechniqueInfo {
     pub apart: bool,
     /// Whether a push can be refused because nothing was taken for long.
     pub bounded: bool,
+    /// Whether a queue has exactly the requested number of slots, whatever the number; the slots of
+    /// other queues are a power of two.
+    pub exact_capacity: bool,
     /// Whether a consumer can take the place of one that has died:
     /// [`Link::resume_consumer`](super::Link::resume_consumer).
     pub consumer_resumable: bool,
@@ -55,6 +58,7 @@ impl TechniqueInfo {
             steps: &[Step::Entered, Step::Published],
             apart: false,
             bounded: true,
+            exact_capacity: false,
             consumer_resumable: false,
             producer_resumable: false,
             reference: None,
@@ -78,6 +82,12 @@ impl TechniqueInfo {
     #[must_use]
     pub const fn unbounded(self) -> Self {
         Self { bounded: false, ..self }
+    }
+
+    /// Declares that the queue has exactly the requested number of slots, whatever the number.
+    #[must_use]
+    pub const fn exact_capacity(self) -> Self {
+        Self { exact_capacity: true, ..self }
     }
 
     /// Declares that a crashed consumer of the technique can be replaced.

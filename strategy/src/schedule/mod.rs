@@ -15,7 +15,7 @@ mod spec;
 
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
 pub use flow::{FlowWriter, SentOrder};
-pub use replay::{Replay, ReplayError, replay, replay_from};
+pub use replay::{Replay, ReplayError, read_times, replay, replay_from};
 pub use sample::sample;
 pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
 

@@ -3,6 +3,7 @@
 use crate::common::Run;
 use arbitrary::{Arbitrary, Unstructured};
 use protocol::control::{Control, ControlWriter, PLAN};
+use protocol::index::StrategyIndex;
 use protocol::stamps::{self, Point, RECORD_WORDS, Record, StampLog};
 use protocol::status::{self, LOG_OFFSET};
 use protocol::wire::{Instruction, MESSAGE_WORDS, Order, OrderId, Report};
@@ -182,7 +183,12 @@ pub fn control(bytes: &[u8]) {
             words[PLAN].store(len as u64, Relaxed);
         }
         let control = Control::new(words.clone());
-        let _ = (control.state(), control.generation(), control.incarnation(3), control.start_ticks());
+        let _ = (
+            control.state(),
+            control.generation(),
+            control.incarnation(StrategyIndex(3)),
+            control.start_ticks(),
+        );
         if let Ok(plan) = control.read_plan() {
             assert!(plan.validate().is_ok());
             let again = ControlWriter::new(Region::heap(PLAN + 1024).words());

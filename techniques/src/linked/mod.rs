@@ -147,6 +147,12 @@ mod link {
             [arena].into_iter().chain(intent::segments(spec)).collect()
         }
 
+        /// Returns the messages in all blocks of the arena, which is reserved for bursts: about 16
+        /// times the requested number.
+        fn capacity(spec: &LinkSpec) -> Option<u64> {
+            Some((reserved_blocks(spec.capacity as usize, spec.producers) * BLOCK_SLOTS) as u64)
+        }
+
         fn producer(
             spec: &LinkSpec,
             index: usize,

@@ -7,8 +7,9 @@
 use crate::common::{Run, test_child};
 use protocol::segments;
 use protocol::wire::{MESSAGE_WORDS, Message};
+use shm::queue::Queue;
 use shm::ring::array_queue::ArrayQueue;
-use shm::ring::{Consumer, Link, Producer};
+use shm::ring::{Consumer, Link, LinkSpec, Producer};
 use std::time::{Duration, Instant};
 use techniques::conformance::faulty::{
     DropsMessage, DuplicatesMessage, FaultyRing, HidesMessage, KeepsDeadMemory, ReordersMessages, RingFault,
@@ -35,6 +36,35 @@ impl TechniqueVisitor for Suite {
 #[test]
 fn every_technique_passes_the_suite() {
     techniques::visit(&mut Suite);
+}
+
+struct Capacities(Vec<(&'static str, u64)>);
+
+impl TechniqueVisitor for Capacities {
+    fn visit<L: Link>(&mut self) {
+        let slots = if L::INFO.exact_capacity { 1_000 } else { 1_024 };
+        let spec = LinkSpec { name: "capacity", producers: 1, capacity: slots };
+        let Some(capacity) = L::capacity(&spec) else { return };
+        let memory = Technique::from_link::<L>().crosses_processes();
+        let name = format!("capacity-{}-{}", std::process::id(), L::INFO.name);
+        let queue = if memory { Queue::<L>::create(&name, 1, slots) } else { Queue::on_heap(1, slots) };
+        let mut queue = queue.unwrap();
+        let (_consumer, mut producer) = (queue.consumer().unwrap(), queue.producer(0).unwrap());
+        let held = (0..=capacity).take_while(|_| producer.try_push(&[7; MESSAGE_WORDS]).is_ok()).count();
+        assert_eq!(held as u64, capacity, "{}", L::INFO.name);
+        self.0.push((L::INFO.name, capacity));
+    }
+}
+
+#[test]
+fn queue_holds_as_many_messages_as_declared() {
+    let mut found = Capacities(Vec::new());
+    techniques::visit(&mut found);
+    let exact: Vec<&str> = found.0.iter().filter(|(_, held)| *held == 1_000).map(|(name, _)| *name).collect();
+    assert_eq!(
+        exact,
+        ["crossbeam-channel", "crossbeam-array-queue", "array-queue-mux", "rtrb-mux", "rtrb-pointer-mux"]
+    );
 }
 
 fn violation_of<L: Link>() -> Violation {

@@ -29,7 +29,7 @@ impl ExchangeBench {
         memory.disk = disk.clone();
         let folder = tempfile::tempdir().unwrap();
         let agent = memory.exchange(folder.path(), durability, Successor::Correct, None).unwrap();
-        let orders = load().0.into_iter().filter(|order| order.id.strategy() == 0).collect();
+        let orders = load().0.into_iter().filter(|order| order.id.strategy().0 == 0).collect();
         Self { gateways: GatewayEnds::new(&memory), memory, disk, agent, orders, folder }
     }
 

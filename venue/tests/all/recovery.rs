@@ -174,7 +174,7 @@ impl SurvivingMemory {
 }
 
 fn session_of(order: &Order) -> usize {
-    usize::from(order.id.strategy()) % SESSIONS
+    order.id.strategy().as_usize() % SESSIONS
 }
 
 const fn time() -> Timebase {

@@ -31,7 +31,7 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a bill, not of a run: launcher bill {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: runs::damage,
+    check: runs::check,
     answer: |experiment, folder| {
         let runs = ExperimentRuns::new(experiment);
         if runs.is_complete() { answer_so_far(experiment) } else { sweep::answer(experiment, folder) }
@@ -71,7 +71,7 @@ pub type LevelContains = (Isolation, Technique, String);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
     /// The declared figures and their margin.
-    #[serde(default = "Endpoint::of_older")]
+    #[serde(default = "Endpoint::legacy")]
     pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
     pub rows: Vec<BillRow>,

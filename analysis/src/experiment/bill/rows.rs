@@ -136,8 +136,8 @@ fn threads_with<'a>(of: &RowRuns, all: &[&'a RowRuns], technique: Technique) -> 
     with(&of.setting).or_else(|| with(""))
 }
 
-/// Returns the threads to which a level adds its cost. `None` for those threads themselves.
-fn threads_of<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns> {
+/// Returns the row of threads to which a level adds its cost. `None` for that row itself.
+fn thread_baseline<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns> {
     threads_with(of, all, level_technique(of, all)?)
 }
 
@@ -191,7 +191,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
             let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
             [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
         }),
-        adds: threads_of(of, &all_rows)
+        adds: thread_baseline(of, &all_rows)
             .map_or_else(Vec::new, |threads| level_costs(threads, of, floors, endpoint)),
         adds_to_native: native_techniques()
             .first()

@@ -1,9 +1,15 @@
 //! `board`: what the benchmark of the board measured, case by case.
 
 mod report;
+mod seed_tables;
+mod thresholds;
+mod time_plot;
+mod timeline;
 
 pub use crate::chart::percentile_plot::curve;
 pub use report::report;
+pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
+pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
 
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
 use crate::document::{Document, DocumentError, SaveError, answer_json};
@@ -27,7 +33,7 @@ pub const KIND: KindEntry = KindEntry {
         Boards::from_experiment(experiment)
             .map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
     },
-    damage: |experiment| Boards::from_experiment(experiment).map(drop),
+    check: |experiment| Boards::from_experiment(experiment).map(drop),
     answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };
@@ -43,7 +49,7 @@ pub struct Boards {
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
-    /// p99 from which on a row gets a warning.
+    /// The limits from which on a case gets a warning.
     #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
@@ -57,8 +63,8 @@ pub struct Boards {
 }
 
 /// The settings of a row: what distinguishes the cases of a board's benchmark.
-const SETTINGS: [&str; 9] =
-    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "carrier"];
+const SETTINGS: [&str; 10] =
+    ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "nodes", "carrier"];
 
 impl Boards {
     /// Reads the benchmark in the rows of an experiment.
@@ -107,15 +113,6 @@ impl Boards {
     }
 }
 
-/// Latency thresholds of the board benchmark in nanoseconds; `None`: no warning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BoardWarnings {
-    /// Threshold of a warning for the p99 of a write.
-    pub writer_p99_ns: Option<u64>,
-    /// Threshold of a warning for the p99 of a read.
-    pub reader_p99_ns: Option<u64>,
-}
-
 /// One combination of settings of the board benchmark: a writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
@@ -133,9 +130,11 @@ pub struct BoardCase {
     pub isolation: Isolation,
     /// Wait strategy of the readers.
     pub waiting: String,
-    /// `memory`; in documents of version 0.2.0, the folder whose file system had the board's
-    /// memory.
+    /// `memory`, or the folder whose file system has the board.
     pub on: String,
+    /// The NUMA nodes of writer and readers: `0:1`; empty: not chosen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nodes: String,
     /// `board`.
     pub carrier: String,
     /// Time from the start to the end of the last write, in nanoseconds.
@@ -160,11 +159,13 @@ pub struct BoardCase {
     pub each: Vec<BoardReader>,
     /// Writers and readers that died.
     pub deaths: Vec<BoardDeath>,
-    /// Empty: earlier builds wrote figures over time, and expect the key.
-    #[serde(skip_deserializing)]
-    pub timeline: [(); 0],
+    /// Figures of each sixtieth of the time; empty in documents of some earlier builds.
+    pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
+    /// Figures that reached their limits.
+    #[serde(default)]
+    pub warnings: Vec<BoardWarning>,
     /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }
@@ -178,6 +179,8 @@ pub struct BoardWriter {
     pub writes_per_s: f64,
     /// Time from the beginning to the end of a write.
     pub write: Distribution,
+    /// Its 95th percentile, which the seed's table has; from 200 writes on.
+    pub write_p95_ns: Option<u64>,
     /// Time from a write's due time to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
     /// The kernel's counts of the writer; `None` if it died.
@@ -193,6 +196,8 @@ pub struct BoardReading {
     pub reads_per_s: f64,
     /// Versions that were overwritten before they were read.
     pub missed: u64,
+    /// Their share of the versions that there were for these readers; `None` without any.
+    pub missed_share: Option<f64>,
     /// Versions written that were neither read nor counted as missed: by a reader that died.
     pub unseen: u64,
     /// Values whose content was not that of their version.
@@ -203,6 +208,8 @@ pub struct BoardReading {
     pub propagation: Distribution,
     /// Time from seeing a version until the reader has the value.
     pub read: Distribution,
+    /// Its 95th percentile, which the seed's table has; from 200 reads on.
+    pub read_p95_ns: Option<u64>,
     /// Age of a reader's value: from the due time of the next version until it has a newer one.
     /// `None`: nothing is due under stress.
     pub stale: Option<Distribution>,

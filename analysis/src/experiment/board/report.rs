@@ -1,5 +1,8 @@
-//! The report of the board benchmark: cases, readers, and the rows of the seed's table.
+//! The report of the board benchmark: cases, readers, and what the tables of the benchmark that this
+//! project started from leave out.
 
+use super::seed_tables::{self, Labelled};
+use super::time_plot;
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::cpu_list;
@@ -19,10 +22,12 @@ pub fn report(boards: &Boards) -> ExperimentReport {
     let section = |(number, (case, label)): (usize, &Labelled<'_>)| {
         ReportSection::new(format!("case-{number}"), label)
             .charts(percentiles(case, number))
+            .charts(time_plot::draw(case, number))
             .tables(TERMINAL | PAGE, [case_table(case, number)])
             .tables(TERMINAL | PAGE, readers(case, number))
     };
-    let rows = [seed_rows(boards, &cases), second_table(&cases)];
+    let [writes, reads] = seed_tables::tables(boards, &cases);
+    let rows = [writes, reads, second_table(&cases)];
     let rows = ReportSection::new("rows", "All cases").tables(ALL, rows);
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
@@ -101,12 +106,13 @@ fn labels(cases: &[BoardCase]) -> Vec<String> {
             case.isolation.to_string(),
             case.waiting.clone(),
             case.on.clone(),
+            format!("nodes {}", case.nodes),
         ]
     };
     let all: Vec<_> = cases.iter().map(parts).collect();
     let varies: Vec<bool> =
-        (0..6).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
-    let label = |parts: &[String; 6]| {
+        (0..7).map(|part| part == 0 || all.iter().any(|parts| parts[part] != all[0][part])).collect();
+    let label = |parts: &[String; 7]| {
         let shown: Vec<&str> =
             parts.iter().zip(&varies).filter(|(_, varies)| **varies).map(|(part, _)| part.as_str()).collect();
         shown.join(" ")
@@ -177,8 +183,9 @@ fn title(case: &BoardCase) -> String {
     let readers = plural("reader", case.readers);
     let carrier = if case.carrier == "board" { String::new() } else { format!(" ({})", case.carrier) };
     let cells = plural("cell", case.cells);
+    let nodes = if case.nodes.is_empty() { String::new() } else { format!(", NUMA nodes {}", case.nodes) };
     format!(
-        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}, {}{carrier}",
+        "{}: {} {readers}{waits}, {},\n{} in {} {cells} of {} slots on {}{nodes}, {}{carrier}",
         case.mode,
         case.readers,
         case.isolation,
@@ -261,44 +268,6 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         0 => grid,
         hidden => grid.note(format!("{hidden} more in experiment.json")),
     })
-}
-
-type Labelled<'a> = (&'a BoardCase, String);
-
-/// The rows that the seed's benchmark has, in its layout.
-fn seed_rows(boards: &Boards, cases: &[Labelled<'_>]) -> Grid {
-    let rate = |rate: f64| short(rate.round() as u64);
-    let unit = TimeUnit::for_known(cases.iter().flat_map(|(case, _)| {
-        [case.writer.write, case.all.read].into_iter().flat_map(|of| [of.p50_ns, of.p99_ns, of.max_ns])
-    }));
-    let columns: [Column<'_, Labelled<'_>>; 9] = [
-        ("load", &|(_, label)| label.clone()),
-        ("write p50", &|(case, _)| unit.format_whole(case.writer.write.p50_ns)),
-        ("p99", &|(case, _)| unit.format_whole(case.writer.write.p99_ns)),
-        ("max", &|(case, _)| unit.format_whole(case.writer.write.max_ns)),
-        ("read p50", &|(case, _)| unit.format_whole(case.all.read.p50_ns)),
-        ("p99", &|(case, _)| unit.format_whole(case.all.read.p99_ns)),
-        ("max", &|(case, _)| unit.format_whole(case.all.read.max_ns)),
-        ("writes/s", &|(case, _)| rate(case.writer.writes_per_s)),
-        ("reads/s", &|(case, _)| rate(case.all.reads_per_s)),
-    ];
-    let title =
-        format!("The seed's rows: the call to write, the call to read, in {}, and how many", unit.name());
-    let mut grid = Grid::from_rows("seed-rows", title, 1, &columns, cases);
-    for (case, label) in cases {
-        let measured = [
-            ("writer", case.writer.write.p99_ns, boards.warn.writer_p99_ns),
-            ("readers", case.all.read.p99_ns, boards.warn.reader_p99_ns),
-        ];
-        for (who, found, limit) in measured {
-            let Some((found, limit)) = found.zip(limit).filter(|(found, limit)| found > limit) else {
-                continue;
-            };
-            let (found, limit) = (duration(found), duration(limit));
-            grid = grid.note(format!("WARNING: {label}: p99 of the {who} is {found}, above {limit}"));
-        }
-    }
-    grid
 }
 
 /// What those rows leave out.

@@ -22,7 +22,7 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a compare, not of a run: launcher compare {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: runs::damage,
+    check: runs::check,
     answer: |experiment, folder| {
         let runs = ExperimentRuns::new(experiment);
         // Without a pair there is nothing to compare.
@@ -90,7 +90,7 @@ pub struct Comparison {
     /// Description of B.
     pub b: String,
     /// The declared figures and their margin.
-    #[serde(default = "Endpoint::of_older")]
+    #[serde(default = "Endpoint::legacy")]
     pub endpoint: Endpoint,
     /// Pairs of runs that were kept and compared.
     pub pairs: usize,

@@ -17,8 +17,8 @@ use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Techniqu
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
-/// Factor by which a survivor's wait must exceed its longest wait before to count as harm, if it
-/// was also at least [`MIN_WAIT_NS`].
+/// A survivor was harmed if its longest wait during the incident is more than this many times its
+/// longest wait before. Waits up to [`MIN_WAIT_NS`] never count.
 pub const WAIT_FACTOR: u64 = 4;
 /// Shorter waits are the machine's own, in nanoseconds.
 pub const MIN_WAIT_NS: u64 = 50_000_000;
@@ -28,7 +28,8 @@ named_enum! {
     Contained {
         /// All other strategies' orders came back, and none of them waited for the victim.
         Yes = "yes",
-        /// All others' orders came back, but some waited for the deadline.
+        /// All others' orders came back, but some waited: far longer than before the fault, or for
+        /// most of the liveness deadline, after which the launcher kills a silent victim.
         Waited = "late",
         /// The run ended, or the others lost orders.
         No = "NO",
@@ -46,8 +47,8 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a containment table, not of a run: launcher sweep --resume {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: |experiment| {
-        runs::damage(experiment).and_then(|()| Containments::from_experiment(experiment).map(drop))
+    check: |experiment| {
+        runs::check(experiment).and_then(|()| Containments::from_experiment(experiment).map(drop))
     },
     answer: |experiment, folder| {
         let all = Containments::from_experiment(experiment)?;
@@ -219,16 +220,17 @@ pub struct Containment {
     pub repair_ns: Option<u64>,
     /// Time from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
-    /// The others' rt_venue before the fault, and after it; null in documents of older versions.
+    /// The others' round trip without the venue (`rt_venue`) before the fault, and after it; null
+    /// in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<AroundFault>,
-    /// The others' rt_venue before the incident: p99.9 (null: too few orders) and the greatest.
+    /// The others' `rt_venue` before the incident: p99.9; null: too few orders.
     pub before_p999_ns: Option<u64>,
-    /// Maximum before the incident: see `before_p999_ns`.
+    /// The others' greatest `rt_venue` before the incident.
     pub before_max_ns: Option<u64>,
-    /// p99.9 of the orders that the incident affected, in nanoseconds.
+    /// p99.9 of the others' orders that the incident affected.
     pub during_p999_ns: Option<u64>,
-    /// Maximum of the orders that the incident affected: see `during_p999_ns`.
+    /// The greatest `rt_venue` of the others' orders that the incident affected.
     pub during_max_ns: Option<u64>,
     /// Whether the others were undisturbed by it, in words, as `launcher disturb` measured; null
     /// until then.

@@ -34,7 +34,7 @@ pub const KIND: KindEntry = KindEntry {
     folder: "the folder of a disturb, not of a run",
     summary: runs::summary,
     fitness: runs::fitness,
-    damage: runs::damage,
+    check: runs::check,
     answer: |experiment, _| {
         let found = Disturbances::from_experiment(experiment)?;
         let json = answer_json("bulkhead.disturb/1", &found).map_err(|error| error.to_string())?;
@@ -358,7 +358,7 @@ mod tests {
             let run = |repeat| RunOutline { run: format!("{name}-{repeat}"), ..fixtures::run(repeat, ns) };
             (0..10).map(run).collect::<Vec<_>>()
         };
-        let endpoint = Endpoint::of_older();
+        let endpoint = Endpoint::legacy();
         let key = Key {
             isolation: Isolation::Process.into(),
             technique: Technique::default(),
@@ -399,8 +399,8 @@ mod tests {
     }
 
     /// Returns the effect of a fault that does nothing but add long gaps of the engine, a second,
-    /// and change their mean length, in ten simulated pairs of runs: times vary by a tenth, p99 by a
-    /// fifth, gaps by a tenth.
+    /// and change their mean length, in ten simulated pairs of runs. Times vary by a tenth, p99 by
+    /// a fifth, gaps by a tenth.
     fn simulated_effect(more_gaps: f64, gap_ns: u64, draws: &mut SeededRng) -> Effect {
         let endpoint = Endpoint { margin: DISTURBANCE_MARGIN, ..Endpoint::default() };
         let side = |name: &str,

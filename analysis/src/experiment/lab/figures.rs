@@ -1,9 +1,13 @@
-//! Aggregates the repeated runs of one combination of queue and waiting.
+//! Aggregates the repeated runs of a cell: one queue with one way of waiting, at one pair of
+//! speeds.
 
-use super::{Lab, LabCell, LabLatency, LabRun, Speed, percentile};
+use super::{Lab, LabCell, LabLatency, LabRun, Speed, Wait, percentile};
 use crate::stats::Spread;
+use protocol::plan::{Isolation, Technique};
+use serde::Serialize;
 
-/// The four pairs of producer and consumer speeds, in the seed benchmark's order.
+/// The four pairs of producer and consumer speeds, in the order of the benchmark that this project
+/// started from.
 pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Fast, Speed::Fast),
     (Speed::Fast, Speed::Slow),
@@ -11,28 +15,35 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// A cell with a sound run, and its figures.
+/// A cell that has at least one sound run, and its figures.
 pub type Measured<'a> = (&'a LabCell, CellFigures);
 
-/// Returns the cells with a sound run, in the order of the tables.
+/// Returns the cells that have at least one sound run, in the order of the tables.
 pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
-    lab.cells.iter().filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events)?))).collect()
+    lab.cells
+        .iter()
+        .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events_of(cell))?)))
+        .collect()
 }
 
-/// Latency and throughput of one queue at one producer and consumer rate, over the valid runs.
+/// Latency, throughput and CPU time of one cell, over its sound runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
-    /// The run time, in nanoseconds.
+    /// The duration of a run, in nanoseconds.
     pub run: Spread,
     /// Events a second.
     pub rate: f64,
-    /// Median over the runs of their p50, in nanoseconds. p99 and p99.9 likewise.
+    /// Median over the runs of their mean latency, in nanoseconds: from push to pop.
+    pub mean: Option<f64>,
+    /// Median over the runs of their p50, in nanoseconds.
     pub p50: Option<u64>,
+    /// Median over the runs of their p99, in nanoseconds.
     pub p99: Option<u64>,
+    /// Median over the runs of their p99.9, in nanoseconds.
     pub p999: Option<u64>,
-    /// The p99.9 of the events of all runs together.
+    /// The p99.9 of the events of all runs together, in nanoseconds.
     pub p999_of_all: Option<u64>,
-    /// The greatest of all runs.
+    /// The greatest latency of all runs, in nanoseconds.
     pub max: Option<u64>,
     /// CPU time of the producers for each event, in nanoseconds, median over the runs.
     pub producer_cpu: f64,
@@ -47,7 +58,7 @@ pub struct CellFigures {
 impl CellFigures {
     fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
         let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
-        let each = events as f64;
+        let events = events as f64;
         let run = median(&|run| run.run_ns as f64)?;
         let latencies = cell.latencies().ok()?;
         let middle = |of: &dyn Fn(&LabRun) -> f64| median(of).map_or(0.0, |spread| spread.median);
@@ -58,21 +69,92 @@ impl CellFigures {
         let both = |run: &LabRun| run.producer.plus(run.consumer);
         Some(Self {
             run,
-            rate: if run.median > 0.0 { each * 1e9 / run.median } else { 0.0 },
+            rate: if run.median > 0.0 { events * 1e9 / run.median } else { 0.0 },
+            mean: Spread::from_values(cell.sound().filter_map(|run| Some(run.latency?.mean_ns)))
+                .map(|spread| spread.median),
             p50: latency(|latency| latency.p50_ns),
             p99: latency(|latency| latency.p99_ns),
             p999: latency(|latency| latency.p999_ns),
             p999_of_all: percentile(&latencies, 0.999),
             max: (!latencies.is_empty()).then(|| latencies.max()),
-            producer_cpu: middle(&|run| run.producer.cpu_ns as f64 / each),
-            consumer_cpu: middle(&|run| run.consumer.cpu_ns as f64 / each),
-            switches: middle(&|run| (both(run).voluntary + both(run).involuntary) as f64 * 1e3 / each),
-            wakes: middle(&|run| both(run).wakes as f64 / each),
+            producer_cpu: middle(&|run| run.producer.cpu_ns as f64 / events),
+            consumer_cpu: middle(&|run| run.consumer.cpu_ns as f64 / events),
+            switches: middle(&|run| (both(run).voluntary + both(run).involuntary) as f64 * 1e3 / events),
+            wakes: middle(&|run| both(run).wakes as f64 / events),
         })
     }
 
     /// Returns the CPU time of producers and consumers per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
+    }
+}
+
+/// The figures of a cell in the output of `--json`: medians over its sound runs. Times are
+/// nanoseconds; CPU time is of an event.
+#[derive(Debug, Serialize)]
+pub struct CellSummary {
+    cell: String,
+    technique: Technique,
+    isolation: Isolation,
+    producer: Speed,
+    consumer: Speed,
+    wait: Wait,
+    /// Events that the queue holds at most; null if no count bounds it.
+    capacity: Option<u64>,
+    events: u64,
+    runs: u32,
+    side_by_side: u32,
+    run_ns: f64,
+    run_min_ns: f64,
+    run_max_ns: f64,
+    /// Mean over the runs, for figures that others publish as means.
+    run_mean_ns: f64,
+    per_event_ns: f64,
+    events_per_second: f64,
+    mean_ns: Option<f64>,
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    max_ns: Option<u64>,
+    producer_cpu_ns: f64,
+    consumer_cpu_ns: f64,
+}
+
+/// Returns the figures of every cell that has a sound run.
+pub fn summaries(lab: &Lab) -> Vec<CellSummary> {
+    measured(lab).into_iter().map(|(cell, figures)| CellSummary::new(lab, cell, &figures)).collect()
+}
+
+impl CellSummary {
+    fn new(lab: &Lab, cell: &LabCell, figures: &CellFigures) -> Self {
+        let runs = cell.sound().count();
+        let total: f64 = cell.sound().map(|run| run.run_ns as f64).sum();
+        let events = lab.events_of(cell);
+        Self {
+            cell: cell.name(),
+            technique: cell.technique,
+            isolation: cell.isolation,
+            producer: cell.producer,
+            consumer: cell.consumer,
+            wait: cell.wait,
+            capacity: cell.capacity,
+            events,
+            runs: runs as u32,
+            side_by_side: cell.sound().map(|run| run.side_by_side).max().unwrap_or(0),
+            run_ns: figures.run.median,
+            run_min_ns: figures.run.low,
+            run_max_ns: figures.run.high,
+            run_mean_ns: total / runs.max(1) as f64,
+            per_event_ns: figures.run.median / events.max(1) as f64,
+            events_per_second: figures.rate,
+            mean_ns: figures.mean,
+            p50_ns: figures.p50,
+            p99_ns: figures.p99,
+            p999_ns: figures.p999,
+            max_ns: figures.max,
+            producer_cpu_ns: figures.producer_cpu,
+            consumer_cpu_ns: figures.consumer_cpu,
+        }
     }
 }

@@ -11,7 +11,7 @@ mod tables;
 pub use report::report;
 
 use super::order::ordered_rows;
-use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Setting};
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
 use crate::document::{Document, DocumentError, SaveError, answer_json};
 use crate::fitness::Fitness;
 use crate::machine::Machine;
@@ -39,7 +39,7 @@ pub const KIND: KindEntry = KindEntry {
     fitness: |experiment| {
         Lab::from_experiment(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness())
     },
-    damage: |experiment| Lab::from_experiment(experiment).map(drop),
+    check: |experiment| Lab::from_experiment(experiment).map(drop),
     answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
     headlines: |_| Vec::new(),
 };
@@ -140,9 +140,29 @@ pub struct LabCell {
     pub consumer: Speed,
     /// Wait strategy of both ends.
     pub wait: Wait,
+    /// Events of a run of this cell; `None`: as many as the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+    /// Runs of this cell; `None`: as many as the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
+    /// Slots of this cell's queue; `None`: as many as the lab's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Events that the queue holds at most; `None`: no count bounds it, or unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<u64>,
     /// The runs, by their number.
     #[serde(default)]
     pub made: Vec<LabRun>,
+}
+
+/// The output of `--json`: the lab with its runs, and the figures of each measured cell.
+#[derive(Serialize)]
+struct LabDocument<'a> {
+    #[serde(flatten)]
+    lab: &'a Lab,
+    figures: Vec<figures::CellSummary>,
 }
 
 /// One run of the queue benchmark with one combination of settings. Times are nanoseconds.
@@ -168,8 +188,15 @@ pub struct LabRun {
     pub shares: Vec<f64>,
     /// The longest that each producer waited for room.
     pub longest_wait_ns: Vec<u64>,
+    /// Runs that were made side by side, this one included, not pinned; 0: it was made alone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub side_by_side: u32,
     /// Failed checks, or why the run ended early; empty if all is well.
     pub problems: Vec<String>,
+}
+
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Latencies of one run. A percentile with fewer than ten events beyond it is null.
@@ -306,13 +333,56 @@ impl LabCell {
 impl Lab {
     /// Returns the number of finished runs, and that of all planned ones.
     pub fn progress(&self) -> (usize, usize) {
-        (self.cells.iter().map(|cell| cell.sound().count()).sum(), self.cells.len() * self.runs as usize)
+        let planned = self.cells.iter().map(|cell| self.runs_of(cell) as usize);
+        (self.cells.iter().map(|cell| cell.sound().count()).sum(), planned.sum())
+    }
+
+    /// Returns the number of events in a run of a cell.
+    pub fn events_of(&self, cell: &LabCell) -> u64 {
+        cell.events.unwrap_or(self.events)
+    }
+
+    /// Returns the number of runs of a cell.
+    pub fn runs_of(&self, cell: &LabCell) -> u32 {
+        cell.runs.unwrap_or(self.runs)
+    }
+
+    /// Returns the number of slots in a cell's queue.
+    pub fn slots_of(&self, cell: &LabCell) -> u32 {
+        cell.slots.unwrap_or(self.capacity)
+    }
+
+    /// Returns `true` if no end of a cell uses a core while it waits or is slow: all of them sleep.
+    pub fn sleeps(&self, cell: &LabCell) -> bool {
+        let is_slow = |speed| speed == Speed::Slow;
+        let waits = if cell.consumers == 0 {
+            is_slow(cell.producer)
+        } else {
+            is_slow(cell.producer) || is_slow(cell.consumer)
+        };
+        waits && self.slow.starts_with("sleep:") && matches!(cell.wait, Wait::Poll | Wait::Park)
+    }
+
+    /// Returns the greatest number of runs that were made side by side.
+    pub fn side_by_side(&self) -> u32 {
+        self.cells.iter().flat_map(LabCell::sound).map(|run| run.side_by_side).max().unwrap_or(0)
     }
 }
 
 /// The settings of a row: what distinguishes the cells of a lab.
-const SETTINGS: [&str; 7] =
-    ["technique", "isolation", "producers", "consumers", "producer", "consumer", "wait"];
+const SETTINGS: [&str; 11] = [
+    "technique",
+    "isolation",
+    "producers",
+    "consumers",
+    "producer",
+    "consumer",
+    "wait",
+    "events",
+    "runs",
+    "slots",
+    "capacity",
+];
 
 impl Lab {
     /// Reads the lab in the rows of an experiment.
@@ -346,9 +416,11 @@ impl Lab {
             ..Experiment::of_answer(Kind::Lab, &Self { cells: Vec::new(), ..self.clone() })
         };
         experiment.rows =
-            ordered_rows(&self.cells.iter().map(setting).collect::<Vec<_>>(), 0..self.runs, self.seed);
+            ordered_rows(&self.cells.iter().map(setting).collect::<Vec<_>>(), 0..self.max_runs(), self.seed);
+        let cell_of = |row: &Row| self.cells.iter().find(|cell| cell.name() == row.setting.name);
+        experiment.rows.retain(|row| cell_of(row).is_some_and(|cell| row.repeat < self.runs_of(cell)));
         for row in &mut experiment.rows {
-            let cell = self.cells.iter().find(|cell| cell.name() == row.setting.name);
+            let cell = cell_of(row);
             let run = cell.and_then(|cell| cell.made.iter().find(|run| run.number == row.repeat));
             row.figures = run.map(Figures::from_record).unwrap_or_default();
         }
@@ -375,16 +447,23 @@ impl Lab {
 
     /// Returns the report and the output of `--json`.
     pub fn answer(&self) -> Result<Answer, String> {
-        let json = answer_json("bulkhead.lab/2", self).map_err(|error| error.to_string())?;
+        let document = LabDocument { lab: self, figures: figures::summaries(self) };
+        let json = answer_json("bulkhead.lab/2", &document).map_err(|error| error.to_string())?;
         Ok(Answer { report: report(self), json })
+    }
+
+    /// Returns the greatest number of runs of a cell.
+    pub fn max_runs(&self) -> u32 {
+        self.cells.iter().map(|cell| self.runs_of(cell)).max().unwrap_or(self.runs)
     }
 
     fn check(&self) -> Result<(), String> {
         for cell in &self.cells {
             let name = cell.name();
             cell.latencies().map_err(|why| format!("{name}: histogram: {why}"))?;
-            if let Some(run) = cell.made.iter().find(|run| run.number >= self.runs) {
-                return Err(format!("{name}: run {} of {}", run.number, self.runs));
+            let runs = self.runs_of(cell);
+            if let Some(run) = cell.made.iter().find(|run| run.number >= runs) {
+                return Err(format!("{name}: run {} of {runs}", run.number));
             }
             if cell.producers == 0 {
                 return Err(format!("{name}: no producer"));

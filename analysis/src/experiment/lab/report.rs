@@ -2,7 +2,7 @@
 
 use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, measured};
-use super::seed::seed_table;
+use super::seed::{delivery_table, seed_table};
 use super::tables::{against_busy, carrier_table, fairness, full_table};
 use super::{KIND, Lab, LabCell, Wait, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
@@ -62,6 +62,7 @@ pub fn report(lab: &Lab) -> ExperimentReport {
                 .tables(TERMINAL, carriers)
                 .tables(FILES | PAGE, [full_table(lab, &measured)])
                 .tables(ALL, seed_table(lab, &measured))
+                .tables(ALL, delivery_table(lab, &measured))
                 .tables(ALL, fairness(lab)),
         ],
         ..ExperimentReport::default()

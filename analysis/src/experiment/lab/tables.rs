@@ -8,6 +8,11 @@ use crate::numbers::{count, duration, plain};
 use crate::stats::Spread;
 use crate::table::{Column, Grid, GridRow};
 
+/// Returns the number of runs of a cell that were made at the same time; 0: each alone.
+fn side_by_side(cell: &LabCell) -> u32 {
+    cell.sound().map(|run| run.side_by_side).max().unwrap_or(0)
+}
+
 /// Formats a share for the table of fairness.
 fn times(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{}×", plain(share)))
@@ -47,7 +52,7 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
     let run_unit = TimeUnit::for_durations(cells.iter().map(|(_, figures)| figures.run.median));
     let unit = TimeUnit::for_durations(cells.iter().flat_map(|(_, figures)| {
         let latencies = [figures.p50, figures.p99].into_iter().flatten().map(|ns| ns as f64);
-        latencies.chain([figures.producer_cpu, figures.consumer_cpu])
+        latencies.chain(figures.mean).chain([figures.producer_cpu, figures.consumer_cpu])
     }));
     let mut rows = Vec::new();
     for pair in PAIRS {
@@ -61,12 +66,13 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
         for (cell, figures) in group() {
             let is_it = |best: Option<&LabCell>| best.is_some_and(|best| std::ptr::eq(best, *cell));
             let (is_quick, is_cheap) = (is_it(quickest), is_it(cheapest));
-            let marks = [(3, is_quick), (5, is_cheap), (6, is_cheap)].into_iter();
+            let marks = [(4, is_quick), (6, is_cheap), (7, is_cheap)].into_iter();
             let best = marks.filter(|(_, is_best)| *is_best).map(|(column, _)| column);
             let cells = vec![
                 cell.speeds(),
                 cell.wait.to_string(),
                 run_unit.format(figures.run.median),
+                figures.mean.map_or_else(|| "–".into(), |ns| unit.format(ns)),
                 unit.format_whole(figures.p50),
                 unit.format_whole(figures.p99),
                 unit.format(figures.producer_cpu),
@@ -77,7 +83,7 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
             rows.push(GridRow { cells, best: best.collect() });
         }
     }
-    let head = ["speeds", "wait", "run", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
+    let head = ["speeds", "wait", "run", "mean", "p50", "p99", "CPU prod", "CPU cons", "switches", "wakes"];
     let title = format!("{carrier}, in {}; run in {}", unit.name(), run_unit.name());
     (!rows.is_empty()).then(|| Grid::new("carrier", title, 2, head, rows))
 }
@@ -92,20 +98,26 @@ pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
     let unit = TimeUnit::for_durations(figures().flat_map(|figures| {
         let CellFigures { p50, p99, p999, p999_of_all, max, .. } = *figures;
         let latencies = [p50, p99, p999, p999_of_all, max].into_iter().flatten().map(|ns| ns as f64);
-        latencies.chain([figures.producer_cpu, figures.consumer_cpu])
+        latencies.chain(figures.mean).chain([figures.producer_cpu, figures.consumer_cpu])
     }));
-    let columns: [Column<'_, LabCell>; 20] = [
+    let columns: [Column<'_, LabCell>; 24] = [
         ("technique", &|cell| cell.technique.to_string()),
         ("isolation", &|cell| cell.isolation.to_string()),
         ("producers", &|cell| cell.producers.to_string()),
         ("consumers", &|cell| cell.consumers.to_string()),
         ("speeds", &LabCell::speeds),
         ("wait", &|cell| cell.wait.to_string()),
+        ("capacity", &|cell| cell.capacity.map_or_else(|| "–".into(), count)),
+        ("events", &|cell| count(lab.events_of(cell))),
+        ("side by side", &|cell| side_by_side(cell).to_string()),
         ("runs", &|cell| cell.sound().count().to_string()),
         ("run", &|cell| text(cell, &|figures| run_unit.format(figures.run.median))),
         ("run least", &|cell| text(cell, &|figures| run_unit.format(figures.run.low))),
         ("run greatest", &|cell| text(cell, &|figures| run_unit.format(figures.run.high))),
         ("events/s", &|cell| text(cell, &|figures| count(figures.rate as u64))),
+        ("mean", &|cell| {
+            text(cell, &|figures| figures.mean.map_or_else(|| "–".into(), |ns| unit.format(ns)))
+        }),
         ("p50", &|cell| text(cell, &|figures| unit.format_whole(figures.p50))),
         ("p99", &|cell| text(cell, &|figures| unit.format_whole(figures.p99))),
         ("p99.9", &|cell| text(cell, &|figures| unit.format_whole(figures.p999))),

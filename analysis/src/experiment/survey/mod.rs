@@ -60,7 +60,7 @@ pub const KIND: KindEntry = KindEntry {
         Survey::from_experiment(experiment)
             .map_or_else(|why| Fitness::new(vec![why]), |survey| survey.fitness)
     },
-    damage: |experiment| Survey::from_experiment(experiment).map(drop),
+    check: |experiment| Survey::from_experiment(experiment).map(drop),
     answer: |experiment, _| {
         let json = experiment.json().map_err(|error| error.to_string())?;
         Ok(Answer { report: report(&Survey::from_experiment(experiment)?), json })

@@ -1,5 +1,6 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
+use super::knee;
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::plot::Unit;
@@ -41,8 +42,32 @@ pub(super) fn all(sweep: &ExperimentRuns) -> Vec<Markup> {
     along.sort_by_key(|(_, chart)| chart.set);
     let mut charts: Vec<Markup> =
         along.into_iter().flat_map(|(axis, chart)| charts_along(sweep, axis, chart)).collect();
+    charts.extend(knee_chart(sweep));
     charts.extend(percentile_charts(sweep));
     charts
+}
+
+/// Returns `true` if the sweep has several values on this axis.
+pub(super) fn varies(sweep: &ExperimentRuns, axis: Axis) -> bool {
+    sweep.axis(axis).is_some_and(|record| record.values.len() > 1)
+}
+
+/// Returns a line of `rt_venue` less the work, over the work, for each combination of the other
+/// axes: the seed article's chart.
+pub(super) fn less_work(sweep: &ExperimentRuns, percentile: Percentile) -> Vec<PlotSeries> {
+    lines(sweep, Axis::Work, &|run| Some(rt_venue(run, percentile)? - run.work()))
+}
+
+/// Measured waiting over utilization, with the models as lines without dots.
+fn knee_chart(sweep: &ExperimentRuns) -> Option<Markup> {
+    let found = knee::chart(&knee::lines(sweep))?;
+    xy_plot::draw(
+        "knee",
+        "The queueing knee: mean wait for the orchestrator, without transport, in its mean service times",
+        ("utilization of the orchestrator (%)", axis::NUMBER),
+        ("mean wait (service times)", axis::NUMBER),
+        &[found.measured, found.models].concat(),
+    )
 }
 
 fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<Markup> {
@@ -172,4 +197,23 @@ fn percentile_charts(sweep: &ExperimentRuns) -> Vec<Markup> {
 /// The color of the points with one value of the first varied axis.
 fn point_class(index: usize) -> &'static str {
     line_class(index).split(' ').next().unwrap_or("c1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::knee::tests::modelled;
+    use super::*;
+    use crate::stats::QueueModel;
+
+    #[test]
+    fn work_sweep_has_charts_of_work_and_knee() {
+        let drawn = all(&modelled(QueueModel::Md1, &[0.1, 0.5, 0.9]));
+        let page: String = drawn.into_iter().map(|chart| chart.into_string()).collect();
+        for id in ["work-p99", "work-p50", "knee"] {
+            assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+        }
+        for line in ["\"M/M/1\"", "\"M/D/1\""] {
+            assert!(page.contains(line), "{line}");
+        }
+    }
 }

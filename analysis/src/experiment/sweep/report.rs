@@ -1,4 +1,6 @@
 //! The report of a sweep, and the parts that all saved experiments share.
+//!
+//! `rt_venue` is an order's round trip without the time at the venue.
 
 use super::charts::{self, mebibytes, rt_venue};
 use super::ranking::answer;
@@ -6,7 +8,7 @@ use super::tables;
 use crate::experiment::AxisRecord;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, FILES, Kind, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, Kind, PAGE, ReportSection, machine_facts};
 use crate::numbers::{counted, duration, percent, plain};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
 use crate::summary::Measure;
@@ -15,15 +17,15 @@ use crate::units::{Count, Nanos};
 
 /// Returns the report of a sweep, also of an incomplete one.
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
-    let tables = ReportSection::new("tables", "By placement and host")
-        .tables(TERMINAL | FILES, tables::rt_venue(sweep))
-        .tables(ALL, tables::by_floor(sweep))
+    let tables = ReportSection::new("tables", "By setting, placement and host")
+        .tables(ALL, tables::rt_venue(sweep))
+        .tables(ALL, tables::by_placement(sweep))
         .tables(ALL, tables::by_host(sweep));
     ExperimentReport {
         name: "sweep",
         answer: answer(sweep),
         notes: notes(sweep),
-        sections: [vec![tables], point_sections(sweep)].concat(),
+        sections: [point_sections(sweep), vec![tables]].concat(),
         ..report_frame(sweep)
     }
 }
@@ -122,8 +124,8 @@ pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
         (first, last) if first == last => add("seed", first.to_string()),
         (first, last) => add("seeds", format!("{first} to {last}")),
     }
-    let floors = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
-    if let (Some(min), Some(max)) = (floors().reduce(f64::min), floors().reduce(f64::max)) {
+    let core_rtts = || record.runs().filter_map(|run| placement::core_rtt(&run.outline));
+    if let (Some(min), Some(max)) = (core_rtts().reduce(f64::min), core_rtts().reduce(f64::max)) {
         add("core to core", format!("{} to {}", duration(min as u64), duration(max as u64)));
     }
     found

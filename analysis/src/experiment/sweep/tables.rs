@@ -1,5 +1,5 @@
-//! The tables of a sweep in the layout of the seed benchmark: a row for each condition, a column
-//! for each compared setting, the best of a row in bold.
+//! The tables of a sweep: a row for each condition, a column for each compared setting, the best of
+//! a row in bold. The layout is that of the benchmark that this project started from.
 
 use super::ranking::rank_points;
 use crate::experiment::Axis;
@@ -25,10 +25,20 @@ pub(super) fn rt_venue(record: &ExperimentRuns) -> Vec<Grid> {
     grids
 }
 
+/// Returns the axis that has the columns: the first one that is varied of those that are compared.
+pub(super) fn across(record: &ExperimentRuns) -> Option<Axis> {
+    Axis::ALL.iter().copied().find(|axis| axis.is_compared() && record.axis(*axis).is_some())
+}
+
+/// Returns the axes that have the rows: all others.
+pub(super) fn down(record: &ExperimentRuns) -> Vec<Axis> {
+    let across = across(record);
+    record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != across).collect()
+}
+
 fn percentile_table(record: &ExperimentRuns, measure: Measure, percentile: Percentile) -> Grid {
     let is_free = measure == Measure::StallFree;
-    // The first one that is varied of those that are compared.
-    let across = Axis::ALL.iter().copied().find(|axis| axis.is_compared() && record.axis(*axis).is_some());
+    let across = across(record);
     let value = |point: &Point| {
         across.map_or_else(|| "rt_venue".into(), |axis| point.values.get(&axis).cloned().unwrap_or_default())
     };
@@ -37,8 +47,7 @@ fn percentile_table(record: &ExperimentRuns, measure: Measure, percentile: Perce
     let columns = across.and_then(|axis| record.axis(axis)).map(|axis| axis.values.clone());
     let columns: Vec<String> = columns
         .map_or_else(|| vec!["rt_venue".into()], |values| values.into_iter().filter(is_used).collect());
-    let down: Vec<Axis> =
-        record.axes.iter().map(|axis| axis.axis).filter(|axis| Some(*axis) != across).collect();
+    let down = down(record);
     let key = |point: &Point| {
         down.iter()
             .map(|axis| axis.format_value(point.values.get(axis).map_or("", String::as_str)))
@@ -164,8 +173,9 @@ fn in_groups(
     Grid::new(name, title, record.axes.len(), head, record.points.iter().map(row)).note(note)
 }
 
-/// Returns `rt_venue` by placement of the cores; `None` if they were in one place.
-pub(super) fn by_floor(record: &ExperimentRuns) -> Option<Grid> {
+/// Returns `rt_venue` by placement of the cores, which their core-to-core round trip (the floor of
+/// a hand-off) tells apart. `None` if they were in one place.
+pub(super) fn by_placement(record: &ExperimentRuns) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
     let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);

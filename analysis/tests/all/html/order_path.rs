@@ -1,4 +1,5 @@
-//! The chart of an order's path.
+//! The chart of an order's path. `tailed` is a synthetic run whose slowest orders are far slower
+//! than its median.
 
 use super::dom::{elements, having};
 use super::fixtures::tailed;
@@ -84,24 +85,25 @@ fn exported_order_path_is_self_contained_and_sums() {
     let svg = order_path(&summary).unwrap();
     check(&svg);
 
-    let around = &summary.percentile_breakdowns[0];
+    let around_median = &summary.percentile_breakdowns[0];
     let pieces = having(&svg, "data-stage");
-    assert_eq!(pieces.len(), around.stages.len());
-    for (piece, stage) in pieces.iter().zip(&around.stages) {
+    assert_eq!(pieces.len(), around_median.stages.len());
+    for (piece, stage) in pieces.iter().zip(&around_median.stages) {
         assert_eq!(
             (piece.get("data-stage"), piece.number("data-ns")),
             (Some(&*stage.stage), Some(stage.mean_ns))
         );
     }
     let sum: f64 = pieces.iter().filter_map(|piece| piece.number("data-ns")).sum();
-    assert!((sum - around.rt_venue_ns).abs() < 0.01, "{sum}");
+    assert!((sum - around_median.rt_venue_ns).abs() < 0.01, "{sum}");
     let widths: Vec<f64> = pieces.iter().filter_map(|piece| piece.number("width")).collect();
     assert!((widths.iter().sum::<f64>() - 1000.0).abs() < 0.5, "{widths:?}");
     assert!(svg.contains("not fit for latency claims"), "the verdict is on it");
 }
 
-/// Its run's summary is next to it. After a change of the drawing: `BULKHEAD_GOLDEN=1 cargo test -p
-/// analysis --test all readme_order_path` draws it again.
+/// Checks the README's drawing, `docs/src/images/order-path.svg`. It is drawn from the run summary
+/// in the folder `order-path` next to it. After a change of the drawing, `BULKHEAD_GOLDEN=1 cargo
+/// test -p analysis --test all readme_order_path` draws it again.
 #[test]
 fn readme_order_path_is_current() {
     let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/images");

@@ -139,7 +139,7 @@ fn missing_unknown_or_duplicate_accounts_are_detected() {
         run.fail("engine");
     });
     assert_eq!(broken_off.0, [], "a run that broke off may have none");
-    let is_whole = |record: &Record| record.point == Point::Position && record.id.strategy() == 1;
+    let is_whole = |record: &Record| record.point == Point::Position && record.id.strategy().0 == 1;
     let what = run_with_false_position(|log| log.retain(|record| !is_whole(record)));
     assert!(what.contains("nothing by the orchestrator"), "{what}");
     for (id, detail) in

@@ -150,7 +150,8 @@ fn incarnations_are_separate_and_counters_are_last() {
     assert_eq!(merged.violations, []);
     all_accounted(&merged.orders);
     assert_eq!((merged.losses.len(), merged.losses[1].lost), (2, 1));
-    let epochs = |epoch| merged.orders().filter(|(id, _)| (id.strategy(), id.epoch()) == (1, epoch)).count();
+    let epochs =
+        |epoch| merged.orders().filter(|(id, _)| (id.strategy().0, id.epoch()) == (1, epoch)).count();
     assert!((0..3).all(|epoch| epochs(epoch) > 5) && epochs(3) == 0);
 
     let sent = fixture.counters[1][1];
@@ -227,7 +228,7 @@ fn orders_logged_after_abandonment_count_as_never_sent() {
 pub fn run_with_deaths(epochs: u16) -> Fixture {
     let orders = u64::from(epochs) * 2;
     let mut fixture = Fixture::new(Shape { orders, strategies: 2, delay: 100, period: 5_000, ..SHAPE });
-    for record in fixture.logs.iter_mut().flatten().filter(|record| record.id.strategy() == 1) {
+    for record in fixture.logs.iter_mut().flatten().filter(|record| record.id.strategy().0 == 1) {
         let sequence = record.id.sequence();
         record.id = OrderId::new(1, (sequence / 2) as u16, sequence % 2);
     }

@@ -29,7 +29,7 @@ pub(super) fn assert_only_strategy_1_distrusted(merged: &MergedRun, words: &str)
     assert!(note.contains(words), "{note}");
     assert_eq!((merged.orders.sent, merged.orders.returned), (40, 40), "{words}");
     all_accounted(&merged.orders);
-    assert!(merged.measured().all(|(id, _)| id.strategy() == 0) && merged.measured().count() == 20);
+    assert!(merged.measured().all(|(id, _)| id.strategy().0 == 0) && merged.measured().count() == 20);
 }
 
 /// Damage that a single stray store can cause.
@@ -205,6 +205,6 @@ proptest! {
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
         prop_assert_eq!((merged.orders.sent, merged.orders.duplicated), (40, 0));
-        prop_assert_eq!(merged.measured().filter(|(id, _)| id.strategy() == 0).count(), 20);
+        prop_assert_eq!(merged.measured().filter(|(id, _)| id.strategy().0 == 0).count(), 20);
     }
 }

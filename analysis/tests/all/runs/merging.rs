@@ -296,7 +296,7 @@ fn killed_strategy_loses_orders_and_nothing_else() {
         let own = fixture.logs[1].clone();
         let is_sent = |id: OrderId| own.iter().any(|r| r.id == id && r.point == Point::StrategySend);
         for log in &mut fixture.logs[2..] {
-            log.retain(|record| record.id.strategy() == 0 || is_sent(record.id));
+            log.retain(|record| record.id.strategy().0 == 0 || is_sent(record.id));
         }
         fixture.remove(Point::StrategySend, OrderId::new(1, 0, 6));
         fixture.fail("strategy-1");

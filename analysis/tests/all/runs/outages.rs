@@ -51,7 +51,7 @@ fn resumed() -> Outage {
 /// Returns the last order of strategy 0 that gateway 1 had.
 fn victim(fixture: &Fixture) -> OrderId {
     let is_there = |record: &&Record| {
-        record.point == Point::GatewayRecv && record.detail == 1 && record.id.strategy() == 0
+        record.point == Point::GatewayRecv && record.detail == 1 && record.id.strategy().0 == 0
     };
     fixture.logs.iter().flatten().rfind(is_there).unwrap().id
 }
@@ -105,7 +105,7 @@ fn fill_lost_with_gateway_is_excluded_from_position() {
         [(vec![Outage { restarted_ns: Some(4), ..outage(1) }], true), (vec![], false)]
     {
         let mut fixture = Fixture::new(Shape { fills: true, ..SHAPE });
-        let has_fill = |record: &&Record| record.point == Point::FillQuantity && record.id.strategy() == 0;
+        let has_fill = |record: &&Record| record.point == Point::FillQuantity && record.id.strategy().0 == 0;
         let fills: Vec<Record> = fixture.logs.iter().flatten().filter(has_fill).copied().collect();
         let fill = fills.iter().find(|fill| fixture.stamp(Point::GatewayRecv, fill.id).detail == 1).unwrap();
         assert!(fill.value != 0);

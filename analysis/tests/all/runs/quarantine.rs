@@ -23,7 +23,7 @@ fn quarantined() -> Fixture {
 /// Returns the number of orders of strategy 1 that the engine stamped.
 fn count_stamped_by_engine(fixture: &Fixture) -> u64 {
     let log = &fixture.logs[fixture.thread("orchestrator")];
-    let of_strategy = |record: &&Record| record.id.strategy() == 1 && record.point == Point::OrchRecvSubmit;
+    let of_strategy = |record: &&Record| record.id.strategy().0 == 1 && record.point == Point::OrchRecvSubmit;
     log.iter().filter(of_strategy).count() as u64
 }
 
@@ -34,7 +34,7 @@ fn quarantined_strategy_log_is_ignored() {
     assert_eq!(undamaged.violations, []);
     assert_eq!(undamaged.orders.sent, 80 + count_stamped_by_engine(&fixture));
     all_accounted(&undamaged.orders);
-    assert!(undamaged.measured().all(|(id, _)| id.strategy() != 1));
+    assert!(undamaged.measured().all(|(id, _)| id.strategy().0 != 1));
     assert!(undamaged.threads[1].is_untrusted && !undamaged.threads[0].is_untrusted);
     assert_eq!(undamaged.threads[1].status.get(StatusField::Pid), 0);
     assert!(undamaged.notes[0].contains("the log and the counters of strategy-1"), "{:?}", undamaged.notes);
@@ -140,6 +140,6 @@ proptest! {
         prop_assert_eq!(&merged.violations, &[]);
         all_accounted(&merged.orders);
         prop_assert_eq!(merged.orders.sent, 80 + count_stamped_by_engine(&fixture));
-        prop_assert!(merged.measured().all(|(id, _)| id.strategy() != 1));
+        prop_assert!(merged.measured().all(|(id, _)| id.strategy().0 != 1));
     }
 }

@@ -72,13 +72,13 @@ fn incident_tables_stay_within_page_width() {
 #[test]
 fn colors_appear_only_on_request() {
     let summary = summary(&Fixture::new(Shape::PLAIN));
-    let coloured = terminal(&summary, true);
-    let plain: String = coloured
+    let colored = terminal(&summary, true);
+    let plain: String = colored
         .split('\x1b')
         .enumerate()
         .map(|(number, part)| if number == 0 { part } else { part.split_once('m').unwrap().1 })
         .collect();
-    assert_ne!(coloured, plain);
+    assert_ne!(colored, plain);
     assert_eq!(plain, terminal(&summary, false));
 }
 

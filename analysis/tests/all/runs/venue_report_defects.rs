@@ -73,7 +73,7 @@ impl Venue for FaultyVenue {
                 (Lie::Doubles, 1) if reports.send(report).is_err() => continue,
                 (Lie::Swaps, 1) => report.number = 0,
                 (Lie::UnknownOrder, 1) => {
-                    report.id = OrderId::new(order.id.strategy(), 0, 5_000 + order.id.sequence());
+                    report.id = OrderId::new(order.id.strategy().0, 0, 5_000 + order.id.sequence());
                 }
                 _ => {}
             }

@@ -1,6 +1,8 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
-use super::mode::WriteLoad;
+use super::flags::CaseSettings;
+use super::histogram::record_histogram;
+use super::over_time;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
@@ -9,27 +11,14 @@ use analysis::record::{RoleRestart, RunOutcome};
 use analysis::summary::figures::MeasureSeries;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
-use protocol::shared_histogram::{
-    BUCKET_COUNT, BUCKETS, HISTOGRAM_WORDS, MAX_WORD, MIN_WORD, SUM, bucket_value,
-};
+use protocol::shared_histogram::Resolution;
 use protocol::status::StatusField;
 use roles::board::histograms::BoardMeasure;
-use shm::memory::ReadOnlyWords;
-use shm::sync::Ordering;
 use std::slice;
-
-/// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
-/// gets wrong figures, and nothing worse.
-fn record_histogram(series: &mut MeasureSeries, words: &ReadOnlyWords, ns_per_tick: f64) {
-    let load = |place| words.load(place, Ordering::Relaxed);
-    let counts = (0..BUCKET_COUNT).map(|bucket| (bucket_value(bucket), load(BUCKETS + bucket)));
-    let bounds = (load(MIN_WORD).wrapping_sub(1), load(MAX_WORD), load(SUM));
-    series.record_counts(counts, bounds, ns_per_tick);
-}
 
 /// Computes the results of one combination of settings from its processes' counters and histograms.
 pub fn case(
-    mode: &WriteLoad,
+    cell: &CaseSettings,
     shared: bool,
     work: &BoardWork,
     made: &BenchmarkRun,
@@ -54,8 +43,8 @@ pub fn case(
     let measure = |ends: &[EndResults], measure: BoardMeasure| {
         let mut series = MeasureSeries::default();
         for words in ends.iter().filter_map(|end| end.words.as_ref()) {
-            let words = words.slice(measure.offset(), HISTOGRAM_WORDS);
-            record_histogram(&mut series, &words, ns_per_tick);
+            let words = words.slice(measure.offset(), Resolution::FINE.words());
+            record_histogram(&mut series, &words, Resolution::FINE, ns_per_tick);
         }
         series
     };
@@ -69,15 +58,19 @@ pub fn case(
         let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
         let series = measures.map(|of| measure(ends, of));
         let reads = sum(&|end| count(end, ReaderCounter::Read));
+        let missed = sum(&|end| count(end, ReaderCounter::Missed));
+        let all_versions = writes as f64 * ends.len() as f64;
         let reading = BoardReading {
             reads,
             reads_per_s: per_s(reads),
-            missed: sum(&|end| count(end, ReaderCounter::Missed)),
+            missed,
+            missed_share: (all_versions > 0.0).then(|| missed as f64 / all_versions),
             unseen: sum(&|end| writes.saturating_sub(seen(end))),
             torn: sum(&|end| count(end, ReaderCounter::Torn)),
             overtaken: sum(&|end| count(end, ReaderCounter::Overtaken)),
             propagation: figures(&series[0]),
             read: figures(&series[1]),
+            read_p95_ns: series[1].quantile(0.95, ns_per_tick),
             stale: if_timed(&series[2]),
         };
         (reading, series)
@@ -105,14 +98,15 @@ pub fn case(
     };
     let curves = curves.into_iter().flatten().map(curve);
     let mut case = BoardCase {
-        mode: mode.to_string(),
+        mode: cell.mode.to_string(),
         readers: work.readers.into(),
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
         isolation: plan.isolation.of(0),
         waiting: work.waiting.name().into(),
-        on: "memory".into(),
+        on: work.folder.as_ref().map_or_else(|| "memory".into(), |folder| folder.display().to_string()),
+        nodes: cell.nodes.map_or_else(String::new, |nodes| nodes.to_string()),
         carrier: "board".into(),
         duration_ns,
         scheduled: work.scheduled,
@@ -125,14 +119,16 @@ pub fn case(
             writes,
             writes_per_s: per_s(writes),
             write: figures(&write),
+            write_p95_ns: write.quantile(0.95, ns_per_tick),
             from_due: if_timed(&from_due),
             usage: usage(writer),
         },
         all,
         each: each.collect(),
         deaths: made.deaths.iter().map(|death| death_of(plan, death)).collect(),
-        timeline: [],
+        timeline: over_time::timeline(made, work.duration_ns, ns_per_tick),
         curves: curves.collect(),
+        warnings: Vec::new(),
         problems: Vec::new(),
     };
     if let RunOutcome::Failed { process, what, .. } = &made.outcome {
@@ -207,64 +203,4 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
             .push(format!("the writer fell behind: {writes} of {scheduled} writes that were due were made"));
     }
     problems
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use analysis::summary::Distribution;
-    use proptest::prelude::*;
-    use protocol::shared_histogram::{SharedHistogram, bucket};
-    use shm::memory::Region;
-
-    fn figures(parts: &[&[u64]], ns_per_tick: f64) -> Distribution {
-        let mut series = MeasureSeries::default();
-        for values in parts {
-            let words = Region::heap(HISTOGRAM_WORDS).words();
-            let counts = SharedHistogram::new(words.clone());
-            values.iter().for_each(|value| counts.add(*value));
-            record_histogram(&mut series, &words.into(), ns_per_tick);
-        }
-        series.distribution(ns_per_tick)
-    }
-
-    #[test]
-    fn every_bucket_has_its_values_and_they_rise() {
-        let mut last = None;
-        for place in 0..BUCKET_COUNT {
-            let value = bucket_value(place);
-            assert_eq!(bucket(value), place);
-            assert!(last < Some(value), "{place}");
-            last = Some(value);
-        }
-        assert_eq!(bucket(u64::MAX), BUCKET_COUNT - 1);
-    }
-
-    #[test]
-    fn overwritten_counts_do_not_panic() {
-        let words = Region::heap(HISTOGRAM_WORDS).words();
-        words.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
-        let mut series = MeasureSeries::default();
-        record_histogram(&mut series, &words.into(), 1.0);
-        assert!(series.distribution(1.0).max_ns.is_some());
-    }
-
-    proptest! {
-        #[test]
-        fn shared_counts_have_the_percentiles_of_their_values(a in values(), b in values()) {
-            let (found, mut all) = (figures(&[&a, &b], 1.0), [a, b].concat());
-            all.sort_unstable();
-            prop_assert_eq!((found.min_ns, found.max_ns), (all.first().copied(), all.last().copied()));
-            let wanted = (all.len() >= 100).then(|| all[(all.len() * 9).div_ceil(10) - 1]);
-            prop_assert_eq!(found.p90_ns.is_some(), wanted.is_some());
-            if let (Some(found), Some(wanted)) = (found.p90_ns, wanted) {
-                prop_assert!(found.abs_diff(wanted) <= wanted / 1_000 + 1, "{} {}", found, wanted);
-            }
-        }
-    }
-
-    fn values() -> impl Strategy<Value = Vec<u64>> {
-        let value = (0u32..39, any::<u64>()).prop_map(|(bits, value)| value % (2 << bits));
-        proptest::collection::vec(value, 0..300)
-    }
 }

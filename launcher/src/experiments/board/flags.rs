@@ -1,9 +1,12 @@
 //! The flags of `launcher board`, and the cases that they select.
 
+use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
+use super::nodes::BoardNodes;
 use crate::config::value::named;
 use crate::config::{Choice, CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
+use crate::experiments::presets::{BoardPreset, seed_board};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use analysis::units::{Count, Nanos};
@@ -19,6 +22,9 @@ const MAX_DURATION_NS: u64 = 600_000_000_000;
 /// The command-line flags of `launcher board`. With lists of values each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BoardFlags {
+    /// Take the seed's defaults: --readers 12 --duration 10s --size 96 --healthy
+    #[arg(long, value_name = "NAME", value_parser = BoardPreset::parse)]
+    pub preset: Option<BoardPreset>,
     /// How writes arrive: poisson:10k, pareto:10k, stress, replay:FILE; a list
     #[arg(
         long,
@@ -28,13 +34,30 @@ pub struct BoardFlags {
     )]
     pub mode: Vec<WriteLoad>,
     /// Readers; a list
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "4")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "4",
+        default_value_if("preset", SEED, seed_board::READERS)
+    )]
     pub readers: Vec<Count>,
     /// How long each case takes
-    #[arg(long, value_name = "DUR", default_value = "3s")]
+    #[arg(
+        long,
+        value_name = "DUR",
+        default_value = "3s",
+        default_value_if("preset", SEED, seed_board::DURATION)
+    )]
     pub duration: Nanos,
     /// Bytes of a value, a multiple of 8; a list
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "64")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_delimiter = ',',
+        default_value = "64",
+        default_value_if("preset", SEED, seed_board::SIZE)
+    )]
     pub size: Vec<Count>,
     /// Cells of the board; writes go to them in turn
     #[arg(long, value_name = "N", default_value = "1")]
@@ -48,9 +71,18 @@ pub struct BoardFlags {
     /// Cores: the writer has the first, readers the others [default: all]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
+    /// NUMA nodes of the writer and of the readers, as 0:1; a list
+    #[arg(long, value_name = "W:R", value_delimiter = ',')]
+    pub nodes: Vec<BoardNodes>,
+    /// Put the board into a file in this folder, to compare file systems; a list [default: memory]
+    #[arg(long, value_name = "DIRS", value_delimiter = ',')]
+    pub board_folder: Vec<PathBuf>,
     /// Seed of the times at which writes are due
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: Count,
+    /// Warn of figures at their limits, the seed's unless named: write-p99=5us,write-rate=off
+    #[arg(long, value_name = "LIMITS", num_args = 0..=1, default_missing_value = healthy::SEED, default_value_if("preset", SEED, seed_board::HEALTHY))]
+    pub healthy: Option<HealthyLimits>,
     /// Warn of a writer whose p99 is longer
     #[arg(long, value_name = "DUR")]
     pub warn_writer: Option<Nanos>,
@@ -68,6 +100,9 @@ pub struct BoardFlags {
     pub allow_weaker_sandbox: bool,
 }
 
+/// The preset whose defaults the flags name.
+const SEED: &str = BoardPreset::Seed.name();
+
 /// One combination of the settings that `launcher board` varies.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CaseSettings {
@@ -78,6 +113,10 @@ pub(super) struct CaseSettings {
     pub isolation: Isolation,
     /// How readers wait; `None`: as suits the cores.
     pub waiting: Option<ReaderWaiting>,
+    /// The NUMA nodes of writer and readers; `None`: as the list of cores has them.
+    pub nodes: Option<BoardNodes>,
+    /// The folder with the board's file; `None`: memory.
+    pub folder: Option<PathBuf>,
 }
 
 fn usage<T>(text: String) -> Result<T, UsageError> {
@@ -105,41 +144,80 @@ impl BoardFlags {
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
+        let folders = self.folders()?;
         let mut found = Vec::new();
         for mode in &self.mode {
             // Before the first case: a file that cannot be read, more writes than there is room
             // for.
             mode.schedule(duration.0, self.seed.0)?;
-            for size in &self.size {
-                for readers in &self.readers {
-                    for waiting in &self.waiting {
-                        found.extend(self.isolation.iter().map(|isolation| CaseSettings {
-                            mode: mode.clone(),
-                            readers: readers.0 as u16,
-                            words: (size.0 / 8) as usize,
-                            isolation: *isolation,
-                            waiting: match waiting {
-                                Choice::Auto => None,
-                                Choice::Fixed(waiting) => Some(*waiting),
-                            },
-                        }));
-                    }
+            for (size, readers, waiting, isolation) in self.ends() {
+                for folder in &folders {
+                    found.extend(self.node_pairs().into_iter().map(|nodes| CaseSettings {
+                        mode: mode.clone(),
+                        readers: readers.0 as u16,
+                        words: (size.0 / 8) as usize,
+                        isolation,
+                        waiting: match waiting {
+                            Choice::Auto => None,
+                            Choice::Fixed(waiting) => Some(waiting),
+                        },
+                        nodes,
+                        folder: folder.clone(),
+                    }));
                 }
             }
         }
         Ok(found)
     }
 
-    /// Returns the cores to use for a board benchmark, the writer's first.
-    pub fn cores(&self, machine: &Machine) -> Result<Vec<u32>, UsageError> {
+    /// Iterates over the combinations of size, readers, waiting and isolation.
+    fn ends(&self) -> impl Iterator<Item = (Count, Count, Choice<ReaderWaiting>, Isolation)> {
+        let readers =
+            self.size.iter().flat_map(|size| self.readers.iter().map(move |readers| (*size, *readers)));
+        let waiting = readers.flat_map(|(s, r)| self.waiting.iter().map(move |waiting| (s, r, *waiting)));
+        waiting.flat_map(|(s, r, w)| self.isolation.iter().map(move |isolation| (s, r, w, *isolation)))
+    }
+
+    fn node_pairs(&self) -> Vec<Option<BoardNodes>> {
+        if self.nodes.is_empty() { vec![None] } else { self.nodes.iter().copied().map(Some).collect() }
+    }
+
+    /// Returns the folders for the board's file, with their full paths.
+    fn folders(&self) -> Result<Vec<Option<PathBuf>>, UsageError> {
+        if self.board_folder.is_empty() {
+            return Ok(vec![None]);
+        }
+        if self.isolation.iter().any(|level| !matches!(level, Isolation::Thread | Isolation::Process)) {
+            return usage(
+                "--board-folder with --isolation container or sandbox: a board there is sealed memory; use thread or process"
+                    .into(),
+            );
+        }
+        let full = |folder: &PathBuf| {
+            let name = folder.display();
+            let full = folder.canonicalize().map_err(|error| format!("--board-folder {name}: {error}"));
+            match full {
+                Ok(full) if full.is_dir() && full.to_str().is_some() => Ok(Some(full)),
+                Ok(_) => usage(format!("--board-folder {name}: not a folder with a name in UTF-8")),
+                Err(error) => usage(format!("{error}; name a folder that exists")),
+            }
+        };
+        self.board_folder.iter().map(full).collect()
+    }
+
+    /// Returns the cores to use for a case of a board benchmark, the writer's first.
+    pub fn cores(&self, nodes: Option<BoardNodes>, machine: &Machine) -> Result<Vec<u32>, UsageError> {
         let asked = check_cores(self.cores.as_ref(), machine)?;
-        Ok(asked.unwrap_or_else(|| machine.cores_allowed.clone()))
+        let cores = asked.unwrap_or_else(|| machine.cores_allowed.clone());
+        nodes.map_or(Ok(cores.clone()), |nodes| nodes.cores(&machine.numa_nodes, &cores))
     }
 
     pub fn warnings(&self) -> BoardWarnings {
+        let limits = self.healthy.map_or_else(BoardWarnings::default, |limits| limits.0);
         BoardWarnings {
-            writer_p99_ns: self.warn_writer.map(|limit| limit.0),
-            reader_p99_ns: self.warn_reader.map(|limit| limit.0),
+            writer_p99_ns: self.warn_writer.map(|limit| limit.0).or(limits.writer_p99_ns),
+            reader_p99_ns: self.warn_reader.map(|limit| limit.0).or(limits.reader_p99_ns),
+            ..limits
         }
     }
 }
@@ -155,9 +233,13 @@ mod tests {
         flags: BoardFlags,
     }
 
-    fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
+    fn flags(line: &str) -> Result<BoardFlags, String> {
         let line = TestCommandLine::try_parse_from(["board"].into_iter().chain(line.split_whitespace()));
-        line.map_err(|error| error.to_string())?.flags.cells().map_err(|error| error.0)
+        Ok(line.map_err(|error| error.to_string())?.flags)
+    }
+
+    fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
+        flags(line)?.cells().map_err(|error| error.0)
     }
 
     #[test]
@@ -168,6 +250,45 @@ mod tests {
         assert_eq!((all[0].readers, all[0].words, all[0].isolation), (0, 1, Isolation::Thread));
         assert_eq!((all[15].mode.clone(), all[15].words), (WriteLoad::Poisson(5_000), 512));
         assert_eq!(cases("").unwrap().len(), 3, "three loads by default");
+    }
+
+    #[test]
+    fn folders_and_nodes_are_varied() {
+        let all = cases("--mode stress --board-folder /tmp,/ --nodes 0:0,0:1").unwrap();
+        let found: Vec<(String, &str)> = all
+            .iter()
+            .map(|case| (case.nodes.unwrap().to_string(), case.folder.as_ref().unwrap().to_str().unwrap()))
+            .collect();
+        let wanted = [("0:0", "/tmp"), ("0:1", "/tmp"), ("0:0", "/"), ("0:1", "/")];
+        assert_eq!(found, wanted.map(|(nodes, folder)| (nodes.to_owned(), folder)));
+        assert_eq!(cases("--mode stress").unwrap()[0].folder, None);
+    }
+
+    #[test]
+    fn preset_fills_only_what_is_open() {
+        let all = cases("--preset seed").unwrap();
+        let modes: Vec<String> = all.iter().map(|case| case.mode.to_string()).collect();
+        assert_eq!(modes, ["poisson:10000", "pareto:10000", "stress"]);
+        assert!(all.iter().all(|case| (case.readers, case.words) == (12, 12)));
+        let seed = flags("--preset seed").unwrap();
+        assert_eq!((seed.duration, seed.warnings()), (Nanos(10_000_000_000), BoardWarnings::SEED));
+        let own = flags("--preset seed --readers 2,3 --duration 1s --healthy write-rate=off").unwrap();
+        assert_eq!((own.readers.clone(), own.duration), (vec![Count(2), Count(3)], Nanos(1_000_000_000)));
+        assert_eq!((own.size.clone(), own.warnings().writes_per_s), (vec![Count(96)], None));
+        assert!(flags("--preset sead").unwrap_err().contains("seed"));
+    }
+
+    #[test]
+    fn healthy_takes_the_seeds_limits() {
+        let limits = |line: &str| flags(line).unwrap().warnings();
+        assert_eq!(limits(""), BoardWarnings::default());
+        assert_eq!(limits("--healthy"), BoardWarnings::SEED);
+        assert_eq!(limits("--healthy --json"), BoardWarnings::SEED);
+        let set = BoardWarnings { writer_p99_ns: Some(7), ..BoardWarnings::SEED };
+        assert_eq!(limits("--healthy write-p99=7ns"), set);
+        assert_eq!(limits("--healthy --warn-writer 7ns"), set);
+        let only = BoardWarnings { writer_p99_ns: Some(7), ..BoardWarnings::default() };
+        assert_eq!(limits("--warn-writer 7ns"), only);
     }
 
     #[test]
@@ -184,6 +305,10 @@ mod tests {
             ("--mode replay:none.csv", "none.csv"),
             ("--mode often", "often"),
             ("--waiting never", "never"),
+            ("--nodes 0-1", "0-1"),
+            ("--board-folder /nowhere/at/all", "--board-folder /nowhere/at/all"),
+            ("--board-folder /tmp --isolation sandbox", "use thread or process"),
+            ("--healthy write-p98=5us", "write-p50"),
         ] {
             let error = cases(line).unwrap_err();
             assert!(error.contains(word), "{line}: {error}");

@@ -6,7 +6,11 @@
 
 mod figures;
 mod flags;
+mod healthy;
+mod histogram;
 mod mode;
+mod nodes;
+mod over_time;
 
 pub use flags::BoardFlags;
 
@@ -17,7 +21,7 @@ use crate::runtime::folder;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::experiment::Boards;
+use analysis::experiment::{BoardCase, Boards};
 use analysis::record::RunOutcome;
 use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
@@ -43,7 +47,8 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let machine = crate::host::machine();
     let cells = flags.cells()?;
-    let cores = flags.cores(&machine)?;
+    let cores: Vec<Vec<u32>> =
+        cells.iter().map(|cell| flags.cores(cell.nodes, &machine)).collect::<Result<_, _>>()?;
     benchmark::check_isolation(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = folder::create_result_folder(&flags.out, &started, "board")?;
@@ -69,7 +74,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let mut bar = SweepProgress::new(!flags.json, cells.len());
     for (number, cell) in cells.iter().enumerate() {
         bar.begin(&cell.mode.to_string(), number, cells.len() - number);
-        let case = plan_of(cell, flags, &cores)?;
+        let case = plan_of(cell, flags, &cores[number])?;
         let made = match benchmark.run(case.plan, case.schedule) {
             // A case that was interrupted before its start has no figures.
             Err(error) if error.is::<Interrupted>() => None,
@@ -83,9 +88,13 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         bar.end();
         boards.interrupted = made.as_ref().is_none_or(|made| made.outcome == RunOutcome::Interrupted);
         let ns_per_tick = benchmark.clock.ns_per_tick();
-        boards.cases.extend(
-            made.map(|made| figures::case(&cell.mode, case.is_shared, &case.work, &made, ns_per_tick)),
-        );
+        if let Some(made) = &made {
+            over_time::save(&folder, number, made, &case.work, ns_per_tick)?;
+        }
+        boards.cases.extend(made.map(|made| {
+            let case = figures::case(cell, case.is_shared, &case.work, &made, ns_per_tick);
+            BoardCase { warnings: boards.warn.check(&case), ..case }
+        }));
         boards.save(&folder)?;
         if boards.interrupted {
             break;
@@ -121,6 +130,7 @@ fn plan_of(cell: &CaseSettings, flags: &BoardFlags, cores: &[u32]) -> Result<Pla
         words: cell.words,
         scheduled: schedule.as_ref().map(|all| mode::due_times(all, duration_ns).count() as u64),
         duration_ns,
+        folder: cell.folder.clone(),
     };
     let workload = Workload::Board(work.clone());
     let plan = Plan::for_benchmark(workload, Technique::default(), cell.isolation, &cores);

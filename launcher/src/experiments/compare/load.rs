@@ -79,7 +79,7 @@ pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
 fn key(run: &RunOutline) -> Vec<(String, String)> {
     let of_axis = |axis: &Axis| {
         let text = axis.entry().of_run?(run);
-        (!axis.is_usual(&text)).then(|| (axis.to_string(), text))
+        (!axis.is_unnamed_default(&text)).then(|| (axis.to_string(), text))
     };
     let of_axes = Axis::ALL.iter().filter_map(of_axis);
     of_axes.chain([("threading".to_owned(), run.threading.to_string())]).collect()

@@ -9,6 +9,7 @@ use analysis::experiment::{Lab, LabCell, Speed, Wait};
 use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::{EventCost, Isolation, QueueWork, Technique};
+use shm::ring::LinkSpec;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -16,6 +17,11 @@ use std::time::SystemTime;
 const MAX_EVENTS: u64 = 50_000_000;
 /// The largest capacity of a queue.
 const MAX_CAPACITY: u64 = 1 << 20;
+
+/// Events and runs of the seed's table where no end is slow: as many as the seed had.
+const SEED_FAST: (u64, u64) = (100_000, 300);
+/// Events and runs of the seed's table where an end is slow.
+const SEED_SLOW: (u64, u64) = (10_000, 10);
 
 /// The command-line flags of `launcher lab`. With lists of values each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -42,7 +48,7 @@ pub struct LabFlags {
     /// [default: 1]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Grid")]
     pub consumers: Vec<Count>,
-    /// Slots of a queue, rounded up to a power of two [default: 1000]
+    /// Slots of a queue; rings round up to a power of two [default: 1000]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub capacity: Option<Count>,
     /// Events of a run, of all producers together [default: 10k]
@@ -67,7 +73,8 @@ pub struct LabFlags {
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub seed: Option<u64>,
     /// The seed benchmark's table: array-queue and linked, busy and poll, at
-    /// thread; 100k events, 100 runs, sleep:1ms. Hours: see the estimate
+    /// thread, sleep:1ms; 300 runs of 100k events where no end is slow, 10 of
+    /// 10k where one is. A quarter of an hour: see the estimate
     #[arg(long, help_heading = "Run")]
     pub seed_table: bool,
     /// Cores for producers and consumers in turn [default: as run picks them]
@@ -119,8 +126,9 @@ impl LabFlags {
     /// Returns the planned queue benchmark, without any measurement.
     pub(super) fn lab(&self, machine: Machine) -> Result<Lab, UsageError> {
         let table = self.seed_table;
-        let events = in_range("events", self.events, if table { 100_000 } else { 10_000 }, 1, MAX_EVENTS)?;
-        let runs = in_range("runs", self.runs, if table { 100 } else { 10 }, 1, 100_000)?;
+        let events =
+            in_range("events", self.events, if table { SEED_FAST.0 } else { 10_000 }, 1, MAX_EVENTS)?;
+        let runs = in_range("runs", self.runs, if table { SEED_FAST.1 } else { 10 }, 1, 100_000)?;
         let capacity_asked = in_range("capacity", self.capacity, 1_000, 1, MAX_CAPACITY)?;
         let capacity = (capacity_asked as u32).next_power_of_two().max(2);
         let what = self.slow.clone().unwrap_or_else(|| if table { "sleep:1ms" } else { "work:5us" }.into());
@@ -133,10 +141,23 @@ impl LabFlags {
         if !(1..=1_000_000_000).contains(&poll_ns) {
             return Err(UsageError(format!("--poll {}: from 1ns to 1s", Nanos(poll_ns))));
         }
-        let cells = self.cells(events)?;
+        let mut cells = self.cells(events)?;
+        for cell in &mut cells {
+            let is_slow = [cell.producer, cell.consumer].contains(&Speed::Slow);
+            if table && is_slow {
+                cell.events = self.events.is_none().then_some(SEED_SLOW.0);
+                cell.runs = self.runs.is_none().then_some(SEED_SLOW.1 as u32);
+            }
+            let asked = (capacity_asked as u32).max(2);
+            let slots = if cell.technique.info().exact_capacity { asked } else { capacity };
+            cell.slots = (slots != capacity).then_some(slots);
+            let link = LinkSpec { name: "queue", producers: cell.producers.into(), capacity: slots };
+            cell.capacity = cell.technique.capacity(&link);
+        }
         let ends = cells.iter().map(|cell| usize::from(cell.producers + cell.consumers)).max().unwrap_or(2);
         let mut notes = Vec::new();
-        if u64::from(capacity) != capacity_asked {
+        let is_rounded = cells.iter().any(|cell| !cell.technique.info().exact_capacity);
+        if is_rounded && u64::from(capacity) != capacity_asked {
             notes
                 .push(format!("rings have {capacity} slots: {capacity_asked}, rounded up to a power of two"));
         }
@@ -213,6 +234,10 @@ impl LabFlags {
                         producer,
                         consumer,
                         wait: *wait,
+                        events: None,
+                        runs: None,
+                        slots: None,
+                        capacity: None,
                         made: Vec::new(),
                     }));
                 }
@@ -259,6 +284,40 @@ mod tests {
         assert_eq!(readers.cells.len(), 2 + 4, "nobody takes: a consumer's speed says nothing");
         let names: Vec<_> = readers.cells.iter().map(LabCell::name).collect();
         assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn seed_table_has_shorter_slow_rows() {
+        let sizes = |line: &str| {
+            let lab = lab(line).unwrap();
+            let size = |cell: &LabCell| (lab.runs_of(cell), lab.events_of(cell));
+            assert!(lab.cells.iter().all(|cell| cell.isolation == Isolation::Thread));
+            let is_fast = |cell: &&LabCell| (cell.producer, cell.consumer) == (Speed::Fast, Speed::Fast);
+            let (fast, slow): (Vec<_>, Vec<_>) = lab.cells.iter().partition(is_fast);
+            assert_eq!((fast.len(), slow.len()), (4, 12));
+            assert_eq!(slow.iter().filter(|cell| lab.sleeps(cell)).count(), 6, "poll, not busy");
+            assert!(!fast.iter().any(|cell| lab.sleeps(cell)));
+            (size(fast[0]), size(slow[0]))
+        };
+        assert_eq!(sizes("--seed-table"), ((300, 100_000), (10, 10_000)));
+        assert_eq!(sizes("--seed-table --events 70 --runs 2"), ((2, 70), (2, 70)));
+        assert_eq!(lab("").unwrap().cells.iter().filter(|cell| cell.events.is_some()).count(), 0);
+    }
+
+    #[test]
+    fn cell_has_the_capacity_of_its_queue() {
+        let techniques = "array-queue,crossbeam-array-queue,linked,std-mpsc,pipe";
+        let lab = lab(&format!(
+            "--technique {techniques} --isolation thread --wait busy --producer fast --consumer fast"
+        ));
+        let capacities: Vec<_> = lab.unwrap().cells.iter().map(|cell| (cell.slots, cell.capacity)).collect();
+        let linked = Some(16_492);
+        assert_eq!(
+            capacities,
+            [(None, Some(1_024)), (Some(1_000), Some(1_000)), (None, linked), (None, None), (None, None)]
+        );
+        let exact = self::lab("--technique crossbeam-array-queue --isolation thread").unwrap();
+        assert_eq!(exact.notes, [""; 0], "nothing was rounded");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Runs the missing runs of a lab, in turns, and saves them.
 
+use super::side_by_side::{self, Interruptible};
 use crate::experiments::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
@@ -37,7 +38,11 @@ const DEFAULT_SLACK_NS: u64 = 50_000;
 pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
     let cells = lab.cells.len();
     let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
-    (0..lab.runs).flat_map(turn).filter(|(number, cell)| !lab.cells[*cell].has_sound_run(*number)).collect()
+    let is_missing = |(number, cell): &(u32, usize)| {
+        let cell = &lab.cells[*cell];
+        *number < lab.runs_of(cell) && !cell.has_sound_run(*number)
+    };
+    (0..lab.max_runs()).flat_map(turn).filter(is_missing).collect()
 }
 
 /// Estimates how long a run of the queue benchmark takes, in nanoseconds.
@@ -47,9 +52,21 @@ pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: EventCost) -> u64 {
         EventCost::Work(_) => FAST_NS,
     };
     let each = |speed: Speed| if speed == Speed::Slow { slow.ns() + late } else { FAST_NS };
-    let makers = lab.events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
-    let takers = if cell.consumers == 0 { 0 } else { lab.events.saturating_mul(each(cell.consumer)) };
+    let events = lab.events_of(cell);
+    let makers = events.div_ceil(cell.producers.into()).saturating_mul(each(cell.producer));
+    let takers = if cell.consumers == 0 { 0 } else { events.saturating_mul(each(cell.consumer)) };
     START_NS.saturating_add(makers.max(takers))
+}
+
+/// Estimates how long all runs take, in nanoseconds: those side by side, and each of the others.
+pub(super) fn estimate_all(lab: &Lab, slow: EventCost) -> u64 {
+    let total = |runs: &[(u32, usize)]| {
+        let each = runs.iter().map(|(_, cell)| estimate(lab, &lab.cells[*cell], slow));
+        each.fold(0, u64::saturating_add)
+    };
+    let (together, alone) = side_by_side::split(lab, order(lab));
+    let width = side_by_side::width(lab, together.len()).max(1) as u64;
+    (total(&together) / width).saturating_add(total(&alone))
 }
 
 /// Returns the cores of consumers and of producers. Consumers get them from the last core down,
@@ -65,10 +82,10 @@ pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Opt
 }
 
 fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: EventCost) -> (Plan, QueueWork) {
-    let (producers, events) = (u64::from(cell.producers), lab.events);
+    let (producers, events) = (u64::from(cell.producers), lab.events_of(cell));
     let cost = |speed| (speed == Speed::Slow).then_some(slow);
     let work = QueueWork {
-        capacity: lab.capacity,
+        capacity: lab.slots_of(cell),
         events: (0..producers)
             .map(|index| events / producers + u64::from(index < events % producers))
             .collect(),
@@ -119,11 +136,22 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         lab.sleep = sample_sleep();
         lab.clock_read_ns = clock.read_ns;
     }
+    let (together, todo) = side_by_side::split(lab, order(lab));
+    let mut saved = Instant::now();
+    let mut save_sometimes = |lab: &Lab| -> Result<()> {
+        if saved.elapsed() > SAVE_INTERVAL {
+            lab.save(folder)?;
+            saved = Instant::now();
+        }
+        Ok(())
+    };
+    let made = side_by_side::make_runs(lab, folder, &together, signals, bar, &mut save_sometimes)?;
+    if let Interruptible::Interrupted = made {
+        return Ok(MeasureEnd::Interrupted);
+    }
     let interruption = Interruption::Discard;
     let benchmark = Benchmark { machine: &machine, signals, folder, interruption, clock };
-    let todo = order(lab);
-    let all = lab.cells.len() * lab.runs as usize;
-    let mut saved = Instant::now();
+    let (_, all) = lab.progress();
     for (done, (number, index)) in todo.iter().copied().enumerate() {
         let left = todo.len() - done;
         let name = lab.cells[index].name();
@@ -136,10 +164,7 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         bar.end();
         let (run, latencies) = run_of(number, &work, &made);
         lab.cells[index].add_run(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
-        if saved.elapsed() > SAVE_INTERVAL {
-            lab.save(folder)?;
-            saved = Instant::now();
-        }
+        save_sometimes(lab)?;
     }
     Ok(MeasureEnd::Complete)
 }
@@ -224,6 +249,7 @@ fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histog
         histogram: String::new(),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
         longest_wait_ns: longest.collect(),
+        side_by_side: 0,
         problems: found,
     };
     (run, histogram)

@@ -6,6 +6,7 @@
 
 mod flags;
 mod measure;
+mod side_by_side;
 
 pub use flags::LabFlags;
 
@@ -21,6 +22,7 @@ use analysis::experiment::Lab;
 use analysis::numbers::counted;
 use anyhow::{Context, Error, Result, bail};
 use indicatif::HumanDuration;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,18 +77,24 @@ fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
 fn announce(lab: &Lab, quiet: bool) -> Result<()> {
     let slow = flags::parse_slow(&lab.slow)?;
     let missing = measure::order(lab);
-    let total: u64 = missing
-        .iter()
-        .fold(0u64, |sum, (_, cell)| sum.saturating_add(measure::estimate(lab, &lab.cells[*cell], slow)));
     if !quiet && (!missing.is_empty() || std::io::stderr().is_terminal()) {
-        let time = HumanDuration(Duration::from_nanos(total));
+        let time = HumanDuration(Duration::from_nanos(measure::estimate_all(lab, slow)));
+        let runs = counted(missing.len() as u64, "run");
+        let events =
+            missing.iter().map(|(_, cell)| lab.events_of(&lab.cells[*cell])).collect::<BTreeSet<u64>>();
+        let events = events.into_iter().map(|events| counted(events, "event")).collect::<Vec<_>>();
+        let events = if events.is_empty() { String::new() } else { format!(" of {}", events.join(" or ")) };
+        let (together, _) = side_by_side::split(lab, missing);
+        let width = side_by_side::width(lab, together.len());
+        let beside = match together.len() {
+            0 => String::new(),
+            runs => format!(", {runs} of them {width} side by side"),
+        };
         // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),
-            "{}, {} of {} to be made: about {time}",
+            "{}, {runs}{events} to be made{beside}: about {time}",
             counted(lab.cells.len() as u64, "cell"),
-            counted(missing.len() as u64, "run"),
-            counted(lab.events, "event")
         );
     }
     Ok(())

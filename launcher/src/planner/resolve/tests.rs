@@ -21,7 +21,8 @@ fn drawn(resolved: &Resolved) -> (u64, u64) {
 const SMALL: (u64, u64) = (100_000, 5);
 const LARGE: (u64, u64) = (4_000_000, 10);
 
-/// Where every role has a whole core and two are left, a run is as large as the seed benchmark's.
+/// Where every role has a whole core and two are left, a run is as large as in the benchmark that
+/// this project started from.
 #[test]
 fn default_run_fits_the_machine() {
     let [small, server] = [fake::two_core_vm(), fake::server()].map(|host| host.machine());

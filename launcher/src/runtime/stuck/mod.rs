@@ -9,11 +9,14 @@
 //!
 //! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; a disk |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | a starved thread, up to 6 limits |
-//! | Is every role ready, drained, closed? | a [`Deadline`] | starved, late: up to 6 limits |
-//! | Is a slot of the submit ring never written? | [`blocked_slot`] | a starved thread |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits |
+//! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
+//! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
+//!
+//! *Starvation*: a thread is ready to run and gets no core. A *limit* is the time-out that the run
+//! sets for the question.
 
 mod cpu;
 mod deadline;
@@ -56,9 +59,9 @@ pub fn blocked_slot(
     let at = blocked_claim.filter(|at| liveness.is_overdue(at.since_ticks))?;
     let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.slot);
     match at.announcer {
-        Some(strategy) if is_contained(strategy) => None,
+        Some(strategy) if is_contained(strategy.0) => None,
         Some(strategy) => {
-            Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
+            Some((Role::Strategy(strategy.0), format!("{blocked}, while its claimant keeps running")))
         }
         None => Some((Role::Orchestrator, format!("{blocked}, by an unknown claimant"))),
     }

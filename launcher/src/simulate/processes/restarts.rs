@@ -68,7 +68,7 @@ impl SimulatedProcesses<'_> {
         let standby = self.standbys.promote(process);
         // One in four dies during recovery, and one in four soon after.
         let fate = self.draws.below(4);
-        fuse::set_now(self.clock.peek());
+        fuse::set_virtual_now(self.clock.peek());
         fuse::arm(if fate == 0 { 1 + self.draws.below(4) } else { 0 });
         let built = catch_unwind(AssertUnwindSafe(|| self.build_process(process, standby)));
         fuse::disarm();

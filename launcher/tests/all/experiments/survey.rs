@@ -67,16 +67,16 @@ fn survey_has_a_page() {
 }
 
 #[test]
-fn survey_folder_is_listed_and_deleted_whole() {
+fn survey_with_a_foreign_file_is_listed_and_kept() {
     let out = tempfile::tempdir().unwrap();
     let survey = out.path().join("a-survey");
-    let experiment = survey.join("a-bill");
+    let experiment = survey.join("a-sweep");
     std::fs::create_dir_all(&experiment).unwrap();
     std::fs::copy(GOLDEN, survey.join("survey.json")).unwrap();
     std::fs::write(survey.join("card.svg"), "a card").unwrap();
     std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("sweep.json")).unwrap();
-    let said = output(&format!("list {}", out.path().display())).stdout;
-    assert!(said.contains("survey of at most 5 minutes") && said.contains("not fit"), "{said}");
+    let listed = output(&format!("list {}", out.path().display())).stdout;
+    assert!(listed.contains("survey of at most 5 minutes") && listed.contains("not fit"), "{listed}");
     std::fs::write(experiment.join("thesis.md"), "not ours").unwrap();
     output(&format!("delete {}", survey.display())).fails(1, &[]);
     assert!(experiment.join("thesis.md").exists());

@@ -33,7 +33,7 @@ fn runs(sweep: &Value) -> Vec<Value> {
 
 fn narrow(text: &str) {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{text}");
-    assert!(!text.contains('\u{1b}'), "no colours");
+    assert!(!text.contains('\u{1b}'), "no colors");
 }
 
 const SWEEP: &str = "sweep --isolation thread,process";

@@ -37,9 +37,17 @@ fn check(case: &Value) {
         let count = |key: &str| number(&reading[key]);
         assert_eq!((count("torn"), count("unseen")), (0, 0), "{reader:#}");
         assert_eq!(count("reads") + count("missed"), writes, "{reader:#}");
+        let share = reading["missed_share"].as_f64().unwrap();
+        assert!((share * writes as f64 - count("missed") as f64).abs() < 0.5, "{reader:#}");
         assert_eq!(reading["propagation"]["count"], reading["reads"], "every read is measured");
     }
     assert_eq!(case["writer"]["write"]["count"], case["writer"]["writes"]);
+}
+
+/// Adds up the counts of a measure in a table of latencies over time.
+fn counted(csv: &str, measure: &str) -> u64 {
+    let rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    rows.filter(|cells| cells[1] == measure).map(|cells| cells[3].parse::<u64>().unwrap()).sum()
 }
 
 #[test]
@@ -59,10 +67,28 @@ fn board_values_are_consistent_at_every_level() {
         assert!(!is_timed || case["scheduled"] == case["writer"]["writes"]);
     }
     let files = entries(&launcher.folder());
-    let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap()).collect();
+    let files: Vec<_> = files.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    let (latencies, files): (Vec<&str>, Vec<&str>) =
+        files.into_iter().partition(|name| name.starts_with("latency-"));
+    assert_eq!(latencies.len(), 6 * 4, "a case has its writer, two readers, and all: {latencies:?}");
+    let merged = std::fs::read_to_string(launcher.folder().join("latency-0.csv")).unwrap();
+    let reads = number(&cases[0]["all"]["reads"]);
+    assert_eq!(counted(&merged, "write"), number(&cases[0]["writer"]["writes"]));
+    assert_eq!((counted(&merged, "read"), counted(&merged, "propagation")), (reads, reads));
+    let slices = list(&cases[0]["timeline"]);
+    assert_eq!(slices.iter().map(|slice| number(&slice["reads"])).sum::<u64>(), reads);
     assert_eq!(
         files,
-        ["board.md", "experiment.json", "left-out.csv", "report.html", "rows.csv", "runs", "seed-rows.csv"]
+        [
+            "board.md",
+            "experiment.json",
+            "left-out.csv",
+            "report.html",
+            "rows.csv",
+            "runs",
+            "seed-reads.csv",
+            "seed-writes.csv"
+        ]
     );
 }
 
@@ -128,6 +154,40 @@ fn interrupted_board_saves_results_and_cleans_up() {
 }
 
 #[test]
+fn board_file_is_consistent_and_leaves_nothing() {
+    let (launcher, folder) = (Launcher::new(), tempfile::tempdir().unwrap());
+    let path = folder.path().canonicalize().unwrap();
+    let flags = "--mode stress --duration 100ms --readers 2 --isolation thread,process";
+    let result = board(&launcher, &format!("{flags} --board-folder {}", path.display())).end();
+    let boards = result.json();
+    result.succeeds();
+    let cases = list(&boards["cases"]);
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        check(case);
+        assert_eq!(string(&case["on"]), path.to_str().unwrap());
+    }
+    assert!(entries(&path).is_empty());
+}
+
+#[test]
+fn reached_limit_is_a_warning_in_the_json() {
+    let launcher = Launcher::new();
+    let flags = "--preset seed --mode stress --duration 100ms --readers 1";
+    let limits = "--healthy write-rate=0,write-p50=off,write-p99=off,read-p95=off,read-rate=off";
+    let result = board(&launcher, &format!("{flags} {limits}")).end();
+    let boards = result.json();
+    result.succeeds();
+    let case = &boards["cases"][0];
+    assert_eq!((number(&case["size_bytes"]), number(&case["readers"])), (96, 1));
+    let [warning] = list(&case["warnings"]) else { panic!("{:#}", case["warnings"]) };
+    assert_eq!((string(&warning["threshold"]), number(&warning["limit"])), ("write-rate", 0));
+    let rate = case["writer"]["writes_per_s"].as_f64().unwrap().round();
+    assert_eq!((string(&warning["unit"]), number(&warning["measured"])), ("per_s", rate as u64));
+}
+
+#[test]
 fn invalid_board_input_is_named() {
     output("board --size 12").fails(2, &["--size 12"]);
+    output("board --nodes 0:9").fails(2, &["--nodes 0:9", "no node 9"]);
 }

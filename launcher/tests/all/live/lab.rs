@@ -41,6 +41,66 @@ fn lab_events_arrive_once_for_every_wait() {
     assert!(!left.iter().any(|path| path.to_string_lossy().ends_with(".stderr")), "{left:?}");
 }
 
+/// A lab whose producers sleep, with two runs of each way of waiting.
+const SLEEPERS: &str = "--technique crossbeam-array-queue,array-queue --isolation thread --wait busy,poll --producer slow \
+                        --consumer fast --slow sleep:1ms --runs 2 --capacity 100 --json";
+
+#[test]
+fn only_cells_that_sleep_are_side_by_side() {
+    let out = tempfile::tempdir().unwrap();
+    let result = lab(out.path(), &format!("{SLEEPERS} --events 60")).end();
+    let lab = result.json();
+    result.succeeds();
+    for cell in list(&lab["cells"]) {
+        let made = list(&cell["made"]);
+        assert_eq!(made.len(), 2, "{cell:#}");
+        for run in made {
+            assert_eq!((number(&run["taken"]), &run["problems"]), (60, &json!([])), "{cell:#}");
+            let expected = if cell["wait"] == "poll" { json!(4) } else { Value::Null };
+            assert_eq!(run["side_by_side"], expected, "{cell:#}");
+        }
+        let capacity = if cell["technique"] == "array-queue" { 128 } else { 100 };
+        assert_eq!(cell["capacity"], capacity, "{cell:#}");
+    }
+    let figures = list(&lab["figures"]);
+    assert_eq!(figures.len(), 4);
+    assert!(figures.iter().all(|cell| cell["mean_ns"].as_f64() > Some(0.0)), "{figures:#?}");
+}
+
+/// The launchers that make runs side by side for a lab in that folder.
+fn launchers(out: &Path) -> Vec<u32> {
+    let folder = format!("{}", out.display());
+    let is_launcher = |pid: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains(&folder) && line.contains("side-by-side")
+    };
+    let pids = entries(Path::new("/proc")).into_iter();
+    pids.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).filter(is_launcher).collect()
+}
+
+#[test]
+fn interrupted_side_by_side_runs_are_resumed() {
+    let out = tempfile::tempdir().unwrap();
+    let running =
+        lab(out.path(), &format!("{SLEEPERS} --events 100000").replace("--wait busy,poll", "--wait park"));
+    wait_for("four launchers", || (launchers(out.path()).len() == 4).then_some(()));
+    running.interrupt().fails(130, &["launcher lab --resume"]);
+    assert_eq!(launchers(out.path()), [0; 0]);
+    let folder = entries(out.path()).remove(0);
+    let path = folder.join("experiment.json");
+    let smaller = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
+    std::fs::write(&path, smaller).unwrap();
+    let result = output(&format!("lab --resume {} --json", folder.display()));
+    let cells = result.json();
+    let made: Vec<u64> = list(&cells["cells"])
+        .iter()
+        .flat_map(|cell| list(&cell["made"]))
+        .map(|run| number(&run["taken"]))
+        .collect();
+    assert_eq!(made, [20; 4]);
+    result.succeeds();
+}
+
 /// The folder of the newest run of an experiment in that folder.
 fn newest_run(out: &Path) -> PathBuf {
     let experiment = entries(out).pop().unwrap();

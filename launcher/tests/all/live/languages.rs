@@ -144,7 +144,7 @@ fn pauses(launcher: &Launcher) -> Vec<(u64, u64)> {
 /// Counts orders of a strategy that were sent and returned within one of the pauses, given in
 /// ticks.
 fn count_served(merged: &MergedRun, strategy: u16, times: &[(u64, u64)]) -> usize {
-    let own_orders = merged.measured().filter(|(id, _)| id.strategy() == strategy);
+    let own_orders = merged.measured().filter(|(id, _)| id.strategy().0 == strategy);
     let is_within = |from: u64, to: u64| times.iter().any(|(began, ended)| *began <= from && to <= *ended);
     own_orders.filter(|(_, row)| is_within(row.began(), row.ended())).count()
 }

@@ -115,7 +115,7 @@ fn finished_run_can_be_reported_inspected_and_repeated() {
     let result = launcher.result(&format!("{SHORT} --seed 99 --idle yield"));
     assert_eq!(result.stderr, "", "no progress bar");
     let stdout = result.succeeds();
-    assert!(!stdout.contains('\u{1b}'), "no colours");
+    assert!(!stdout.contains('\u{1b}'), "no colors");
     assert_fits_eighty_columns(&stdout);
     let summary = launcher.newest_summary();
     let folder = launcher.folder();

@@ -83,8 +83,8 @@ impl SimulatedRecovery for Mistake {
                 replica.confirm(&OutputWatermarks {
                     returns_stamped: u64::MAX,
                     others_logged: u64::MAX,
-                    sent: all.clone(),
-                    returned: all,
+                    sent: all.clone().into(),
+                    returned: all.into(),
                 });
             }),
             StandbyState::Exchange(followed) => {

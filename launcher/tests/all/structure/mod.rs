@@ -6,6 +6,7 @@ mod figures;
 mod links;
 mod modules;
 mod named;
+mod seeds;
 mod snippets;
 
 use std::fs;

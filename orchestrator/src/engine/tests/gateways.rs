@@ -12,19 +12,24 @@ fn resumable() -> Bench {
 
 impl Bench {
     fn gateway_life(&mut self, gateway: u16, epoch: u16, fenced: bool) -> Vec<Effect> {
-        self.apply(Input::GatewayLife { gateway, life: Incarnation { epoch, fenced } })
+        self.apply(Input::GatewayLife { gateway: GatewayIndex(gateway), life: Incarnation { epoch, fenced } })
     }
 
     /// A death of a gateway that was up, and its end in the completion hand-off. Returns the
     /// effects of the latter.
     fn gateway_dies(&mut self, gateway: u16, epoch: u16) -> Vec<Effect> {
         assert_eq!(self.gateway_life(gateway, epoch, true), [Effect::Recall]);
-        self.apply(Input::GatewayDrained { gateway })
+        self.apply(Input::GatewayDrained { gateway: GatewayIndex(gateway) })
     }
 }
 
 fn repaired(epoch: u16, counts: GatewayCounts) -> Effect {
-    Effect::LifecycleNotice(LifecycleNotice::GatewayRepaired { gateway: 0, epoch, noticed: 0, counts })
+    Effect::LifecycleNotice(LifecycleNotice::GatewayRepaired {
+        gateway: GatewayIndex(0),
+        epoch,
+        noticed: 0,
+        counts,
+    })
 }
 
 const DOWN: u8 = Reject::VenueDown.code();
@@ -50,7 +55,7 @@ fn death_of_gateway_is_of_its_credential_only() {
     bench.gateway_life(1, 1, false);
     assert_eq!(to(&bench.send(&order(1, 4, 0))), [0, 1, 0, 0]);
     bench.fill(&order(1, 4, 0));
-    assert_eq!(bench.core.gateways[1].counts.reports, 1, "a report counts at its gateway");
+    assert_eq!(bench.core.gateways[GatewayIndex(1)].counts.reports, 1, "a report counts at its gateway");
 }
 
 #[test]
@@ -79,14 +84,18 @@ fn open_orders_outlive_a_gateway_that_resumes() {
     assert_eq!(bench.gateway_dies(0, 0), [repaired(0, counts)], "nothing is closed or dropped");
     assert_eq!(returned(&bench.send(&order(0, 2, 0)), 0), [(2, DOWN)], "nor taken");
     assert_eq!(bench.position(0), (2, -3));
-    assert_eq!(bench.gateway_life(0, 1, false), [Effect::ReopenGateway(0, true)], "the inbox stays");
+    assert_eq!(
+        bench.gateway_life(0, 1, false),
+        [Effect::ReopenGateway(GatewayIndex(0), true)],
+        "the inbox stays"
+    );
     assert_eq!(sent(&bench.send(&order(0, 3, 0)), 0).len(), 1);
     // What happened at the exchange in between.
     let rest = Report { filled: 4, number: 1, ..Report::full_fill(&first) };
     bench.apply(Input::Report { gateway: None, message: rest.to_message() });
     bench.fill(&second);
     assert_eq!(bench.position(0), (1, -14));
-    assert_eq!(bench.core.gateways[0].counts.orders, 3);
+    assert_eq!(bench.core.gateways[GatewayIndex(0)].counts.orders, 3);
 }
 
 #[test]
@@ -98,8 +107,12 @@ fn cancels_of_dead_strategy_wait_for_resuming_gateway() {
     let effects = bench.fence(1, 0, true);
     let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(1, 0, 0)));
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (vec![cancel], vec![]));
-    bench.apply(Input::GatewayDrained { gateway: 1 });
-    assert_eq!(bench.gateway_life(1, 1, false), [Effect::ReopenGateway(1, false)], "with a new inbox");
+    bench.apply(Input::GatewayDrained { gateway: GatewayIndex(1) });
+    assert_eq!(
+        bench.gateway_life(1, 1, false),
+        [Effect::ReopenGateway(GatewayIndex(1), false)],
+        "with a new inbox"
+    );
     assert_eq!(sent(&bench.send(&order(0, 0, 1)), 1).len(), 1);
 }
 
@@ -109,14 +122,20 @@ fn gateway_that_is_given_up_closes_what_is_open() {
     bench.send(&order(0, 0, 0));
     bench.gateway_dies(0, 0);
     // Restarted and dead again between two polls.
-    assert_eq!(bench.gateway_life(0, 1, true), [Effect::ReopenGateway(0, true), Effect::Recall]);
+    assert_eq!(
+        bench.gateway_life(0, 1, true),
+        [Effect::ReopenGateway(GatewayIndex(0), true), Effect::Recall]
+    );
     let counts = GatewayCounts { orders: 1, ..GatewayCounts::default() };
-    assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(1, counts)]);
+    assert_eq!(bench.apply(Input::GatewayDrained { gateway: GatewayIndex(0) }), [repaired(1, counts)]);
     bench.gateway_life(0, GIVEN_UP, true);
-    let effects = bench.apply(Input::GatewayDrained { gateway: 0 });
+    let effects = bench.apply(Input::GatewayDrained { gateway: GatewayIndex(0) });
     assert_eq!(returned(&effects, 0), [(0, UNKNOWN)]);
     let counts = GatewayCounts { unknown: 1, ..counts };
-    assert!(effects.ends_with(&[Effect::CloseGateway(0), repaired(GIVEN_UP, counts)]), "{effects:?}");
+    assert!(
+        effects.ends_with(&[Effect::CloseGateway(GatewayIndex(0)), repaired(GIVEN_UP, counts)]),
+        "{effects:?}"
+    );
     assert_eq!(bench.position(0), (0, 0));
     assert_eq!(sent(&bench.fence(0, 0, true), 0), [], "no mass cancel is sent any more");
 }
@@ -128,7 +147,7 @@ fn recalled_order_and_report_of_nobody_are_counted() {
     bench.send(&order(0, 1, 0));
     bench.gateway_life(0, 0, true);
     bench.apply(Input::Recalled { message: order(0, 1, 0).to_message() });
-    bench.apply(Input::Report { gateway: Some(0), message: protocol::wire::PLACEHOLDER });
+    bench.apply(Input::Report { gateway: Some(GatewayIndex(0)), message: protocol::wire::PLACEHOLDER });
     let counts = GatewayCounts { orders: 1, reports: 1, ..GatewayCounts::default() };
-    assert_eq!(bench.apply(Input::GatewayDrained { gateway: 0 }), [repaired(0, counts)]);
+    assert_eq!(bench.apply(Input::GatewayDrained { gateway: GatewayIndex(0) }), [repaired(0, counts)]);
 }

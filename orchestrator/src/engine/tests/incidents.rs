@@ -12,10 +12,13 @@ fn next_incarnation_restarts_sequence_and_refuses_old_ids() {
     let effects = bench.fence(0, 0, true);
     let cancel = [Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)))];
     assert_eq!((sent(&effects, 0), sent(&effects, 1)), (cancel.into(), cancel.into()));
-    assert!(effects.contains(&Effect::Close(0)) && effects.contains(&Effect::Recall));
-    let retired = LifecycleNotice::Retired { strategy: 0, epoch: 0, noticed: 0 };
-    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::LifecycleNotice(retired)]);
-    assert_eq!(bench.fence(0, 1, false), [Effect::Reopen(0)]);
+    assert!(effects.contains(&Effect::Close(StrategyIndex(0))) && effects.contains(&Effect::Recall));
+    let retired = LifecycleNotice::Retired { strategy: StrategyIndex(0), epoch: 0, noticed: 0 };
+    assert_eq!(
+        bench.apply(Input::Retired { strategy: StrategyIndex(0) }),
+        [Effect::LifecycleNotice(retired)]
+    );
+    assert_eq!(bench.fence(0, 1, false), [Effect::Reopen(StrategyIndex(0))]);
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
     assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
     assert_eq!(bench.position(0).0, 1, "the dead one's open order does not count");
@@ -27,11 +30,14 @@ fn next_incarnation_restarts_sequence_and_refuses_old_ids() {
 fn restart_and_death_between_polls_is_retired() {
     let mut bench = bench(100);
     bench.fence(0, 0, true);
-    bench.apply(Input::Retired { strategy: 0 });
+    bench.apply(Input::Retired { strategy: StrategyIndex(0) });
     let effects = bench.fence(0, 1, true);
-    assert!(effects.starts_with(&[Effect::Reopen(0), Effect::Close(0)]));
-    let retired = LifecycleNotice::Retired { strategy: 0, epoch: 1, noticed: 0 };
-    assert_eq!(bench.apply(Input::Retired { strategy: 0 }), [Effect::LifecycleNotice(retired)]);
+    assert!(effects.starts_with(&[Effect::Reopen(StrategyIndex(0)), Effect::Close(StrategyIndex(0))]));
+    let retired = LifecycleNotice::Retired { strategy: StrategyIndex(0), epoch: 1, noticed: 0 };
+    assert_eq!(
+        bench.apply(Input::Retired { strategy: StrategyIndex(0) }),
+        [Effect::LifecycleNotice(retired)]
+    );
 }
 
 #[test]
@@ -42,7 +48,7 @@ fn report_of_dead_incarnation_is_settled_and_not_returned() {
     let effects = bench.fill(&order(0, 0, 0));
     assert_eq!(returned(&effects, 0), []);
     assert!(effects.contains(&Effect::LifecycleNotice(LifecycleNotice::DeadCounts {
-        strategy: 0,
+        strategy: StrategyIndex(0),
         refused: 0,
         orphaned: 1
     })));
@@ -64,7 +70,7 @@ fn each_violation_is_named_and_others_continue() {
         (with_id(0, 0, 1), ProtocolViolation::OutOfSequence),
     ] {
         let mut bench = bench(100);
-        let effects = bench.apply(Input::Order { from: Some(0), message });
+        let effects = bench.apply(Input::Order { from: Some(StrategyIndex(0)), message });
         assert_eq!((bench.quarantined(0), points(&effects)), (Some(why), vec![]));
         assert_eq!(sent(&bench.send(&order(0, 0, 0)), 0), [], "nothing more is taken from it");
         assert_eq!(sent(&bench.send(&order(1, 0, 1)), 1).len(), 1);
@@ -110,25 +116,25 @@ fn orders_beyond_venue_budget_are_rejected_then_quarantined() {
 fn shared_ring_violations_quarantine_nobody() {
     for (venue, orders) in [(9, 10_000), (0, 10_000), (0, 3)] {
         let mut bench = bench(2);
-        bench.core.sessions[0].budget = orders;
+        bench.core.sessions[StrategyIndex(0)].budget = orders;
         (0..3 * FLOOD).for_each(|n| _ = bench.send_shared(&order(0, n, venue)));
         assert_eq!(bench.quarantined(0), None, "its name is all that is known");
         assert!(bench.core.counts.faults > FLOOD, "it is counted: {}", bench.core.counts.faults);
-        assert_eq!(bench.core.sessions[0].state, SessionState::Alive);
+        assert_eq!(bench.core.sessions[StrategyIndex(0)].state, SessionState::Alive);
     }
 }
 
 #[test]
 fn shared_ring_refuses_late_orders_of_dead() {
     let mut bench = bench(100);
-    bench.core.sessions[0].begin_incarnation(2);
+    bench.core.sessions[StrategyIndex(0)].begin_incarnation(2);
     let of = |epoch, sequence| Order { id: OrderId::new(0, epoch, sequence), ..order(0, 0, 0) };
     bench.send_shared(&of(1, 5));
     bench.send_shared(&of(2, 0));
     bench.fence(0, 2, true);
     bench.send_shared(&of(2, 1));
     assert_eq!((bench.count(Point::Rejected), bench.count(Point::OrchDispatch)), (2, 1));
-    assert_eq!((bench.core.sessions[0].refused, bench.quarantined(0)), (2, None));
+    assert_eq!((bench.core.sessions[StrategyIndex(0)].refused, bench.quarantined(0)), (2, None));
 }
 
 #[test]

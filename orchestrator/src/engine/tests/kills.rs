@@ -33,8 +33,9 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         next[usize::from(strategy)] += 1;
         bench.send(&order);
     };
-    let concerns =
-        |order: &Order| scope.contains(order.id.strategy(), 0, order.request.venue, order.request.instrument);
+    let concerns = |order: &Order| {
+        scope.contains(order.id.strategy().0, 0, order.request.venue, order.request.instrument)
+    };
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
     let effects = kill(&mut bench, scope);
@@ -182,7 +183,7 @@ fn limits_kill_by_themselves() {
         trade(&mut bench, 1);
         let killed = (Point::KillSeen, Scope::Strategy(1), true, KillCause::Limit(control.code()));
         assert_eq!(switches(&bench.out)[0], killed);
-        let next = bench.core.sessions[1].next_order().unwrap();
+        let next = bench.core.sessions[StrategyIndex(1)].next_order().unwrap();
         let next = Order { id: next, ..order(1, 0, 0) };
         assert_eq!(returned(&bench.send(&next), 1), [(next.id.sequence(), Reject::Killed.code())]);
     }
@@ -196,7 +197,7 @@ fn a_death_kills_where_that_is_wanted() {
     let killed = |point| (point, Scope::Strategy(0), true, KillCause::Death);
     let found = [killed(Point::KillSeen), killed(Point::KillDone)];
     assert_eq!(switches(&bench.out), found, "the other death does not kill");
-    bench.apply(Input::Retired { strategy: 0 });
+    bench.apply(Input::Retired { strategy: StrategyIndex(0) });
     bench.fence(0, 1, false);
     let next = Order { id: OrderId::new(0, 1, 0), ..order(0, 0, 0) };
     let refused = [(0, Reject::Killed.code())];

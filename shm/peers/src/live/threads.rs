@@ -6,7 +6,8 @@ use shm::memory::Region;
 use shm::sync::Ordering;
 use system::clock::{Clock, Monotonic};
 
-/// A run with its parameters: readers, nanoseconds, load, and the times at which writes are due.
+/// Runs a contender: with a number of readers, for a time in nanoseconds, with a load, and with the
+/// times at which writes are due.
 pub type Run = Box<dyn Fn(usize, u64, Load, &[u64]) -> Figures>;
 
 /// A compared crate whose ends are threads of one process: its name, how it makes the writer and
@@ -26,15 +27,15 @@ pub fn contender<W: Send, R: Send>(
             let mut running = Vec::new();
             for (number, mut end) in (1..).zip(ends) {
                 running.push(scope.spawn(move || {
-                    let shared = work::place(number, readers);
-                    work::read(&mut end, read, control, shared, load.hold(number))
+                    let shares_core = work::place(number, readers);
+                    work::read(&mut end, read, control, shares_core, load.hold(number))
                 }));
             }
             running.push(scope.spawn(move || {
                 work::place(0, readers);
                 work::write(|value| write(&mut writer, value), control, due, ns)
             }));
-            // Everybody is there by then.
+            // All threads have been pinned by then.
             std::thread::sleep(std::time::Duration::from_millis(5));
             control[START].store(Monotonic.now() + 1_000_000, Ordering::Relaxed);
             control[STATE].store(GO, Ordering::Release);

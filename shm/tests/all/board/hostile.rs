@@ -13,8 +13,9 @@ fn shape() -> BoardShape {
 
 #[test]
 fn board_header_with_wrong_geometry_is_refused() {
-    let (capacity, slot_words, words, slots) = (5, 6, HEADER_WORDS, HEADER_WORDS + 1);
-    for index in [capacity, slot_words, words, slots] {
+    // Word offsets of the dimensions: two in the segment's header, two right after it.
+    let (capacity_at, slot_words_at, value_words_at, slots_at) = (5, 6, HEADER_WORDS, HEADER_WORDS + 1);
+    for index in [capacity_at, slot_words_at, value_words_at, slots_at] {
         for wrong_value in [0, 1, 3, 8, 1 << 17, 1 << 20, 1 << 40, u64::MAX] {
             let memory = memory(shape());
             if memory[index].swap(wrong_value, Relaxed) == wrong_value {
@@ -22,7 +23,7 @@ fn board_header_with_wrong_geometry_is_refused() {
             }
             let view = memory.clone().into();
             // A smaller shape fits as well: not the creator's, but all of it is in the segment.
-            let fits = |shape: BoardShape| index != slot_words && shape.segment_words() <= memory.len();
+            let fits = |shape: BoardShape| index != slot_words_at && shape.segment_words() <= memory.len();
             assert!(
                 Reader::attach(&view).map_or(true, |end| fits(end.shape())),
                 "word {index} is {wrong_value:#x}"
@@ -44,10 +45,11 @@ fn constantly_changing_version_ends_a_read() {
         (Writer::attach(&memory).unwrap(), Reader::attach(&memory.clone().into()).unwrap());
     writer.write(0, 0, &value(0, 1, 2));
     let mut into = [0; 2];
-    // Another version at each read: forwards, backwards, wrapped around.
+    // Each read finds another version after it has copied the value: forwards, backwards, wrapped.
+    let copied = shape().words();
     for step in [3, 1 << 60, u64::MAX, u64::MAX - 7] {
-        let mut change_version = |index| {
-            if index == 2 {
+        let mut change_version = |moment| {
+            if moment == copied {
                 memory[shape().version_at(0)].fetch_add(step, Relaxed);
             }
         };
@@ -65,7 +67,8 @@ fn busy_writer_does_not_hang_a_read() {
     let reader = Reader::attach(&memory.clone().into()).unwrap();
     let version = memory.slice(shape.version_at(0), 1);
     version[0].store(1, Relaxed);
-    let stop = memory.slice(18, 1);
+    // Between the number of slots and the first cell: a word that no reader loads.
+    let stop = memory.slice(HEADER_WORDS + 2, 1);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while stop[0].load(Relaxed) == 0 {

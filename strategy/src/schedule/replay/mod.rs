@@ -13,7 +13,7 @@ use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
 use error::LinePosition;
 use lines::BoundedLines;
 use protocol::plan::Pacing;
-use protocol::wire::{Operation, OrderRequest};
+use protocol::wire::{MAX_VENUES, Operation, OrderRequest};
 use row::{Column, Columns, ReplayRow};
 use std::collections::HashMap;
 use std::fs::File;
@@ -78,6 +78,32 @@ pub fn replay(path: &Path, settings: &Replay) -> Result<Schedule, ReplayError> {
 /// Turns a recorded flow into a schedule as [`replay`] does. `name` stands for the file in errors.
 pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Schedule, ReplayError> {
     check(settings)?;
+    let mut dealer = ScheduleDealer::new(settings);
+    read_rows(name, input, settings.venues, settings.orders, |row, at_line| dealer.add(row, at_line))?;
+    Ok(dealer.schedule())
+}
+
+/// Reads the times of a recorded flow's rows, in its order, and passes each with its venue: 0
+/// without that column. Times are nanoseconds after the first row.
+pub fn read_times(path: &Path, mut each: impl FnMut(u16, u64)) -> Result<(), ReplayError> {
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(|source| ReplayError::Read { file: name.clone(), source })?;
+    let mut clock = RowClock::default();
+    read_rows(&name, file, MAX_VENUES as u16, None, |row, at_line| {
+        let elapsed = clock.advance(row, at_line)?;
+        each(row.venue.unwrap_or(0), u64::try_from(elapsed).unwrap_or(u64::MAX));
+        Ok(())
+    })
+}
+
+/// Reads the rows of a recorded flow, at most `max`, and passes each with its line.
+fn read_rows(
+    name: &str,
+    input: impl Read,
+    venues: u16,
+    max: Option<u64>,
+    mut each: impl FnMut(&ReplayRow, LinePosition<'_>) -> Result<(), ReplayError>,
+) -> Result<(), ReplayError> {
     let read_error = |error: csv::Error| ReplayError::Read { file: name.into(), source: error.into() };
     // The crate's own line numbers are wrong after blank lines and with CRLF. With `\n` as the only
     // terminator and one at the end of the input, the reader is on the line after the row that it
@@ -89,23 +115,42 @@ pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Sc
         .from_reader(BoundedLines::new(input).chain(&b"\n"[..]));
     let mut fields = csv::ByteRecord::new();
     let mut columns: Option<Columns> = None;
-    let mut dealer = ScheduleDealer::new(settings);
-    while settings.orders.is_none_or(|max| dealer.rows < max)
-        && reader.read_byte_record(&mut fields).map_err(read_error)?
-    {
+    let mut rows = 0;
+    while max.is_none_or(|max| rows < max) && reader.read_byte_record(&mut fields).map_err(read_error)? {
         if fields.len() == 1 && fields[0].trim_ascii().is_empty() {
             continue; // a blank line, of which CRLF leaves the CR
         }
         let at_line = LinePosition { file: name, line: reader.position().line().saturating_sub(1) };
         match &columns {
             None => columns = Some(Columns::read(at_line, &fields)?),
-            Some(columns) => dealer.add(&columns.row(at_line, &fields, settings.venues)?, at_line)?,
+            Some(columns) => {
+                each(&columns.row(at_line, &fields, venues)?, at_line)?;
+                rows += 1;
+            }
         }
     }
-    if dealer.rows == 0 {
-        return Err(ReplayError::Empty { file: name.into() });
+    if rows == 0 { Err(ReplayError::Empty { file: name.into() }) } else { Ok(()) }
+}
+
+/// The time of a recording, which never goes back.
+#[derive(Default)]
+struct RowClock {
+    first_ns: Option<u128>,
+    last_ns: u128,
+}
+
+impl RowClock {
+    /// Returns the nanoseconds of a row after the first one.
+    fn advance(&mut self, row: &ReplayRow, at_line: LinePosition<'_>) -> Result<u128, ReplayError> {
+        let first_ns = *self.first_ns.get_or_insert(row.time_ns);
+        if row.time_ns < self.last_ns {
+            let previous = micros(self.last_ns);
+            let why = format!("comes before the row above ({previous}): sort the file by time");
+            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), &why));
+        }
+        self.last_ns = row.time_ns;
+        Ok(row.time_ns - first_ns)
     }
-    Ok(dealer.schedule())
 }
 
 fn micros(time_ns: u128) -> String {
@@ -131,8 +176,7 @@ struct ScheduleDealer<'a> {
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
     rows: u64,
-    first_time_ns: u128,
-    last_time_ns: u128,
+    clock: RowClock,
     last_fire_ns: u64,
 }
 
@@ -145,8 +189,7 @@ impl<'a> ScheduleDealer<'a> {
             strategy_order: Vec::new(),
             sequences: HashMap::new(),
             rows: 0,
-            first_time_ns: 0,
-            last_time_ns: 0,
+            clock: RowClock::default(),
             last_fire_ns: 0,
         }
     }
@@ -156,15 +199,7 @@ impl<'a> ScheduleDealer<'a> {
             let problem = format!("more than the {MAX_ORDERS} orders that a schedule holds");
             return Err(at_line.error(format!("{problem}: replay only the first ones")));
         }
-        if self.rows == 0 {
-            self.first_time_ns = row.time_ns;
-        } else if row.time_ns < self.last_time_ns {
-            let previous = micros(self.last_time_ns);
-            let why = format!("comes before the row above ({previous}): sort the file by time");
-            return Err(Column::TimeUs.error(at_line, &micros(row.time_ns), &why));
-        }
-        self.last_time_ns = row.time_ns;
-        let fire_ns = (row.time_ns - self.first_time_ns) as f64 / self.settings.speed;
+        let fire_ns = self.clock.advance(row, at_line)? as f64 / self.settings.speed;
         if fire_ns > MAX_WINDOW_NS as f64 {
             let why =
                 "would be due more than 104 days after the first row: replay it faster, or cut the file";

@@ -6,6 +6,7 @@ use super::report::{Problems, TrialCounts};
 use super::victim::{self, Role, Victim};
 use crate::common::Run;
 use protocol::control::ControlWriter;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Technique};
 use protocol::segments;
 use protocol::wire::Message;
@@ -202,7 +203,7 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
         while bed.kernel && consumer.try_pop().is_some() {}
         let others: Vec<_> = (0..PRODUCERS).filter(|index| !without.contains(index)).collect();
         let others = others.into_iter().map(|index| (index, bed.producer(index))).collect();
-        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.renew(index, bed.epoch));
+        (0..PRODUCERS as u16).for_each(|index| bed.control_writer.renew(StrategyIndex(index), bed.epoch));
         let zero = [0; PRODUCERS];
         Self { bed, consumer, others, sent: zero, received: zero, problems: Problems::default() }
     }
@@ -288,10 +289,10 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     /// does. Otherwise the engine repairs nothing.
     pub fn fence(&mut self, index: usize, victim: Victim) {
         let control = self.bed.control_writer.control();
-        assert!(!control.incarnation(index as u16).fenced);
+        assert!(!control.incarnation(StrategyIndex(index as u16)).fenced);
         let death = victim.kill();
-        self.bed.control_writer.fence(index as u16, self.bed.epoch, &death);
-        assert!(control.incarnation(index as u16).fenced);
+        self.bed.control_writer.fence(StrategyIndex(index as u16), self.bed.epoch, &death);
+        assert!(control.incarnation(StrategyIndex(index as u16)).fenced);
     }
 
     /// Retires the dead producers as the orchestrator does, once in each duty cycle.
@@ -312,7 +313,7 @@ impl<'b, 'a, T: Link> Trial<'b, 'a, T> {
     pub fn renew(&mut self, index: usize) {
         self.bed.reset_own(index);
         self.bed.epoch = (self.bed.epoch + 1) % EPOCHS;
-        self.bed.control_writer.renew(index as u16, self.bed.epoch);
+        self.bed.control_writer.renew(StrategyIndex(index as u16), self.bed.epoch);
         self.consumer.renew(index);
         self.sent[index] = self.received[index];
         let producer = self.bed.producer(index);

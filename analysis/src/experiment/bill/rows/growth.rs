@@ -2,7 +2,7 @@
 
 use super::super::growth::point_of_row;
 use super::super::{BillRow, Growth};
-use super::{ConditionValue, RowRuns, threads_of};
+use super::{ConditionValue, RowRuns, thread_baseline};
 use crate::experiment::{AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, pair_runs, slope};
 
@@ -24,11 +24,11 @@ pub(super) fn growth(axes: &[AxisRecord], rows: &[Measured<'_>], endpoint: &Endp
             }
         }
         curves.retain(|curve| curve.len() > 1);
-        let of = |curve: &Vec<Measured<'_>>| {
-            let of = |percentile| draw(record, curve, rows, endpoint, percentile);
-            endpoint.percentiles().map(of).collect::<Vec<_>>()
+        let each_percentile = |curve: &Vec<Measured<'_>>| {
+            let growth_at = |percentile| growth_of_curve(record, curve, rows, endpoint, percentile);
+            endpoint.percentiles().map(growth_at).collect::<Vec<_>>()
         };
-        curves.iter().flat_map(of).collect::<Vec<_>>()
+        curves.iter().flat_map(each_percentile).collect::<Vec<_>>()
     };
     axes.iter().filter(is_numeric).flat_map(along).collect()
 }
@@ -47,7 +47,7 @@ fn is_same_curve(a: &RowRuns, b: &RowRuns, along: &AxisRecord) -> bool {
     key(a) == key(b) && others(a, along) == others(b, along)
 }
 
-fn draw(
+fn growth_of_curve(
     along: &AxisRecord,
     curve: &[Measured<'_>],
     rows: &[Measured<'_>],
@@ -65,16 +65,19 @@ fn draw(
     };
     let all: Vec<&RowRuns> = rows.iter().map(|(runs, _)| *runs).collect();
     let differences = |(runs, _): &Measured<'_>| {
-        let Some(((at, _), threads)) = value(runs).zip(threads_of(runs, &all)) else { return Vec::new() };
-        let pairing = pair_runs(&threads.runs, &runs.runs);
+        let Some(((at, _), baseline)) = value(runs).zip(thread_baseline(runs, &all)) else {
+            return Vec::new();
+        };
+        let pairing = pair_runs(&baseline.runs, &runs.runs);
         let measure = endpoint.measure();
         let difference = |[a, b]: &[&RunOutline; 2]| {
             let ns = |run: &RunOutline| percentile.get(&run.measure(measure));
             Some((at, ns(b)? as f64 - ns(a)? as f64))
         };
-        pairing.deciding().iter().filter_map(difference).collect()
+        pairing.deciding_pairs().iter().filter_map(difference).collect()
     };
-    let of_setting: Vec<(f64, f64)> = curve.iter().flat_map(differences).collect();
+    // The setting's value and the difference in nanoseconds, of every pair of runs.
+    let slope_points: Vec<(f64, f64)> = curve.iter().flat_map(differences).collect();
     let others: Vec<String> = others(first, along).iter().map(|value| value.to_string()).collect();
     let (step, step_name) = along.axis.step();
     Growth {
@@ -85,7 +88,7 @@ fn draw(
         condition: others.join(", "),
         percentile,
         points: curve.iter().filter_map(point).collect(),
-        slope: slope(&of_setting).map(|found| found.map(|ns| ns * step)),
+        slope: slope(&slope_points).map(|found| found.map(|ns| ns * step)),
         step: step_name.to_owned(),
     }
 }
@@ -113,8 +116,8 @@ mod tests {
         let processes =
             counts.iter().map(|count| at(Isolation::Process, *count, 300.0 + adds * f64::from(*count)));
         let all: Vec<RowRuns> = threads.chain(processes).collect();
-        let endpoint = Endpoint::of_older();
-        let rows: Vec<BillRow> = all.iter().map(|of| row(of, &all, &[], &endpoint)).collect();
+        let endpoint = Endpoint::legacy();
+        let rows: Vec<BillRow> = all.iter().map(|runs| row(runs, &all, &[], &endpoint)).collect();
         growth(&axes, &all.iter().zip(&rows).collect::<Vec<_>>(), &endpoint)
     }
 

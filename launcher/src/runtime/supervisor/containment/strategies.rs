@@ -7,6 +7,7 @@ use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::{Observations, ProcessObservation};
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use analysis::record::{Incident, StayedDown};
+use protocol::index::StrategyIndex;
 use protocol::plan::{OnDeath, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::ProtocolViolation;
@@ -243,7 +244,7 @@ impl Containment<'_> {
         let is_blocking = seen.blocked_claim.is_some_and(|at| {
             // A strategy that is also silent hangs, which is found earlier; one that reports done
             // has its own deadline.
-            at.announcer == Some(strategy)
+            at.announcer == Some(StrategyIndex(strategy))
                 && seen.state(thread) != ThreadState::Done
                 && liveness.is_overdue(at.since_ticks)
         });

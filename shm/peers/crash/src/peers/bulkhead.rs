@@ -4,10 +4,11 @@ use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
 use shm::queue::{self, MessageQueue, Receiver, Sender};
 
 /// A queue of this project, with `SENDERS` senders.
-pub fn peer<const SENDERS: usize>(peer: &'static str) -> Peer {
+pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
     let kind = if SENDERS == 1 { "SPSC queue" } else { "MPSC queue" };
     let peer = Peer::new(
-        [peer, "bulkhead-shm", kind],
+        [row, "bulkhead-shm", kind],
+        // The receiver creates the queue; the senders join it.
         End::Receiver,
         |place, attach| {
             let mut queue = queue::open::<Message>(&name(place)).map_err(text)?;

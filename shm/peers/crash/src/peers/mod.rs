@@ -1,4 +1,5 @@
-//! The transports, a file each.
+//! The transports, a file each. `control` is the negative control: a ring with a planted fault,
+//! which the trials must find.
 
 mod bulkhead;
 mod control;
@@ -13,6 +14,7 @@ mod shaq;
 
 use crate::peer::Peer;
 
+/// Returns all transports. A queue of bulkhead has as many senders as its parameter says.
 pub fn all() -> Vec<Peer> {
     vec![
         bulkhead::peer::<1>("bulkhead-spsc"),

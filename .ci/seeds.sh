@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The commands whose figures stand in docs/src/seeds.md beside those of the five documents that
+# bulkhead started from. Each result is saved as JSON in FOLDER; commands.tsv there has the machine,
+# and the seconds, the build and the words of each command.
+#
+#   bash .ci/seeds.sh data/results/DAY-MACHINE-seeds             all, on a machine that does nothing else
+#   bash .ci/seeds.sh FOLDER board sweep                         only these
+#   LAUNCHER=./launcher bash .ci/seeds.sh FOLDER board           with a program that was built elsewhere
+#
+# Then: BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds
+set -euo pipefail
+out=${1:?the folder of the results}
+shift
+launcher=${LAUNCHER:-target/release/launcher}
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+mkdir -p "$out"
+list=$out/commands.tsv
+touch "$list"
+commit=${COMMIT:-$(git rev-parse --short=8 HEAD)}
+model=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
+machine="$model, $(nproc) virtual cores, Linux $(uname -r | cut -d. -f1,2), $(date +%F)"
+
+# Runs a command that prints JSON; `RESULT` among its words is the file that it writes instead.
+result() {
+  local name=$1 began=$SECONDS words
+  shift
+  case " $wanted " in *" $name "* | *" all "*) ;; *) return 0 ;; esac
+  words="$*"
+  words=${words//$launcher/launcher}
+  words=${words// --out $runs/}
+  words=${words//$out\/$name.json/FILE}
+  printf '== %s: %s\n' "$name" "$words" >&2
+  if ! "${@//RESULT/$out/$name.json}" >"$runs/$name.out" </dev/null; then
+    echo "== $name: FAILED" >&2
+    failed=1
+    return 0
+  fi
+  case "$*" in *RESULT*) ;; *) cp "$runs/$name.out" "$out/$name.json" ;; esac
+  words=${words//RESULT/FILE}
+  { echo "$machine"; tail -n +2 "$list" | grep -v "^$name	" || true; printf '%s\t%s\t%s\t%s\n' "$name" $((SECONDS - began)) "$commit" "$words"; } >"$list.new"
+  mv "$list.new" "$list"
+}
+
+wanted=${*:-all} failed=0
+result board "$launcher" board --preset seed --json --out "$runs"
+exit $failed

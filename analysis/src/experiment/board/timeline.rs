@@ -1,0 +1,105 @@
+//! Latencies of the board benchmark over time: a slice for each sixtieth of a case.
+
+use crate::summary::Distribution;
+use serde::{Deserialize, Serialize};
+
+/// Figures of a sixtieth of a case's time, of all threads together; in nanoseconds, percentiles to
+/// one part in 32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BoardSlice {
+    /// Its beginning, from the start.
+    pub begin_ns: u64,
+    /// Writes that began in it.
+    pub writes: u64,
+    /// The median of a write.
+    pub write_p50_ns: Option<u64>,
+    /// The p99 of a write.
+    pub write_p99_ns: Option<u64>,
+    /// The longest write.
+    pub write_max_ns: Option<u64>,
+    /// Reads that began in it.
+    pub reads: u64,
+    /// The median of a read.
+    pub read_p50_ns: Option<u64>,
+    /// The p99 of a read.
+    pub read_p99_ns: Option<u64>,
+    /// The longest read.
+    pub read_max_ns: Option<u64>,
+    /// The median of the propagation of what was read.
+    pub propagation_p50_ns: Option<u64>,
+    /// The p99 of that propagation.
+    pub propagation_p99_ns: Option<u64>,
+    /// The longest propagation.
+    pub propagation_max_ns: Option<u64>,
+}
+
+/// A measure of one thread over time.
+#[derive(Clone, Debug)]
+pub struct ThreadLatencies<'a> {
+    /// `writer`, `reader-3`.
+    pub thread: &'a str,
+    /// `write`, `from due`, `read` or `propagation`.
+    pub measure: &'static str,
+    /// The beginning of each slice in nanoseconds, its figures and their p95.
+    pub slices: Vec<(u64, Distribution, Option<u64>)>,
+}
+
+const HEAD: [&str; 10] =
+    ["thread", "measure", "begin_ns", "count", "min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns"];
+
+/// Returns a CSV table with a row for each slice of each measure, ordered by time. Slices without a
+/// value are left out; an unknown percentile is an empty cell.
+///
+/// # Errors
+/// Never in memory.
+pub fn latency_csv(latencies: &[ThreadLatencies<'_>]) -> Result<Vec<u8>, csv::Error> {
+    let mut rows: Vec<_> = latencies
+        .iter()
+        .flat_map(|one| one.slices.iter().map(move |slice| (slice, one)))
+        .filter(|((_, figures, _), _)| figures.count > 0)
+        .collect();
+    // Stable: threads and measures keep their order within a slice.
+    rows.sort_by_key(|((begin, ..), _)| *begin);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEAD)?;
+    for ((begin, figures, p95), one) in rows {
+        let cell = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        let Distribution { count, min_ns, mean_ns, p50_ns, p99_ns, max_ns, .. } = figures;
+        let mean = mean_ns.map_or_else(String::new, |mean| format!("{mean:.1}"));
+        let times = [cell(*p50_ns), cell(*p95), cell(*p99_ns), cell(*max_ns)];
+        let begin = [begin.to_string(), count.to_string(), cell(*min_ns), mean];
+        let names = [one.thread.to_owned(), one.measure.to_owned()];
+        writer.write_record(names.into_iter().chain(begin).chain(times))?;
+    }
+    writer.into_inner().map_err(|error| error.into_error().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_merges_threads_by_time() {
+        let figures = |count| Distribution {
+            count,
+            min_ns: Some(1),
+            mean_ns: Some(2.25),
+            max_ns: Some(9),
+            ..Distribution::default()
+        };
+        let of = |thread, measure, counts: [u64; 2]| ThreadLatencies {
+            thread,
+            measure,
+            slices: vec![(0, figures(counts[0]), None), (50, figures(counts[1]), Some(8))],
+        };
+        let csv = latency_csv(&[of("writer", "write", [3, 4]), of("reader-0", "read", [0, 5])]).unwrap();
+        let expected = [
+            "thread,measure,begin_ns,count,min_ns,mean_ns,p50_ns,p95_ns,p99_ns,max_ns",
+            "writer,write,0,3,1,2.2,,,,9",
+            "writer,write,50,4,1,2.2,,8,,9",
+            "reader-0,read,50,5,1,2.2,,8,,9",
+        ];
+        assert_eq!(String::from_utf8(csv).unwrap().lines().collect::<Vec<_>>(), expected);
+    }
+}
