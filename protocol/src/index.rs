@@ -76,7 +76,7 @@ typed_index! {
 
 typed_index! {
     /// The index of a gateway among those of its run, from 0: of a venue and a
-    /// [credential](crate::workload::Trading::gateway).
+    /// credential.
     GatewayIndex
 }
 

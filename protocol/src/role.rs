@@ -40,7 +40,7 @@ pub enum Role {
     Strategy(u16),
     /// The central event loop of the engine.
     Orchestrator,
-    /// The gateway with this index, [of a venue and a credential](crate::workload::Trading::gateway).
+    /// The gateway with this index, of a venue and a credential.
     Gateway(u16),
     /// The exchange that is the venue with this index.
     Exchange(u16),

@@ -43,6 +43,20 @@ pub fn return_path(strategy: u16) -> String {
     format!("return-{strategy}")
 }
 
+impl Trading {
+    /// Returns the name of a role for people. With several credentials that of a gateway has its
+    /// venue and credential: `gateway-3 1/1`.
+    pub fn role_name(&self, role: Role) -> String {
+        match role {
+            Role::Gateway(gateway) if self.credentials > 1 => {
+                let (venue, credential) = self.venue_and_credential(gateway);
+                format!("{role} {venue}/{credential}")
+            }
+            role => role.to_string(),
+        }
+    }
+}
+
 impl Plan {
     /// Creates a trading plan with minimal settings, to be changed and then [`Plan::arranged`].
     pub fn for_trading(trading: Trading) -> Plan {
@@ -354,7 +368,7 @@ mod tests {
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
         assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
         let names = (trading.role_name(Role::Gateway(3)), trading.gateway_place(3));
-        assert_eq!(names, ("gateway-3 (1/1)".into(), "venue-1/credential-1".into()));
+        assert_eq!(names, ("gateway-3 1/1".into(), "venue-1/credential-1".into()));
         let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
         assert_eq!(plan(&trading), Ok(()));
         trading.credentials = 33;

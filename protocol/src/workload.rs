@@ -10,7 +10,6 @@ pub use queue::{EndWaiting, EventCost, QueueWork};
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
-use crate::role::Role;
 use crate::wire::MAX_REPORTS;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
@@ -87,8 +86,8 @@ pub struct Trading {
     pub strategy_kinds: Vec<String>,
     /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
-    /// Number of credentials, at least 1, assigned to strategies round-robin. Each venue has a gateway
-    /// for each of them.
+    /// Number of credentials, at least 1, assigned to strategies round-robin. Each venue has a
+    /// gateway for each of them.
     #[serde(default = "one")]
     pub credentials: u16,
     /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
@@ -240,8 +239,8 @@ impl Trading {
         }
     }
 
-    /// Returns the kinds of strategies and venues as ` (quoter, player)`; empty for the default. With
-    /// several credentials those of venues end in ` with 2 credentials`.
+    /// Returns the kinds of strategies and venues as ` (quoter, player)`; empty for the default.
+    /// With several credentials those of venues end in ` with 2 credentials`.
     pub fn kind_labels(&self) -> [String; 2] {
         let [strategies, venues] =
             [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(
@@ -299,18 +298,6 @@ impl Trading {
         match self.credentials {
             0 | 1 => format!("venue-{venue}"),
             _ => format!("venue-{venue}/credential-{credential}"),
-        }
-    }
-
-    /// Returns the name of a role for people. With several credentials that of a gateway has its
-    /// venue and credential: `gateway-3 (1/1)`.
-    pub fn role_name(&self, role: Role) -> String {
-        match role {
-            Role::Gateway(gateway) if self.credentials > 1 => {
-                let (venue, credential) = self.venue_and_credential(gateway);
-                format!("{role} ({venue}/{credential})")
-            }
-            role => role.to_string(),
         }
     }
 
