@@ -43,5 +43,23 @@ result() {
 }
 
 wanted=${*:-all} failed=0
-result board "$launcher" board --preset seed --json --out "$runs"
+techniques=std-mpsc,crossbeam-channel,crossbeam-array-queue,array-queue-mux,spsc-mux
+# Where each of the 14 roles has a core, the documents' set-up, shortened; elsewhere one strategy and one venue.
+if [ "$(nproc)" -ge 14 ]; then
+  dispatch=dispatch-16 load="--threading dedicated --orders 400k --window 1s"
+else
+  dispatch=dispatch-2 load="--strategies 1 --venues 1 --orders 50k --window 1s"
+fi
+# shellcheck disable=SC2086
+{
+  result sweep "$launcher" sweep --preset seed $load --technique $techniques --isolation thread --repeats 3 --json --out "$runs"
+  # Their own program; needs the three programs of .ci/dispatch-bench.sh, or a checkout of theirs.
+  if [ -n "${CHECKOUT:-}${THEIRS:-}" ]; then
+    OUT=$runs/dispatch LAUNCHER=$launcher result $dispatch bash -c ".ci/dispatch-bench.sh ${CHECKOUT:-} >&2 && cat $runs/dispatch/dispatch-bench.json"
+  fi
+  result board "$launcher" board --preset seed --json --out "$runs"
+  result pin "$launcher" sweep --preset seed $load --technique spsc-mux --isolation thread --work 0ns --pin on,off --repeats 4 --json --out "$runs"
+  result run "$launcher" run --technique spsc-mux --strategies 2 --venues 2 --orders 20k --window 1s --json --out "$runs"
+  result board-disk "$launcher" board --mode stress --readers 4 --duration 2s --board-folder /dev/shm,/var/tmp --json --out "$runs"
+}
 exit $failed

@@ -47,7 +47,7 @@ pub struct Spacing {
     pub p99_ns: Option<u64>,
     /// Longest spacing.
     pub max_ns: Option<u64>,
-    /// The class with the most spacings, the shortest one of several; null with fewer than two rows.
+    /// The class with the most spacings, the shortest one of several; null without any.
     pub most_frequent: Option<String>,
     /// Spacings of each class.
     pub classes: Vec<SpacingClass>,

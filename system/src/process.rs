@@ -101,6 +101,14 @@ pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGKILL)
 }
 
+/// Asks a process to end, by SIGTERM.
+///
+/// # Errors
+/// The process has ended, or belongs to another user.
+pub fn terminate(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    send(pidfd, Signal::SIGTERM)
+}
+
 /// Sends SIGSTOP to the process of a pidfd.
 pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGSTOP)

@@ -16,8 +16,8 @@ pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// Returns `true` for the class of a model's line. It has the color of text and no dots: nothing was
-/// measured there.
+/// Returns `true` for the class of a model's line. It has the color of text and no dots: nothing
+/// was measured there.
 pub fn is_model(class: &str) -> bool {
     class.split(' ').any(|word| word == "model")
 }

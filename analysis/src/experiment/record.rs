@@ -236,6 +236,11 @@ impl Experiment {
         self.axes.iter().find(|record| record.axis == axis)
     }
 
+    /// Returns `true` if the experiment has several values on this axis.
+    pub(super) fn is_varied(&self, axis: Axis) -> bool {
+        self.axis(axis).is_some_and(|record| record.values.len() > 1)
+    }
+
     /// Returns the folders of all runs that were made, within the experiment's folder.
     pub fn folders(&self) -> Vec<String> {
         let several =

@@ -38,16 +38,16 @@ impl QueueModel {
         ["M/M/1", "M/D/1"][self as usize]
     }
 
-    /// Returns the mean wait of a job at utilization `rho`, in service times. Returns `None` without
-    /// a steady state: for ρ of 1 and above, or below 0.
+    /// Returns the mean wait of a job at utilization `rho`, in service times. Returns `None`
+    /// without a steady state: for ρ of 1 and above, or below 0.
     pub fn wait_in_services(self, rho: f64) -> Option<f64> {
         let variance = [1.0, 0.5][self as usize];
         (0.0..1.0).contains(&rho).then(|| variance * rho / (1.0 - rho))
     }
 }
 
-/// Returns the mean service time of a job at the orchestrator, in nanoseconds: ρ / 2λ, with λ orders
-/// a second that pass it twice each. Returns `None` without orders or without utilization.
+/// Returns the mean service time of a job at the orchestrator, in nanoseconds: ρ / 2λ, with λ
+/// orders a second that pass it twice each. Returns `None` without orders or without utilization.
 pub fn service_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
     (rho > 0.0 && orders_per_s > 0.0).then(|| rho / (2.0 * orders_per_s) * 1e9)
 }

@@ -1,5 +1,6 @@
-//! A back test: a recorded flow played through a strategy and the exchange at full speed. `cargo run
-//! --release -p bulkhead-exchange --example back_test -- --passes 1000`.
+//! A back test: a recorded flow played through a strategy and the exchange at full speed.
+//!
+//! `cargo run --release -p bulkhead-exchange --example back_test -- --passes 1000`.
 //!
 //! The strategy is `quoter.rs`: replace it by your own. All passes must have one digest, or the
 //! strategy depends on something besides the recording; that is an error.

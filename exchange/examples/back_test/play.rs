@@ -28,6 +28,7 @@ pub trait Strategy {
 #[derive(Clone, Copy, Debug)]
 pub struct Market {
     /// Time of the recording, in microseconds.
+    #[allow(dead_code, reason = "the strategy of the example goes by prices alone")]
     pub time_us: u64,
     /// Best bid.
     pub bid: Option<Level>,
@@ -187,7 +188,7 @@ impl<S: Strategy> BackTest<'_, S> {
                     ..
                 } => {
                     self.played.trades += 1;
-                    [maker, taker, price as u64, quantity].map(|word| self.mix(word));
+                    [maker, taker, price as u64, quantity].into_iter().for_each(|word| self.mix(word));
                     let maker_side = if taker_side == Side::Buy { Side::Sell } else { Side::Buy };
                     self.trade(maker, maker_side, price, quantity, maker_leaves);
                     self.trade(taker, taker_side, price, quantity, taker_leaves);
@@ -196,7 +197,7 @@ impl<S: Strategy> BackTest<'_, S> {
                     self.played.late_cancels += u64::from(matches!(command, Command::Cancel { .. }));
                 }
                 Event::Rejected { id, .. } | Event::Cancelled { id, .. } => {
-                    drop(self.orders.open.remove(&id))
+                    self.orders.open.remove(&id);
                 }
                 _ => {}
             }
@@ -228,7 +229,7 @@ impl<S: Strategy> BackTest<'_, S> {
         self.played.orders = self.orders.sent;
         let account = self.played.account;
         let words = [self.exchange.digest(), account.position as u64, account.cash as u64, self.orders.sent];
-        words.map(|word| self.mix(word));
+        words.into_iter().for_each(|word| self.mix(word));
         self.played
     }
 }

@@ -61,7 +61,7 @@ fn seed_on_fewer_cores(record: &ExperimentRuns) -> Option<String> {
         let remedy = if cores >= needed {
             "--threading dedicated takes one for each".to_owned()
         } else {
-            format!("a machine with {needed} cores or more compares (15 for all but --threading dedicated)")
+            format!("a machine with {needed} cores or more compares (15 without --threading dedicated)")
         };
         format!(
             "too few cores for the seed benchmark, whose {strategies} strategies, {venues} gateways and orchestrator have a core each: \

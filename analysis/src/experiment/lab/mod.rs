@@ -79,11 +79,11 @@ pub struct Lab {
     pub machine: Machine,
     /// Events of a run, of all producers together.
     pub events: u64,
-    /// Runs of each cell.
+    /// Runs of each cell that has no other number of its own.
     pub runs: u32,
     /// Slots of a queue, as requested.
     pub capacity_asked: u64,
-    /// Slots of a queue: the next power of two.
+    /// Slots of a queue: the next power of two; a cell has others if its queue is exact.
     pub capacity: u32,
     /// The meaning of slow: `work:5us`, `sleep:1ms`.
     pub slow: String,

@@ -47,11 +47,6 @@ pub(super) fn all(sweep: &ExperimentRuns) -> Vec<Markup> {
     charts
 }
 
-/// Returns `true` if the sweep has several values on this axis.
-pub(super) fn varies(sweep: &ExperimentRuns, axis: Axis) -> bool {
-    sweep.axis(axis).is_some_and(|record| record.values.len() > 1)
-}
-
 /// Returns a line of `rt_venue` less the work, over the work, for each combination of the other
 /// axes: the seed article's chart.
 pub(super) fn less_work(sweep: &ExperimentRuns, percentile: Percentile) -> Vec<PlotSeries> {

@@ -3,10 +3,9 @@
 //!
 //! Both hand-offs to the orchestrator also contain the transport through the ring, which does not
 //! depend on the load. It is taken from the quietest point of each line: what was measured there,
-//! less what M/D/1 predicts. In units of the mean service time the models do not depend on the rate,
-//! so all lines of a sweep share one picture.
+//! less what M/D/1 predicts. In units of the mean service time the models do not depend on the
+//! rate, so all lines of a sweep share one picture.
 
-use super::charts::varies;
 use crate::chart::xy_plot::{PlotSeries, line_class};
 use crate::experiment::Axis;
 use crate::experiment::runs::{ExperimentRuns, Point};
@@ -72,10 +71,10 @@ fn load(run: &RunOutline) -> Option<(f64, f64)> {
     Some((used, service_ns(used, run.achieved_per_s?)?))
 }
 
-/// Returns the lines of a sweep over work or rate with two points at least; none of other sweeps, or
-/// where the utilization was not measured.
+/// Returns the lines of a sweep over work or rate with two points at least; none of other sweeps,
+/// or where the utilization was not measured.
 pub(super) fn lines(sweep: &ExperimentRuns) -> Vec<KneeLine> {
-    let Some(along) = [Axis::Rate, Axis::Work].into_iter().find(|axis| varies(sweep, *axis)) else {
+    let Some(along) = [Axis::Rate, Axis::Work].into_iter().find(|axis| sweep.is_varied(*axis)) else {
         return Vec::new();
     };
     let known = |point: &Point| point.spread(|run| waiting_ns(run).and(Some(load(run)?.0)));
@@ -154,7 +153,8 @@ pub(super) mod tests {
     use crate::experiment::{AxisRecord, Experiment, Figures, Kind, Setting, ordered_rows};
     use crate::stats::fixtures;
 
-    /// Returns a sweep over work whose orchestrator waits as a model says, above 200 ns of transport.
+    /// Returns a sweep over work whose orchestrator waits as a model predicts, above 200 ns of
+    /// transport.
     pub fn modelled(model: QueueModel, loads: &[f64]) -> ExperimentRuns {
         let values: Vec<String> = (0..loads.len()).map(|number| format!("{}ns", 500 * number)).collect();
         let setting = |value: &String| Setting {

@@ -1,6 +1,6 @@
 //! Runs the missing runs of a lab, in turns, and saves them.
 
-use super::side_by_side::{self, Interruptible};
+use super::side_by_side;
 use crate::experiments::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
@@ -146,7 +146,7 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
         Ok(())
     };
     let made = side_by_side::make_runs(lab, folder, &together, signals, bar, &mut save_sometimes)?;
-    if let Interruptible::Interrupted = made {
+    if let MeasureEnd::Interrupted = made {
         return Ok(MeasureEnd::Interrupted);
     }
     let interruption = Interruption::Discard;

@@ -3,14 +3,13 @@
 //! Each run is a lab of its own with one run, made by another launcher: a launcher supervises one
 //! run at a time. Its folder stays below that of the lab.
 
+use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use analysis::experiment::{Lab, LabCell, LabRun};
 use analysis::numbers::counted;
 use anyhow::{Context, Result, anyhow};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -34,9 +33,12 @@ pub(super) fn width(lab: &Lab, runs: usize) -> usize {
     (RUNS_PER_CORE * lab.machine.cores_allowed.len().max(1)).min(runs)
 }
 
+/// The number of a run, and the index of its cell.
+type RunOfCell = (u32, usize);
+
 /// Splits runs into those that are made side by side and those that are made alone. A single run is
 /// made alone.
-pub(super) fn split(lab: &Lab, todo: Vec<(u32, usize)>) -> (Vec<(u32, usize)>, Vec<(u32, usize)>) {
+pub(super) fn split(lab: &Lab, todo: Vec<RunOfCell>) -> (Vec<RunOfCell>, Vec<RunOfCell>) {
     let (together, alone): (Vec<_>, Vec<_>) =
         todo.iter().copied().partition(|(_, cell)| lab.sleeps(&lab.cells[*cell]));
     if together.len() > 1 { (together, alone) } else { (Vec::new(), todo) }
@@ -92,13 +94,6 @@ impl RunningLab {
         let run = cell.made.into_iter().next().unwrap_or_default();
         Ok((LabRun { number: self.number, ..run }, latencies))
     }
-
-    fn end(&mut self) -> Result<()> {
-        // One that has ended already is only reaped.
-        let _ = kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGTERM);
-        self.child.wait()?;
-        Ok(())
-    }
 }
 
 /// Launchers that are ended when they are dropped, so that a failed lab leaves none.
@@ -107,8 +102,12 @@ struct RunningLabs(Vec<RunningLab>);
 
 impl Drop for RunningLabs {
     fn drop(&mut self) {
+        for running in &self.0 {
+            // One that has ended already is only reaped.
+            let _ = process::pidfd_open(running.child.id()).and_then(|fd| process::terminate(fd.as_fd()));
+        }
         for running in &mut self.0 {
-            let _ = running.end();
+            let _ = running.child.wait();
         }
     }
 }
@@ -118,11 +117,11 @@ impl Drop for RunningLabs {
 pub(super) fn make_runs(
     lab: &mut Lab,
     folder: &Path,
-    together: &[(u32, usize)],
+    together: &[RunOfCell],
     signals: &Signals,
     bar: &mut SweepProgress,
     save: &mut dyn FnMut(&Lab) -> Result<()>,
-) -> Result<Interruptible> {
+) -> Result<MeasureEnd> {
     let width = width(lab, together.len());
     let (mut waiting, mut running) =
         (together.iter().copied().collect::<VecDeque<_>>(), RunningLabs::default());
@@ -138,7 +137,7 @@ pub(super) fn make_runs(
         }
         process::wait_readable(&[signals.as_fd()], PAUSE)?;
         if signals.take_requests() >= Interruption::Discard.max_signals() {
-            return Ok(Interruptible::Interrupted);
+            return Ok(MeasureEnd::Interrupted);
         }
         let mut index = 0;
         while index < running.0.len() {
@@ -154,11 +153,5 @@ pub(super) fn make_runs(
             save(lab)?;
         }
     }
-    Ok(Interruptible::Made)
-}
-
-/// Whether all runs were made.
-pub(super) enum Interruptible {
-    Made,
-    Interrupted,
+    Ok(MeasureEnd::Complete)
 }

@@ -24,6 +24,7 @@ const EQUAL: f64 = 0.05;
 struct Item {
     seed: String,
     name: String,
+    /// Their figure; after `@` where in the file it is, if both were measured together.
     theirs: String,
     unit: String,
     /// File of a results folder that has ours, and the name of the command that made it.
@@ -66,7 +67,7 @@ fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     let is_wanted = |one: &&Value| {
         filters.iter().all(|(key, wanted)| match &one[*key] {
             Value::String(text) => text == wanted,
-            other => other.to_string() == *wanted,
+            other => other.as_u64().is_some_and(|number| wanted.parse() == Ok(number)),
         })
     };
     let mut found = value.as_array()?.iter().filter(is_wanted);
@@ -145,11 +146,11 @@ impl Results {
         Self { machine, files, commands }
     }
 
-    /// Returns our figure of an item, if its command was run here.
-    fn ours(&self, item: &Item) -> Option<f64> {
+    /// Returns a figure of an item, if its command was run here.
+    fn figure(&self, item: &Item, path: &str) -> Option<f64> {
         let file = self.files.get(&item.file)?;
-        let found = find(file, &item.ours);
-        found.unwrap_or_else(|| panic!("{}: {} is not in {}", item.name, item.ours, item.file)).as_f64()
+        let found = find(file, path);
+        found.unwrap_or_else(|| panic!("{}: {path} is not in {}", item.name, item.file)).as_f64()
     }
 }
 
@@ -255,8 +256,11 @@ fn row(item: &Item, results: &[Results]) -> String {
             item.remark
         );
     }
-    let theirs: Option<f64> = item.theirs.parse().ok();
-    let ours: Vec<Option<f64>> = results.iter().map(|of| of.ours(item)).collect();
+    let ours: Vec<Option<f64>> = results.iter().map(|of| of.figure(item, &item.ours)).collect();
+    let theirs: Option<f64> = match item.theirs.strip_prefix('@') {
+        Some(path) => results.iter().find_map(|of| of.figure(item, path)),
+        None => item.theirs.parse().ok(),
+    };
     let figures = ours
         .iter()
         .zip(["not run", "not run on 16 cores"])
