@@ -293,8 +293,8 @@ impl Outage {
         venues
     }
 
-    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`; with several
-    /// credentials it is `of venue-0/credential-1`.
+    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`; with
+    /// several credentials it is `of venue-0/credential-1`.
     pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
         let places = self.gateways.iter().map(|gateway| plan.trading().gateway_place(*gateway));

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 const APART: &str = "--credentials 2 --process each-gateway";
 
-/// Returns the number of orders by strategy, venue and code of rejection (empty: none) of the newest
-/// run. Orders that reached no gateway have no venue.
+/// Returns the number of orders by strategy, venue and code of rejection (empty: none). Orders that
+/// reached no gateway have no venue.
 fn counts(launcher: &Launcher) -> BTreeMap<(String, String, String), u64> {
     let to = tempfile::tempdir().unwrap();
     let path = to.path().join("orders.csv");
