@@ -2,9 +2,8 @@
 //! before and during a run.
 
 use super::duplicate::RecentOrders;
-use super::exposure::Exposure;
 use super::token_bucket::TokenBucket;
-use super::{Positions, Reject, Risk, RiskPlan};
+use super::{Positions, Risk, RiskPlan};
 use protocol::index::StrategyIndex;
 use protocol::instrument::{Instrument, MAX_VALUE};
 use protocol::kill::Scope;
@@ -85,9 +84,9 @@ fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
 pub(crate) struct RateLimit {
     pub bucket: TokenBucket,
     /// Messages per second, or [`OFF`].
-    rate: u64,
+    pub rate: u64,
     /// Messages; [`OFF`]: a tenth of a second's.
-    burst: u64,
+    pub burst: u64,
 }
 
 impl Default for RateLimit {
@@ -107,7 +106,7 @@ impl RateLimit {
         has_token
     }
 
-    fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
+    pub(crate) fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
         let size = if burst == OFF { (rate / 10).max(1) } else { burst };
         self.bucket.set((rate != OFF).then_some(rate), size, ns_per_tick);
         (self.rate, self.burst) = (rate, burst);
@@ -163,53 +162,6 @@ impl StrategyRow {
             RiskControl::KillOnDeath => self.kills_on_death = value != OFF,
             _ => {}
         }
-    }
-}
-
-/// The limits of a credential, for its strategies together.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct CredentialRow {
-    pub exposure: Exposure,
-    pub messages: RateLimit,
-    /// Maximum number of open orders; [`OFF`] without a limit.
-    max_open: u64,
-    /// Orders that may be sent before the open ones are counted again.
-    open_allowance: u64,
-}
-
-impl CredentialRow {
-    pub(crate) fn new(instruments: usize) -> Self {
-        Self {
-            exposure: Exposure::new(instruments),
-            messages: RateLimit::default(),
-            max_open: OFF,
-            open_allowance: OFF,
-        }
-    }
-
-    fn has_limit(&self) -> bool {
-        self.exposure.is_on() || self.messages.rate != OFF || self.max_open != OFF
-    }
-
-    fn set(&mut self, control: RiskControl, value: u64, ns_per_tick: f64) {
-        match control {
-            RiskControl::CredentialOpenOrders => {
-                (self.max_open, self.open_allowance) = (value, if value == OFF { OFF } else { 0 });
-            }
-            RiskControl::CredentialRate => self.messages.set(value, self.messages.burst, ns_per_tick),
-            RiskControl::CredentialBurst => self.messages.set(self.messages.rate, value, ns_per_tick),
-            _ => self.exposure.set(control, value),
-        }
-    }
-
-    /// Takes one order from those that may still be open. `count_open` counts the open ones.
-    #[inline]
-    pub(crate) fn take_open(&mut self, count_open: impl FnOnce() -> u64) -> Result<(), Reject> {
-        if self.open_allowance == 0 {
-            self.open_allowance = self.max_open.saturating_sub(count_open());
-        }
-        self.open_allowance = self.open_allowance.checked_sub(1).ok_or(Reject::CredentialOpen)?;
-        Ok(())
     }
 }
 
@@ -284,13 +236,10 @@ impl Risk {
                 row.exposure.recompute(positions, is_member, &self.traded);
             }
         }
-        self.has_credential_limits = self.credentials.iter().any(CredentialRow::has_limit);
-        match control {
-            RiskControl::MaxLoss => {
-                self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
-                self.recompute_profits(positions);
-            }
-            _ => {}
+        self.has_credential_limits = self.credentials.iter().any(|row| row.has_limit());
+        if control == RiskControl::MaxLoss {
+            self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
+            self.recompute_profits(positions);
         }
         Ok(())
     }

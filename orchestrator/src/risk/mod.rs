@@ -4,6 +4,7 @@
 //! checks; a control that is off has an unreachable limit. An order is rejected by the first
 //! control that it violates, in the order of `docs/src/risk.md`.
 
+mod credential;
 mod duplicate;
 mod exposure;
 mod limits;
@@ -15,7 +16,8 @@ pub use limits::SettingError;
 pub use protocol::reject::Reject;
 
 use crate::positions::{Change, Kind, Positions, target};
-use limits::{AccountLimits, CredentialRow, StrategyRow};
+use credential::CredentialRow;
+use limits::{AccountLimits, StrategyRow};
 use price::Listing;
 use protocol::index::{PerStrategy, StrategyIndex};
 use protocol::instrument::{Instrument, MAX_VALUE};
