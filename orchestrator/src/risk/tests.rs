@@ -402,7 +402,7 @@ proptest! {
         trade(&mut risk_bench, &steps, 100, |risk_bench, order| {
             let (more, instrument) = (order.request.quantity.cast_signed(), order.request.instrument);
             let reference = risk_bench.risk.traded[usize::from(instrument)].reference;
-            let credential = usize::from(risk_bench.risk.credential(order.id.strategy().into()));
+            let credential = usize::from(risk_bench.risk.credential(order.id.strategy()));
             let (exposure, is_buy) = (&mut risk_bench.risk.credentials[credential].exposure, order.request.side == Side::Buy);
             let exact = exposure.check_exactly(instrument, is_buy, more, reference);
             prop_assert_eq!(exposure.check(instrument, is_buy, more, reference), exact);

@@ -60,7 +60,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
             }
         }
         let is_meant = scope.contains(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
-        let cancels = sent(&effects, venue.into()).len();
+        let cancels = sent(&effects, venue).len();
         assert_eq!(cancels, usize::from(is_meant), "venue {venue} is told once, or not at all");
     }
     let from = bench.out.len();
