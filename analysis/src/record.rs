@@ -285,10 +285,20 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`.
-    pub fn describe(&self) -> String {
+    /// Returns the venues that were down for some credential, or for all, each once.
+    pub fn venues(&self, plan: &Plan) -> Vec<u16> {
+        let mut venues: Vec<u16> =
+            self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
+        venues.dedup();
+        venues
+    }
+
+    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`; with
+    /// several credentials it is `of venue-0/credential-1`.
+    pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
-        let venues: Vec<String> = self.gateways.iter().map(|venue| format!("venue-{venue}")).collect();
+        let places = self.gateways.iter().map(|gateway| plan.trading().gateway_place(*gateway));
+        let venues: Vec<String> = places.collect();
         format!("{process} (pid {pid}) of {} died: {cause}", venues.join(", "))
     }
 }

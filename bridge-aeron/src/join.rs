@@ -20,13 +20,13 @@ pub struct JoinFlags {
     /// Name shared by both sides, and the engine's host and port
     #[arg(value_name = "NAME@HOST:PORT")]
     pub address: BridgeAddress,
-    /// The flags of `run`, but --venue, --venues and --repeats
+    /// The flags of `run`, but --venue, --venues, --credentials and --repeats
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RUN FLAGS")]
     pub args: Vec<String>,
 }
 
 /// The flags that a joined run sets itself.
-const FIXED_FLAGS: [&str; 3] = ["--venue", "--venues", "--repeats"];
+const FIXED_FLAGS: [&str; 4] = ["--venue", "--venues", "--credentials", "--repeats"];
 
 struct Caller {
     is_answered: bool,

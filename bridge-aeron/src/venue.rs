@@ -61,8 +61,8 @@ fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<B
     let address = std::env::var(ADDRESS_VARIABLE)
         .map_err(|_| "the other host is not named: start the run by `bulkhead-bridge join`")?;
     let address: BridgeAddress = address.parse().map_err(|error| format!("{error}"))?;
-    if context.venues > 1 {
-        return Err("it is the only venue of its run: --venues 1".into());
+    if context.venues > 1 || context.gateway > 0 {
+        return Err("it is the only venue of its run, with one credential: --venues 1 --credentials 1".into());
     }
     let plan = plan()?;
     let dir = BridgeDir::for_run(&plan, "venue-0").map_err(|error| error.to_string())?;

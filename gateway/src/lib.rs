@@ -72,9 +72,9 @@ pub struct GatewayResumePoint {
     pub reported: Checksum,
 }
 
-/// A gateway: the agent that connects the engine to one venue.
+/// A gateway: the agent that connects the engine to one venue, for one credential.
 pub struct Gateway<P, V> {
-    /// The venue's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
+    /// The gateway's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
     index: u16,
     inbox: spsc::Consumer,
     outbox: ReportOutbox<P>,

@@ -173,11 +173,13 @@ pub struct SessionCounts {
     pub disconnects: u64,
 }
 
-/// The settings from which a venue is created: its index and its capacity.
+/// The settings from which a venue is created: its index, its gateway and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueContext {
-    /// Index of the venue and of its gateway, from 0.
+    /// Index of the venue, from 0.
     pub venue: u16,
+    /// Index of the gateway in front of it: a venue has one per credential.
+    pub gateway: u16,
     /// Number of venues in the run.
     pub venues: u16,
     /// Number of strategies that trade at the venue.

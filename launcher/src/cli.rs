@@ -303,6 +303,9 @@ pub struct KillTarget {
     /// Select one strategy by its index
     #[arg(long, value_name = "N")]
     pub strategy: Option<u16>,
+    /// Select the strategies of a credential
+    #[arg(long, value_name = "N")]
+    pub credential: Option<u16>,
     /// Select orders for a venue
     #[arg(long, value_name = "N")]
     pub venue: Option<u16>,
@@ -378,8 +381,11 @@ pub struct LimitsFlags {
     /// Set CONTROL=VALUE; without any, print the limits in force
     pub set: Vec<String>,
     /// Set the limit for one strategy
-    #[arg(long, value_name = "N", conflicts_with = "instrument")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["credential", "instrument"])]
     pub strategy: Option<u16>,
+    /// Set the limit for one credential
+    #[arg(long, value_name = "N", conflicts_with = "instrument")]
+    pub credential: Option<u16>,
     /// Set the limit for one instrument, by name or index
     #[arg(long, value_name = "NAME")]
     pub instrument: Option<String>,

@@ -9,7 +9,7 @@ mod recovery_table;
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Input, OutputWatermarks, Outputs, Replica};
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::sender::Sender;
 use protocol::stamps::Stamps;
 use protocol::wire::{Order, OrderId, OrderRequest, Report, Side};
@@ -47,7 +47,7 @@ fn input(number: u64, open: u64) -> Input {
     };
     if let Some(row) = reported(number, open) {
         return Input::Report {
-            gateway: Some(VenueIndex(0)),
+            gateway: Some(GatewayIndex(0)),
             message: Report::full_fill(&order(row)).to_message(),
         };
     }

@@ -21,7 +21,7 @@ const ROUNDS: usize = 401;
 const GAP: u64 = 1_000;
 
 /// The rows but "all", which has the controls of these: name, and the controls that are on.
-const ROWS: [(&str, &[(RiskControl, u64)]); 11] = [
+const ROWS: [(&str, &[(RiskControl, u64)]); 12] = [
     ("off", &[]),
     ("off again", &[]),
     ("order volume", &[(RiskControl::MaxOrderVolume, 1 << 40)]),
@@ -32,6 +32,10 @@ const ROWS: [(&str, &[(RiskControl, u64)]); 11] = [
     ("duplicate", &[(RiskControl::DuplicateWindow, 100_000)]),
     ("position", &[(RiskControl::MaxPosition, 1 << 60)]),
     ("gross and net exposure", &[(RiskControl::GrossExposure, 1 << 60), (RiskControl::NetExposure, 1 << 60)]),
+    (
+        "credential's rate and open orders",
+        &[(RiskControl::CredentialRate, 10_000_000), (RiskControl::CredentialOpenOrders, 1 << 30)],
+    ),
     ("kill by rate", &[(RiskControl::KillMessageRate, 100_000_000)]),
 ];
 

@@ -5,7 +5,7 @@ use super::{BATCH, Orchestrator};
 use crate::engine::Input;
 use journal::InputLog;
 use protocol::agent::Cycle;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Report};
@@ -18,7 +18,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let mut taken = 0;
         while taken < BATCH {
             let Some((from, message)) = next_message::<J>(&mut self.completion) else { break };
-            let input = Input::Report { gateway: from.map(|gateway| VenueIndex(gateway as u16)), message };
+            let input = Input::Report { gateway: from.map(|gateway| GatewayIndex(gateway as u16)), message };
             if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.completion), cycle) {
                 break;
             }

@@ -7,7 +7,7 @@
 use super::engine::StrategySession;
 use journal::{Outbox, RecoveryError};
 use protocol::checksum::{Checksum, digest};
-use protocol::index::{IndexedVec, PerStrategy, PerVenue, StrategyIndex, TypedIndex, VenueIndex};
+use protocol::index::{GatewayIndex, IndexedVec, PerGateway, PerStrategy, StrategyIndex, TypedIndex};
 use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct OutputWatermarks {
     /// Number of other orchestrator records in the log, except those that seal it.
     pub others_logged: u64,
     /// Number of messages in each gateway's session, from the first on.
-    pub sent: PerVenue<u64>,
+    pub sent: PerGateway<u64>,
     /// Number of reports in each strategy's return ring since its last reset.
     pub returned: PerStrategy<u64>,
 }
@@ -72,7 +72,7 @@ pub struct Recovered {
     /// Strategies that are retired and not restarted.
     pub retired: Vec<StrategyIndex>,
     /// The gateways by index.
-    pub gateways: PerVenue<RecoveredGateway>,
+    pub gateways: PerGateway<RecoveredGateway>,
     /// Records that a crashed predecessor had no time to log.
     pub unlogged: Vec<Record>,
 }
@@ -102,7 +102,7 @@ impl GatewayOutput {
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct OutputLedger {
     pub strategies: PerStrategy<StrategyOutput>,
-    pub gateways: PerVenue<GatewayOutput>,
+    pub gateways: PerGateway<GatewayOutput>,
     pub log: [Outbox<[u64; 2]>; 2],
     pub commands: u64,
     #[serde(skip)]
@@ -113,7 +113,7 @@ impl OutputLedger {
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
             strategies: PerStrategy::filled(StrategyOutput::default(), strategies),
-            gateways: PerVenue::filled(GatewayOutput::default(), gateways),
+            gateways: PerGateway::filled(GatewayOutput::default(), gateways),
             ..Self::default()
         }
     }
@@ -126,12 +126,12 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
-    pub fn push_to_gateway(&mut self, gateway: VenueIndex, message: Message) {
+    pub fn push_to_gateway(&mut self, gateway: GatewayIndex, message: Message) {
         self.gateways[gateway].dispatched.push(message);
         self.confirm_known(gateway);
     }
 
-    fn confirm_known(&mut self, gateway: VenueIndex) {
+    fn confirm_known(&mut self, gateway: GatewayIndex) {
         if let Some(watermarks) = &self.confirmed {
             self.gateways[gateway].confirm(count_at(&watermarks.sent, gateway));
         }
@@ -139,7 +139,7 @@ impl OutputLedger {
 
     /// Removes a message for a gateway from the outputs, because it was recalled. Returns `None` if
     /// no such message was produced.
-    pub fn recall(&mut self, gateway: VenueIndex, message: &Message) -> Option<()> {
+    pub fn recall(&mut self, gateway: GatewayIndex, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.retract(message)? {
             recovered.sent.remove(digest(message));

@@ -31,7 +31,7 @@ use live::Live;
 use protocol::agent::{Agent, Cycle};
 use protocol::commands::CommandChannel;
 use protocol::counters::CounterSlots;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::OrchestratorCounter as Counter;
 use protocol::stamps::StampLog;
 use shm::prefetch::prefetch_lines;
@@ -167,7 +167,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         prefetch_lines(self, AGENT_LINES);
         let Outputs { gateways, strategies, .. } = &self.outputs;
         if let Some(gateway) = round.checked_rem(gateways.len()) {
-            prefetch_lines(&gateways[VenueIndex(gateway as u16)], VALUE_LINES);
+            prefetch_lines(&gateways[GatewayIndex(gateway as u16)], VALUE_LINES);
         }
         if let Some(strategy) = round.checked_rem(strategies.len()) {
             let strategy = StrategyIndex(strategy as u16);

@@ -5,7 +5,7 @@ use crate::engine::{Effects, LifecycleNotice, OperatorNotice};
 use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::GatewayRepair;
 use protocol::wire::{Message, OrderId, Report};
@@ -40,7 +40,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     #[inline(always)]
-    fn to_gateway(&mut self, gateway: VenueIndex, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.outputs.send_to_gateway(gateway, message);
     }
 
@@ -67,11 +67,11 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
         self.outputs.strategies[strategy].ring_mut().renew();
     }
 
-    fn close_gateway(&mut self, gateway: VenueIndex) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.outputs.close_gateway(gateway);
     }
 
-    fn renew_gateway(&mut self, gateway: VenueIndex, keeps_inbox: bool) {
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool) {
         self.completion.renew(gateway.as_usize());
         if !keeps_inbox {
             self.outputs.gateways[gateway].ring_mut().renew();

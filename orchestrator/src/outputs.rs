@@ -6,7 +6,7 @@
 
 use super::BATCH;
 use protocol::commands::CommandChannel;
-use protocol::index::{PerStrategy, PerVenue, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;
@@ -16,7 +16,7 @@ use system::work::TimedWork;
 /// The sending ends of the live engine: rings to gateways and strategies, and operators' answers.
 #[derive(Default)]
 pub struct Outputs {
-    pub(crate) gateways: PerVenue<Sender>,
+    pub(crate) gateways: PerGateway<Sender>,
     pub(crate) strategies: PerStrategy<Sender>,
     /// Reports that await durability, in order, each with the journal record that must be durable
     /// first.
@@ -36,8 +36,8 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Creates outputs with empty queues for the given rings. `gateways` has an entry per venue,
-    /// `strategies` one per strategy.
+    /// Creates outputs with empty queues for the given rings. `gateways` has an entry per venue and
+    /// credential, the credentials of a venue next to each other, `strategies` one per strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: TimedWork) -> Self {
         Self { gateways: gateways.into(), strategies: strategies.into(), work, ..Self::default() }
     }
@@ -49,7 +49,7 @@ impl Outputs {
     }
 
     #[inline(always)]
-    pub(crate) fn send_to_gateway(&mut self, gateway: VenueIndex, message: &Message) {
+    pub(crate) fn send_to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         if self.gateways[gateway].push(message) != SendOutcome::Ring {
             self.full += 1;
             self.count_pending(1);
@@ -69,11 +69,11 @@ impl Outputs {
         moved
     }
 
-    pub(crate) fn recall(&mut self, gateway: VenueIndex, message: &Message) {
+    pub(crate) fn recall(&mut self, gateway: GatewayIndex, message: &Message) {
         self.pending -= u64::from(self.gateways[gateway].recall(|queued| queued == message).is_some());
     }
 
-    pub(crate) fn close_gateway(&mut self, gateway: VenueIndex) {
+    pub(crate) fn close_gateway(&mut self, gateway: GatewayIndex) {
         let sender = &mut self.gateways[gateway];
         self.pending -= sender.queued() as u64;
         sender.clear();

@@ -13,7 +13,7 @@ use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
 use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
-use protocol::index::{PerStrategy, PerVenue, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::{Point, Record, Stamps};
 use protocol::sender::Sender;
 use protocol::wire::{Message, Order, OrderId, Report};
@@ -69,7 +69,7 @@ impl Effects for LedgerEffects<'_> {
         self.log(point, id, 0, value);
     }
 
-    fn to_gateway(&mut self, gateway: VenueIndex, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.ledger.push_to_gateway(gateway, *message);
     }
 
@@ -86,11 +86,11 @@ impl Effects for LedgerEffects<'_> {
         self.ledger.strategies[strategy] = Default::default();
     }
 
-    fn close_gateway(&mut self, gateway: VenueIndex) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.ledger.gateways[gateway].dispatched.clear();
     }
 
-    fn renew_gateway(&mut self, _: VenueIndex, _: bool) {}
+    fn renew_gateway(&mut self, _: GatewayIndex, _: bool) {}
 
     fn notify_operators(&mut self, notice: OperatorNotice) {
         notice.publish(self.commands, || 0);
@@ -147,11 +147,11 @@ impl Replica {
         let mut recovered = Recovered {
             taken: ledger.strategies.iter().map(|output| output.taken).collect(),
             retired: core.sessions.indices().filter(is_retired).collect(),
-            gateways: PerVenue::default(),
+            gateways: PerGateway::default(),
             unlogged: ledger.unlogged(now),
         };
         let gateways = ledger.gateways.indices();
-        let resend = |(gateway, output): (VenueIndex, GatewayOutput)| {
+        let resend = |(gateway, output): (GatewayIndex, GatewayOutput)| {
             let mut unsent = output.dispatched.into_unconfirmed();
             let next_message = unsent.pop_front();
             unsent.iter().for_each(|message| outputs.send_to_gateway(gateway, message));
@@ -191,7 +191,8 @@ impl Replica {
             }
             Input::Recalled { message } => {
                 let order = Order::from_message(message).ok()?;
-                self.ledger.recall(VenueIndex(order.request.venue), &message)?;
+                let gateway = self.core.gateway_of(order.id.strategy(), order.request.venue);
+                self.ledger.recall(gateway, &message)?;
             }
             _ => {}
         }
@@ -205,7 +206,7 @@ fn recorded_answers(answers: &AtomicWords, commands: u64) -> impl Iterator<Item 
 }
 
 impl State for Replica {
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
     type Saved = EngineSnapshot;
 
     fn save(&self) -> impl Serialize {

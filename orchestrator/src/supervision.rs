@@ -6,7 +6,7 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};
 use protocol::control::Control;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
 use system::clock::Clock;
@@ -84,7 +84,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
 
     /// Drains a dead gateway's reports; from a shared ring all reports. Returns `true` if none is
     /// left.
-    fn try_drain_gateway<C: Clock>(&mut self, gateway: VenueIndex, cycle: &mut Cycle<C>) -> bool {
+    fn try_drain_gateway<C: Clock>(&mut self, gateway: GatewayIndex, cycle: &mut Cycle<C>) -> bool {
         if !self.completion.retire(gateway.as_usize()) {
             return false;
         }

@@ -184,7 +184,7 @@ named_enum! {
         Seen = "seen",
         /// It is complete: the cancel of a kill's last open order is confirmed.
         Done = "done",
-        /// The strategy, venue or instrument does not exist in the run.
+        /// The strategy, credential, venue or instrument does not exist in the run.
         NoSuchScope = "no such scope",
         /// The limit does not exist, or has no such scope.
         NoSuchLimit = "no such limit",

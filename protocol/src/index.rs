@@ -70,9 +70,14 @@ typed_index! {
 }
 
 typed_index! {
-    /// The index of a venue among those of its run, from 0; also that of its gateway and of its
-    /// exchange.
+    /// The index of a venue among those of its run, from 0; also that of its exchange.
     VenueIndex
+}
+
+typed_index! {
+    /// The index of a gateway among those of its run, from 0: of a venue and a
+    /// credential.
+    GatewayIndex
 }
 
 /// A value for each strategy of a run.
@@ -80,6 +85,9 @@ pub type PerStrategy<T> = IndexedVec<StrategyIndex, T>;
 
 /// A value for each venue of a run.
 pub type PerVenue<T> = IndexedVec<VenueIndex, T>;
+
+/// A value for each gateway of a run.
+pub type PerGateway<T> = IndexedVec<GatewayIndex, T>;
 
 /// A vector that only indices of one type index. It has the format of a plain vector when saved.
 ///

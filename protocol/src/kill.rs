@@ -13,6 +13,8 @@ pub enum Scope {
     All,
     /// Orders of a strategy, all its incarnations.
     Strategy(u16),
+    /// Orders of all strategies of a credential.
+    Credential(u16),
     /// Orders for a venue.
     Venue(u16),
     /// Orders in an instrument, by its index.
@@ -22,10 +24,11 @@ pub enum Scope {
 impl Scope {
     /// Returns `true` if the scope includes an order with these properties.
     #[inline]
-    pub const fn contains(self, strategy: u16, venue: u16, instrument: u16) -> bool {
+    pub const fn contains(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
         match self {
             Self::All => true,
             Self::Strategy(index) => index == strategy,
+            Self::Credential(index) => index == credential,
             Self::Venue(index) => index == venue,
             Self::Instrument(index) => index == instrument,
         }
@@ -36,6 +39,7 @@ impl Scope {
         match self {
             Self::All => (0, 0),
             Self::Strategy(index) => (1, index),
+            Self::Credential(index) => (2, index),
             Self::Venue(index) => (3, index),
             Self::Instrument(index) => (4, index),
         }
@@ -46,7 +50,7 @@ impl Scope {
         match kind {
             0 => Some(Self::All),
             1 => Some(Self::Strategy(index)),
-            // 2 was a credential in version 0.2.
+            2 => Some(Self::Credential(index)),
             3 => Some(Self::Venue(index)),
             4 => Some(Self::Instrument(index)),
             _ => None,
@@ -55,11 +59,12 @@ impl Scope {
 }
 
 impl core::fmt::Display for Scope {
-    /// `all`, `strategy-3`, `venue-0`, `instrument-7`.
+    /// `all`, `strategy-3`, `credential-1`, `venue-0`, `instrument-7`.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let name = match self {
             Self::All => return f.pad("all"),
             Self::Strategy(_) => "strategy",
+            Self::Credential(_) => "credential",
             Self::Venue(_) => "venue",
             Self::Instrument(_) => "instrument",
         };
@@ -160,8 +165,7 @@ mod tests {
     proptest! {
         #[test]
         fn kill_switches_round_trip_through_log(
-            number in 0..=KillSwitch::MAX_NUMBER, kind in prop::sample::select(vec![0u8, 1, 3, 4]), index: u16, is_on: bool,
-            cause in 0u8..=255,
+            number in 0..=KillSwitch::MAX_NUMBER, kind in 0u8..5, index: u16, is_on: bool, cause in 0u8..=255,
         ) {
             let scope = Scope::from_code(kind, if kind == 0 { 0 } else { index }).unwrap();
             let switch = KillSwitch { number, scope, is_on, cause: KillCause::from_code(cause) };
@@ -176,18 +180,19 @@ mod tests {
             let id = OrderId::from_word(word);
             let record = |point, detail| Record { point, id, detail, value: 7 };
             prop_assert_eq!(KillSwitch::from_record(&record(Point::KillSeen, kind)), None);
-            prop_assert_eq!(KillSwitch::from_record(&record(Point::KillSeen, 2)), None);
             prop_assert_eq!(KillSwitch::from_record(&record(Point::Gap, 0)), None);
         }
     }
 
     #[test]
     fn scope_contains_exactly_what_it_names() {
-        let concerns = |scope: Scope| scope.contains(1, 3, 4);
-        for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(3), Scope::Instrument(4)] {
+        let concerns = |scope: Scope| scope.contains(1, 2, 3, 4);
+        for scope in
+            [Scope::All, Scope::Strategy(1), Scope::Credential(2), Scope::Venue(3), Scope::Instrument(4)]
+        {
             assert!(concerns(scope), "{scope}");
         }
-        for scope in [Scope::Strategy(2), Scope::Venue(4), Scope::Instrument(3)] {
+        for scope in [Scope::Strategy(2), Scope::Credential(1), Scope::Venue(4), Scope::Instrument(3)] {
             assert!(!concerns(scope), "{scope}");
         }
         assert_eq!(Scope::Instrument(4).to_string(), "instrument-4");

@@ -2,8 +2,7 @@
 
 use crate::kill::Scope;
 use crate::reject::Reject;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The value of a limit that is switched off.
@@ -42,8 +41,8 @@ system::named_enum! {
 pub enum LimitDomain {
     /// Each strategy has its own.
     Strategy,
-    /// The run has one.
-    Run,
+    /// Each credential has its own: all its strategies together.
+    Credential,
     /// Each instrument has its own.
     Instrument,
     /// Each account (a strategy in an instrument); set for a strategy, an instrument, or all.
@@ -56,6 +55,7 @@ impl LimitDomain {
         match scope {
             Scope::All => true,
             Scope::Strategy(_) => matches!(self, LimitDomain::Strategy | LimitDomain::Account),
+            Scope::Credential(_) => matches!(self, LimitDomain::Credential),
             Scope::Instrument(_) => matches!(self, LimitDomain::Instrument | LimitDomain::Account),
             Scope::Venue(_) => false,
         }
@@ -65,7 +65,7 @@ impl LimitDomain {
     pub const fn scopes(self) -> &'static str {
         match self {
             LimitDomain::Strategy => "all or a strategy",
-            LimitDomain::Run => "all",
+            LimitDomain::Credential => "all or a credential",
             LimitDomain::Instrument => "all or an instrument",
             LimitDomain::Account => "all, a strategy or an instrument",
         }
@@ -129,7 +129,6 @@ const QUANTITY: u64 = crate::instrument::MAX_VALUE;
 const WINDOW: u64 = 3_600_000_000_000;
 const MANY: u64 = u32::MAX as u64;
 
-// The codes 7 and 8 belonged to limits of version 0.2 and are not given again.
 controls! {
     MaxOpenOrders = 0, "max-open-orders": Strategy, Orders, 0 to MANY, Some(Reject::TooManyOpen),
         "", "orders that a strategy may have at its venues; never more than the plan has room for";
@@ -145,15 +144,19 @@ controls! {
         "RTS 6 Art. 15(1)(d)", "messages a second of a strategy in the long run";
     MessageBurst = 6, "message-burst": Strategy, Messages, 1 to 1_000_000, None,
         "", "messages that a strategy may send at once; off: a tenth of a second's";
+    CredentialRate = 7, "credential-rate": Credential, PerSecond, 1 to 1_000_000_000, Some(Reject::CredentialRate),
+        "RTS 6 Art. 15(1)(d)", "messages a second of all strategies of a credential";
+    CredentialBurst = 8, "credential-burst": Credential, Messages, 1 to 1_000_000, None,
+        "", "messages that they may send at once; off: a tenth of a second's";
     MaxExecutions = 9, "max-executions": Account, Executions, 0 to MANY, Some(Reject::ExecutionThrottle),
         "RTS 6 Art. 15(3)", "executions after which an account is off until somebody revives its strategy, its instrument or all";
     DuplicateWindow = 10, "duplicate-window": Strategy, Nanoseconds, 1 to WINDOW, Some(Reject::Duplicate),
         "SEC 15c3-5(c)(1)(ii)", "how long the same instrument, side, price and quantity counts as a duplicate of one of the strategy's last eight orders";
     MaxPosition = 11, "max-position": Account, Quantity, 0 to QUANTITY, Some(Reject::Position),
         "SEC 15c3-5(c)(1)(i)", "the largest position, long or short, with all that is open on one side filled";
-    GrossExposure = 12, "max-gross-exposure": Run, Cents, 0 to MONEY, Some(Reject::GrossExposure),
+    GrossExposure = 12, "max-gross-exposure": Credential, Cents, 0 to MONEY, Some(Reject::GrossExposure),
         "SEC 15c3-5(c)(1)(i)", "the sum over the instruments of the largest position that can come of what is open, at reference prices";
-    NetExposure = 13, "max-net-exposure": Run, Cents, 0 to MONEY, Some(Reject::NetExposure),
+    NetExposure = 13, "max-net-exposure": Credential, Cents, 0 to MONEY, Some(Reject::NetExposure),
         "SEC 15c3-5(c)(1)(i)", "the same with long and short instruments set off against each other";
     Restricted = 14, "restricted": Account, Switch, 1 to 1, Some(Reject::Restricted),
         "SEC 15c3-5(c)(2)(ii)", "no new orders in the instrument, or none of the strategy";
@@ -167,6 +170,8 @@ controls! {
         "", "the window in which rejections are counted, from the first of them on; off: a second";
     KillOnDeath = 19, "kill-on-death": Strategy, Switch, 1 to 1, None,
         "RTS 6 Art. 12", "the death of the strategy turns its kill switch on: the next incarnation is refused until it is revived";
+    CredentialOpenOrders = 20, "credential-open-orders": Credential, Orders, 0 to MANY, Some(Reject::CredentialOpen),
+        "", "orders that all strategies of a credential may have at their venues together";
 }
 
 impl RiskControl {
@@ -224,29 +229,6 @@ impl LimitSetting {
     }
 }
 
-/// Deserializes the limits of a plan. Leaves out those that only version 0.2 had in a saved one.
-pub(crate) fn without_retired<'de, D: Deserializer<'de>>(plan: D) -> Result<Vec<LimitSetting>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum SavedLimit {
-        Current(LimitSetting),
-        Other { control: String },
-    }
-    // Limits of a credential.
-    const RETIRED: [&str; 4] = ["credential-rate", "credential-burst", "gross-exposure", "net-exposure"];
-    if !plan.is_human_readable() {
-        return Vec::deserialize(plan);
-    }
-    let current = |saved| match saved {
-        SavedLimit::Current(limit) => Some(Ok(limit)),
-        SavedLimit::Other { control } if RETIRED.contains(&control.as_str()) => None,
-        SavedLimit::Other { control } => {
-            Some(Err(D::Error::custom(format!("an invalid limit of {control:?}"))))
-        }
-    };
-    Vec::deserialize(plan)?.into_iter().filter_map(current).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,9 +241,7 @@ mod tests {
             let record = control.info();
             assert!(record.min <= record.max && record.max < OFF && !record.meaning.is_empty());
         }
-        for code in [7, 8, 20] {
-            assert_eq!(RiskControl::from_code(code), None);
-        }
+        assert_eq!(RiskControl::from_code(RiskControl::ALL.len() as u8), None);
     }
 
     #[test]

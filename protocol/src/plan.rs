@@ -234,8 +234,8 @@ pub enum PlanError {
     Venues(u64),
     /// No gateway, or too many gateways and exchanges.
     #[error(
-        "{0} gateways and exchanges: a run holds 1 to {MAX_VENUES}, a gateway for each venue, an exchange for each venue that \
-         is a book"
+        "{0} gateways and exchanges: a run holds 1 to {MAX_VENUES}, a gateway for each venue and credential, an \
+         exchange for each venue that is a book"
     )]
     Gateways(u64),
     /// An invalid capacity of a ring.
@@ -344,8 +344,9 @@ impl Plan {
     }
 
     /// Returns `true` if a gateway validates its venue and closes orders that it does not answer.
-    pub fn validates_venue(&self, venue: u16) -> bool {
-        self.faults.iter().any(|fault| fault.target == FaultTarget::Venue(venue))
+    pub fn validates_venue(&self, gateway: u16) -> bool {
+        let venue = FaultTarget::Venue(self.trading().venue_of(gateway));
+        self.faults.iter().any(|fault| fault.target == venue)
     }
 
     /// Returns the link of the plan with this name.

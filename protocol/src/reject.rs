@@ -62,7 +62,6 @@ reasons! {
     NoReference = 19, 19, "no-reference", "there is no reference price yet";
     OrderValue = 20, 27, "order-value", "the value is above the maximum order value";
     MessageRate = 21, 21, "message-rate", "the strategy sends faster than it may";
-    // Last used by version 0.2: the strategies of a credential together sent too fast.
     CredentialRate = 22, 21, "credential-rate", "the credential's strategies send faster than they may";
     ExecutionThrottle = 23, 21, "execution-throttle", "as many executions as may be without re-enabling";
     Duplicate = 24, 6, "duplicate", "the same order was sent a moment ago";
@@ -72,6 +71,7 @@ reasons! {
     Overflow = 28, 20, "overflow", "price and quantity are too large to be reckoned with";
     WrongInstrument = 29, 1, "wrong-instrument", "a replace names another instrument than its order";
     VenueUnknown = 30, 99, "venue-unknown", "the venue's gateway died, and what became of the order is unknown";
+    CredentialOpen = 31, 3, "credential-open", "the credential's strategies have as many orders open as they may";
 }
 
 impl Reject {

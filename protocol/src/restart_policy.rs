@@ -37,7 +37,7 @@ impl Plan {
             && record.consumer_resumable
             && record.producer_resumable
             && self.placement == Placement::Engine
-            && !(0..trading.venues).any(|venue| self.validates_venue(venue))
+            && !(0..trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
     /// Returns `true` if the run continues after the death of a process: it has only gateways.
@@ -57,7 +57,7 @@ impl Plan {
     /// an exchange, as its state of the session dies with it.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
         let is_checked_book =
-            |role: Role| self.trading().is_book(role.index()) && self.validates_venue(role.index());
+            |role: Role| self.is_book_of(role.index()) && self.validates_venue(role.index());
         self.can_lose_process(process)
             && self.on_death == OnDeath::Restart
             && !self.roles_of(process).any(is_checked_book)
@@ -73,8 +73,12 @@ impl Plan {
     pub fn can_resume_gateway(&self, gateway: u16) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
-        self.trading().is_book(gateway)
+        self.is_book_of(gateway)
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
+    }
+
+    fn is_book_of(&self, gateway: u16) -> bool {
+        self.trading().is_book(self.trading().venue_of(gateway))
     }
 
     /// Returns `true` if a process writes an exchange's journal, for which it opens files.

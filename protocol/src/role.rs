@@ -18,9 +18,9 @@ named_enum! {
         Strategy = "strategy",
         /// The central event loop of the engine.
         Orchestrator = "orchestrator",
-        /// Trades with a venue.
+        /// Trades with a venue, for one credential.
         Gateway = "gateway",
-        /// Matches orders: the venue's side of its gateway.
+        /// Matches orders: the venue's side of its gateways.
         Exchange = "exchange",
         /// Pushes events into the queues of a queue benchmark.
         Producer = "producer",
@@ -40,7 +40,7 @@ pub enum Role {
     Strategy(u16),
     /// The central event loop of the engine.
     Orchestrator,
-    /// The gateway of the venue with this index.
+    /// The gateway with this index, of a venue and a credential.
     Gateway(u16),
     /// The exchange that is the venue with this index.
     Exchange(u16),

@@ -1,4 +1,4 @@
-//! The trading workload: strategies, an orchestrator, and a gateway for each venue.
+//! The trading workload: strategies, an orchestrator, and a gateway for each venue and credential.
 
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
@@ -33,7 +33,7 @@ pub fn session_out(gateway: u16) -> String {
     format!("session-out-{gateway}")
 }
 
-/// Returns the name of the 1→1 link from an exchange to its gateway.
+/// Returns the name of the 1→1 link from an exchange to one of its gateways.
 pub fn session_in(gateway: u16) -> String {
     format!("session-in-{gateway}")
 }
@@ -41,6 +41,20 @@ pub fn session_in(gateway: u16) -> String {
 /// Returns the name of the 1→1 link from the orchestrator back to a strategy.
 pub fn return_path(strategy: u16) -> String {
     format!("return-{strategy}")
+}
+
+impl Trading {
+    /// Returns the name of a role for people. With several credentials that of a gateway has its
+    /// venue and credential: `gateway-3 1/1`.
+    pub fn role_name(&self, role: Role) -> String {
+        match role {
+            Role::Gateway(gateway) if self.credentials > 1 => {
+                let (venue, credential) = self.venue_and_credential(gateway);
+                format!("{role} {venue}/{credential}")
+            }
+            role => role.to_string(),
+        }
+    }
 }
 
 impl Plan {
@@ -96,19 +110,22 @@ impl Plan {
     fn trading_links(&self) -> Vec<LinkPlan> {
         let trading = self.trading();
         let strategies = (0..trading.strategies).map(Role::Strategy);
-        let gateways = (0..trading.venues).map(Role::Gateway);
+        let gateways = (0..trading.gateways()).map(Role::Gateway);
         let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
         let inboxes =
-            (0..trading.venues).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+            (0..trading.gateways()).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
         for venue in trading.books() {
-            let (gateway, exchange) = (Role::Gateway(venue), Role::Exchange(venue));
-            links.push(LinkPlan::one_to_one(session_out(venue), gateway, exchange, slots));
-            links.push(LinkPlan::one_to_one(session_in(venue), exchange, gateway, slots));
+            let exchange = Role::Exchange(venue);
+            for gateway in trading.gateways_of(venue) {
+                let role = Role::Gateway(gateway);
+                links.push(LinkPlan::one_to_one(session_out(gateway), role, exchange, slots));
+                links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
+            }
         }
         let returns = (0..trading.strategies)
             .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
@@ -119,7 +136,7 @@ impl Plan {
     /// Arranges threads and processes: strategies, orchestrator, gateways, exchanges.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
-        let gateways: Vec<Role> = (0..trading.venues).map(Role::Gateway).collect();
+        let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
         let process_of_role = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(process_of_role).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
@@ -139,7 +156,8 @@ impl Plan {
             }
         }
         for venue in trading.books() {
-            let host = threads.iter_mut().find(|(_, roles)| roles.contains(&Role::Gateway(venue)));
+            let first = Role::Gateway(trading.gateway(venue, 0));
+            let host = threads.iter_mut().find(|(_, roles)| roles.contains(&first));
             match (trading.exchange, host) {
                 (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
                 _ => threads.push(process_of_role(Role::Exchange(venue))),
@@ -168,10 +186,9 @@ impl Plan {
             let roles = &self.threads[thread as usize].roles;
             let name = match (roles[0], self.placement) {
                 (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
-                    // In the process of its venue's gateway.
-                    let holds = |process: &&ProcessPlan| {
-                        self.roles_of(process).any(|role| role == Role::Gateway(venue))
-                    };
+                    // In the process of its venue's first gateway.
+                    let first = Role::Gateway(trading.gateway(venue, 0));
+                    let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
@@ -203,8 +220,9 @@ impl Plan {
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));
         }
-        let gateways = venues + trading.books().count();
-        if gateways > MAX_VENUES {
+        let gateways = usize::from(trading.venues) * usize::from(trading.credentials);
+        let gateways = gateways + trading.books().count();
+        if trading.credentials == 0 || gateways > MAX_VENUES {
             return Err(PlanError::Gateways(gateways as u64));
         }
         if !trading.capacity.is_power_of_two() || !(2..=Self::MAX_CAPACITY).contains(&trading.capacity) {
@@ -227,7 +245,7 @@ impl Plan {
         )?;
         ensure(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
         let mut wanted =
-            (0..trading.strategies).map(Role::Strategy).chain((0..trading.venues).map(Role::Gateway));
+            (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         let mut exchanges = trading.books().map(Role::Exchange);
         ensure(
@@ -308,7 +326,7 @@ mod tests {
     #[test]
     fn exchange_runs_where_it_is_placed() {
         let plan = |exchange, placement, isolation| {
-            let mut trading = Trading { exchange, ..Trading::new(3, 2) };
+            let mut trading = Trading { credentials: 2, exchange, ..Trading::new(3, 2) };
             trading.venue_kinds = vec![Trading::DELAY_VENUE.into(), Trading::BOOK.into()];
             Plan { threading: Threading::Shared, placement, isolation, ..Plan::for_trading(trading) }
                 .arranged()
@@ -326,7 +344,8 @@ mod tests {
             (
                 ExchangePlacement::Thread,
                 Placement::EachGateway,
-                "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1 exchange-1]",
+                "engine[orchestrator] gateway-0[gateway-0] gateway-1[gateway-1] gateway-2[gateway-2 exchange-1] \
+                 gateway-3[gateway-3]",
             ),
         ] {
             let plan = plan(exchange, placement, Isolation::Process.into());
@@ -335,10 +354,32 @@ mod tests {
         }
         let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process.into());
         let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
-        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-1", None));
+        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-2", None));
         let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
-        assert!(links.contains(&"session-out-1") && links.contains(&"session-in-1"), "{links:?}");
-        assert!(!links.contains(&"session-out-0"), "{links:?}");
+        assert!(links.contains(&"session-out-2") && links.contains(&"session-in-3"), "{links:?}");
+        assert!(!links.contains(&"session-out-1"), "{links:?}");
+    }
+
+    #[test]
+    fn each_venue_has_a_gateway_for_each_credential() {
+        let mut trading = Trading { credentials: 2, ..Trading::new(3, 2) };
+        let pairs: Vec<_> =
+            (0..trading.gateways()).map(|index| trading.venue_and_credential(index)).collect();
+        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
+        let names = (trading.role_name(Role::Gateway(3)), trading.gateway_place(3));
+        assert_eq!(names, ("gateway-3 1/1".into(), "venue-1/credential-1".into()));
+        let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
+        assert_eq!(plan(&trading), Ok(()));
+        trading.credentials = 33;
+        assert_eq!(plan(&trading), Err(PlanError::Gateways(66)));
+        trading.credentials = 0;
+        assert!(plan(&trading).is_err());
+        // Values of a hostile file.
+        trading.credentials = u16::MAX;
+        assert_eq!(plan(&trading), Err(PlanError::Gateways(2 * u64::from(u16::MAX))));
+        trading.credentials = 1;
+        assert_eq!((trading.role_name(Role::Gateway(1)), trading.gateway(1, 0)), ("gateway-1".into(), 1));
     }
 
     #[test]

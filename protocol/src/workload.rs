@@ -11,6 +11,7 @@ pub use queue::{EndWaiting, EventCost, QueueWork};
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
@@ -85,6 +86,10 @@ pub struct Trading {
     pub strategy_kinds: Vec<String>,
     /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
+    /// Number of credentials, at least 1, assigned to strategies round-robin. Each venue has a
+    /// gateway for each of them.
+    #[serde(default = "one")]
+    pub credentials: u16,
     /// Where the exchanges run, which are the venues of kind [`Trading::BOOK`].
     pub exchange: ExchangePlacement,
     /// The journaling of exchanges and engine.
@@ -128,7 +133,7 @@ pub struct Trading {
     #[serde(default)]
     pub instruments: Vec<Instrument>,
     /// The limits in the order in which they apply; those set by commands apply after them.
-    #[serde(default, deserialize_with = "crate::limits::without_retired")]
+    #[serde(default)]
     pub limits: Vec<LimitSetting>,
     /// The memory that strategies walk, run from and map.
     #[serde(default)]
@@ -144,6 +149,7 @@ impl Trading {
         venues: 0,
         strategy_kinds: Vec::new(),
         venue_kinds: Vec::new(),
+        credentials: 1,
         exchange: ExchangePlacement::Gateway,
         journal: Journaling::None,
         opening_book: None,
@@ -234,16 +240,65 @@ impl Trading {
     }
 
     /// Returns the kinds of strategies and venues as ` (quoter, player)`; empty for the default.
+    /// With several credentials those of venues end in ` with 2 credentials`.
     pub fn kind_labels(&self) -> [String; 2] {
-        [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(|(kinds, own)| {
-            let is_own = kinds.iter().all(|kind| kind == own);
-            if is_own { String::new() } else { format!(" ({})", kinds.join(", ")) }
-        })
+        let [strategies, venues] =
+            [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(
+                |(kinds, own)| {
+                    let is_own = kinds.iter().all(|kind| kind == own);
+                    if is_own { String::new() } else { format!(" ({})", kinds.join(", ")) }
+                },
+            );
+        match self.credentials {
+            0 | 1 => [strategies, venues],
+            count => [strategies, format!("{venues} with {count} credentials")],
+        }
     }
 
     /// Returns the kind of a venue, such as `delay` or `book`.
     pub fn venue_kind(&self, index: u16) -> &str {
         kind_at(&self.venue_kinds, index)
+    }
+
+    /// Returns the number of gateways: one for each venue and credential.
+    pub const fn gateways(&self) -> u16 {
+        self.venues.saturating_mul(self.credentials)
+    }
+
+    /// Returns the credential of a strategy, which is the same at every venue.
+    pub const fn credential_of(&self, strategy: u16) -> u16 {
+        strategy % at_least_one(self.credentials)
+    }
+
+    /// Returns the gateway of a venue for a credential. The gateways of a venue are adjacent.
+    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
+        venue.saturating_mul(self.credentials).saturating_add(credential)
+    }
+
+    /// Returns the gateways of a venue, in the order of their credentials.
+    pub const fn gateways_of(&self, venue: u16) -> Range<u16> {
+        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
+    }
+
+    /// Returns the venue and the credential of a gateway.
+    pub const fn venue_and_credential(&self, gateway: u16) -> (u16, u16) {
+        let credentials = at_least_one(self.credentials);
+        (gateway / credentials, gateway % credentials)
+    }
+
+    /// Returns the venue of a gateway.
+    pub const fn venue_of(&self, gateway: u16) -> u16 {
+        self.venue_and_credential(gateway).0
+    }
+
+    /// Returns the place of a gateway for people: `venue-1`, with several credentials
+    /// `venue-1/credential-0`.
+    pub fn gateway_place(&self, gateway: u16) -> String {
+        let (venue, credential) = self.venue_and_credential(gateway);
+        match self.credentials {
+            0 | 1 => format!("venue-{venue}"),
+            _ => format!("venue-{venue}/credential-{credential}"),
+        }
     }
 
     /// Returns `true` if the venue is an exchange.
@@ -267,16 +322,27 @@ impl Trading {
     }
 
     /// Returns the orders to one gateway for which queue memory is allocated.
-    pub fn pending_capacity(&self) -> usize {
-        let open = self.orders.iter().take(self.strategies.into());
+    pub fn pending_capacity(&self, gateway: u16) -> usize {
+        let (_, credential) = self.venue_and_credential(gateway);
+        let open = (0..self.strategies).zip(&self.orders);
+        let open = open.filter(|(strategy, _)| self.credential_of(*strategy) == credential);
+        let open = open.map(|(_, orders)| orders);
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
-        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.venues.max(1))) as usize
+        open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
     }
 
     /// Returns the number of orders of all strategies together (saturating).
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
     }
+}
+
+const fn one() -> u16 {
+    1
+}
+
+const fn at_least_one(count: u16) -> u16 {
+    if count == 0 { 1 } else { count }
 }
 
 /// Returns the name at that index modulo the number of names; empty for an empty list.

@@ -45,13 +45,13 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
-    let Some(resume_point) = parts.recovered.gateways.get(&context.venue) else {
-        let out = parts.attached.sender(&session_out(context.venue))?;
-        let reports = parts.attached.receiver(&session_in(context.venue))?;
+    let Some(resume_point) = parts.recovered.gateways.get(&context.gateway) else {
+        let out = parts.attached.sender(&session_out(context.gateway))?;
+        let reports = parts.attached.receiver(&session_in(context.gateway))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
-    let out = parts.attached.resume_sender(&session_out(context.venue))?;
-    let mut reports = parts.attached.resume_receiver(&session_in(context.venue))?;
+    let out = parts.attached.resume_sender(&session_out(context.gateway))?;
+    let mut reports = parts.attached.resume_receiver(&session_in(context.gateway))?;
     reports.skip_to(resume_point.completed);
     Ok(SessionVenue::new(out, bell, reports)
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
@@ -74,19 +74,22 @@ fn ends(
     thread: &ThreadPlan,
     venue: u16,
     attached: &mut Attached<'_>,
-) -> Result<(SessionEnd, RunTape, Option<MarketBoard>)> {
+) -> Result<(Vec<SessionEnd>, RunTape, Option<MarketBoard>)> {
     let trading = plan.trading();
-    let orders = attached.resume_receiver(&session_out(venue))?;
-    let reports = attached.resume_sender(&session_in(venue))?;
-    let bell = bell_of(attached, plan, thread, Role::Gateway(venue))?;
-    let session = SessionEnd::new(orders, reports, bell, trading.max_held as usize);
+    let mut sessions = Vec::new();
+    for gateway in trading.gateways_of(venue) {
+        let orders = attached.resume_receiver(&session_out(gateway))?;
+        let reports = attached.resume_sender(&session_in(gateway))?;
+        let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
+        sessions.push(SessionEnd::new(orders, reports, bell, trading.max_held as usize));
+    }
     let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let board = match trading.market_data {
         true => Some(MarketBoard::new(venue, segments::market_writer(attached, plan, venue)?)),
         false => None,
     };
-    Ok((session, tape, board))
+    Ok((sessions, tape, board))
 }
 
 /// Recovers the exchange of a venue from its journal, after what a standby has `followed`.
@@ -135,7 +138,7 @@ pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
     journals::folder(plan, Role::Exchange(venue))
 }
 
-/// Creates what an exchange needs from the plan: instruments, capacity and recorded flow.
+/// Creates what an exchange needs from the plan: instruments, sessions, capacity and recorded flow.
 pub(super) fn market(plan: &Plan, venue: u16, attached: &mut Attached<'_>) -> Result<MarketSetup> {
     let trading = plan.trading();
     let capacity = trading.max_held as usize;
@@ -145,15 +148,17 @@ pub(super) fn market(plan: &Plan, venue: u16, attached: &mut Attached<'_>) -> Re
         OrderSequence::Arrival => None,
         OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(venue, attached)?)),
     };
-    let instruments = instruments.len() as u16;
-    Ok(MarketSetup { venue, exchange, instruments, capacity, sequencer: script })
+    let (instruments, sessions) = (instruments.len() as u16, trading.credentials.into());
+    Ok(MarketSetup { venue, exchange, instruments, sessions, capacity, sequencer: script })
 }
 
 /// Maps the segments that a venue's exchange will use.
 pub(super) fn map(plan: &Plan, thread: &ThreadPlan, venue: u16, attached: &mut Attached<'_>) -> Result<()> {
     // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
-    attached.receiver(&session_out(venue))?;
-    attached.sender(&session_in(venue))?;
+    for gateway in plan.trading().gateways_of(venue) {
+        attached.receiver(&session_out(gateway))?;
+        attached.sender(&session_in(gateway))?;
+    }
     attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if plan.trading().market_data {
         segments::market_writer(attached, plan, venue)?;

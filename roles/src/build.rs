@@ -237,8 +237,10 @@ fn supervision(parts: &mut RoleContext<'_, '_>) -> Result<(Supervision, RepairsW
 pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
-    let resumable: Vec<bool> = (0..trading.venues).map(|gateway| plan.can_resume_gateway(gateway)).collect();
+    let resumable: Vec<bool> =
+        (0..trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
     let setup = RiskSetup {
+        credentials: trading.credentials.into(),
         instruments: &trading.instruments,
         limits: &trading.limits,
         ns_per_tick: plan.ns_per_tick,
@@ -261,10 +263,10 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
         false => attached.sender(&ring_name),
     };
     let mut inboxes = Vec::new();
-    for gateway in 0..trading.venues {
+    for gateway in 0..trading.gateways() {
         let ring = end(inbox(gateway), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
-        inboxes.push(Sender::new(ring, bell, trading.pending_capacity()));
+        inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
     }
     let mut returns = Vec::new();
     for index in 0..trading.strategies {
@@ -304,7 +306,8 @@ fn gateway_through<P: Producer, V: Venue>(
     let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let context = VenueContext {
-        venue: index,
+        venue: trading.venue_of(index),
+        gateway: index,
         venues: trading.venues,
         strategies: trading.strategies,
         max_held: trading.max_held as usize,

@@ -97,7 +97,8 @@ fn compose_on<K: LoopClock>(
     };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
-            Role::Gateway(venue) | Role::Exchange(venue) => plan.trading().venue_kind(*venue),
+            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
+            Role::Exchange(venue) => plan.trading().venue_kind(*venue),
             _ => plan.trading().venue_kind(0),
         };
         let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_) | Role::Exchange(_)));

@@ -80,7 +80,7 @@ fn recover_engine(
         followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: LogTotals::default() });
     totals.scan(&logged);
     let mut watermarks = watermarks_in_log(&totals);
-    for gateway in (0..plan.trading().venues).filter(|_| is_restartable) {
+    for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
         watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
         let left = attached.resume_sender(&inbox(gateway))?.published();
@@ -120,7 +120,7 @@ pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Resu
 /// Maps the segments that the engine's threads will use.
 pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
-    for gateway in 0..trading.venues {
+    for gateway in 0..trading.gateways() {
         // Not as a successor, which repairs the ring: the running engine uses it.
         attached.sender(&session_out(gateway))?;
         attached.receiver(&session_in(gateway))?;

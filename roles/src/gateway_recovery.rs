@@ -19,7 +19,7 @@ use gateway::gateway_log::{GatewayLog, LastMessages, stamped_reports};
 use orchestrator::RecoveredGateway;
 use protocol::checksum::digest;
 use protocol::control::Control;
-use protocol::index::VenueIndex;
+use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use protocol::segments::{self, completion_link};
 use protocol::supervision::{self, GatewayRepair, REPAIRS, Repairs};
@@ -44,11 +44,11 @@ pub(super) fn recover(
     }
     for role in plan.roles_of(process) {
         let index = role.index();
-        if !control.gateway_incarnation(VenueIndex(index)).fenced {
+        if !control.gateway_incarnation(GatewayIndex(index)).fenced {
             continue;
         }
         let repair =
-            Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(VenueIndex(index));
+            Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(GatewayIndex(index));
         let resume_point = match plan.can_resume_gateway(index) {
             true => from_session(plan, index, &repair, environment.now(plan), attached)?,
             // Its venue crashed with it and starts empty.

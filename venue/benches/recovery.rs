@@ -27,7 +27,7 @@ fn setup(open: usize) -> MarketSetup {
     let capacity = open + 1000;
     let exchange =
         Exchange::new(&[Instrument::default()], Capacity::for_orders(capacity)).expect("a plain exchange");
-    MarketSetup { venue: 0, exchange, instruments: 1, capacity, sequencer: None }
+    MarketSetup { venue: 0, exchange, instruments: 1, sessions: 1, capacity, sequencer: None }
 }
 
 /// After the first `open` orders, eight cancels of the oldest and eight new ones take turns.
@@ -94,7 +94,7 @@ fn recover(case: RecoveryCase<'_>) -> (Duration, u64) {
     write(&case);
     let session_memory = SessionMemory::new(case.records, case.open);
     let follower = case.followed(|| replica(open)).map(|mut follower| {
-        follower.state.confirm_sent(u64::MAX);
+        follower.state.confirm_sent(&[u64::MAX]);
         follower
     });
     let started = Instant::now();
@@ -103,7 +103,7 @@ fn recover(case: RecoveryCase<'_>) -> (Duration, u64) {
         None => (self::replica(open), None),
     };
     let watermarks = OutputWatermarks { touches: vec![0], ..OutputWatermarks::default() };
-    let ends = (session_memory.session(open), NullTape, None);
+    let ends = (vec![session_memory.session(open)], NullTape, None);
     let agent =
         replica.promote(reader, (case.folder, &options()), &watermarks, ends).expect("the exchange recovers");
     let elapsed = started.elapsed();
@@ -116,7 +116,7 @@ fn write(case: &RecoveryCase<'_>) {
     for number in 0..case.records {
         writer.append(&record(number, case.open)).expect("space");
         if case.snapshot == Some(number + 1) {
-            case.snapshot(replica(case.open as usize), |state| state.confirm_sent(u64::MAX));
+            case.snapshot(replica(case.open as usize), |state| state.confirm_sent(&[u64::MAX]));
         }
     }
     writer.close().expect("written");

@@ -8,12 +8,12 @@
 //! journal is still in the session's ring, and the journal is replayed by the successor
 //! ([`crate::recovery`]), which sends only what the predecessor has not sent.
 
-use crate::apply::apply_message;
+use crate::apply::{SessionCounters, apply_message};
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup};
 use crate::market_board::MarketBoard;
 use crate::reports::Trade;
-use crate::session::{SessionCounts, SessionEnd};
+use crate::session::{SessionCounts, SessionEnd, session_of};
 use exchange::Exchange;
 use exchange::command::Command;
 use journal::{JournalError, Writer};
@@ -25,7 +25,7 @@ use protocol::wire::{Instruction, Order, OrderId, Report};
 use std::collections::VecDeque;
 use system::clock::Clock;
 
-/// Maximum number of instructions that one duty cycle takes from the session.
+/// Maximum number of instructions that one duty cycle takes from each session.
 const BATCH: usize = 16;
 
 /// The receiver of an exchange's trades, and of its books before resting orders expire.
@@ -36,7 +36,7 @@ pub trait TradeTape: Send {
     fn close(&mut self, exchange: &Exchange);
 }
 
-/// The agent of an exchange, with its market, its session with its gateway and its journal.
+/// The agent of an exchange, with its market, its sessions with gateways and its journal.
 pub struct ExchangeAgent<T> {
     pub(crate) market: Market,
     pub(crate) outputs: Outputs<T>,
@@ -47,9 +47,10 @@ pub struct ExchangeAgent<T> {
     failed: Option<String>,
 }
 
-/// The outputs of an exchange: reports to its gateway, trades to the tape, and market data.
+/// The outputs of an exchange: reports to its gateways, trades to the tape, and market data.
 pub(crate) struct Outputs<T> {
-    pub session: SessionEnd,
+    /// By credential.
+    pub sessions: Vec<SessionEnd>,
     pub tape: T,
     /// Reports that await durability, in order.
     pub deferred: VecDeque<DeferredReport>,
@@ -72,14 +73,19 @@ pub(crate) struct DeferredReport {
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent of an exchange. `tape` receives trades and the last books.
-    pub fn new(setup: MarketSetup, session: SessionEnd, tape: T) -> Self {
-        Self::with_market(Market::new(setup), session, tape)
+    /// Creates the agent of an exchange. `sessions` has one for each credential; `tape` receives
+    /// trades and the last books.
+    ///
+    /// # Panics
+    /// If the market is for another number of sessions.
+    pub fn new(setup: MarketSetup, sessions: Vec<SessionEnd>, tape: T) -> Self {
+        Self::with_market(Market::new(setup), sessions, tape)
     }
 
-    pub(crate) fn with_market(market: Market, session: SessionEnd, tape: T) -> Self {
+    pub(crate) fn with_market(market: Market, sessions: Vec<SessionEnd>, tape: T) -> Self {
+        assert_eq!(market.sessions(), sessions.len());
         let outputs = Outputs {
-            session,
+            sessions,
             tape,
             deferred: VecDeque::new(),
             completed: 0,
@@ -119,10 +125,10 @@ impl<T: TradeTape> ExchangeAgent<T> {
     }
 
     #[inline]
-    fn take_message<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
-        let Some(message) = self.outputs.session.take() else { return };
+    fn take_message<C: Clock>(&mut self, session: usize, cycle: &mut Cycle<C>) {
+        let Some(message) = self.outputs.sessions[session].take() else { return };
         let order = match Instruction::from_message(message) {
-            Ok(Instruction::Order(order)) => Some(order),
+            Ok(Instruction::Order(order)) if self.market.session_of(order.id) == session => Some(order),
             _ => None,
         };
         if let Some(order) = &order
@@ -132,14 +138,14 @@ impl<T: TradeTape> ExchangeAgent<T> {
         }
         // Before its slot is released: a successor reads the messages again that are not in the
         // journal.
-        if !self.try_journal(&JournalEntry::Message(message), cycle.now) {
+        if !self.try_journal(&JournalEntry::Message(session, message), cycle.now) {
             return;
         }
-        self.outputs.session.release();
+        self.outputs.sessions[session].release();
         let at = InputTime { now: cycle.now, time: cycle.time };
         let Self { market, outputs, journal, received, .. } = self;
         let mut out = CycleOutputs { outputs, journal: journal.as_ref(), cycle };
-        *received += apply_message(market, message, at, &mut out);
+        *received += apply_message(market, session, message, at, &mut out);
         outputs.publish_market_data(market.exchange(), order.as_ref(), cycle);
     }
 }
@@ -150,10 +156,10 @@ struct CycleOutputs<'a, T, C> {
     cycle: &'a mut Cycle<C>,
 }
 
-impl<T, C> AsMut<SessionCounts> for CycleOutputs<'_, T, C> {
+impl<T, C> SessionCounters for CycleOutputs<'_, T, C> {
     #[inline(always)]
-    fn as_mut(&mut self) -> &mut SessionCounts {
-        &mut self.outputs.session.counts
+    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
+        &mut self.outputs.sessions[session].counts
     }
 }
 
@@ -165,7 +171,7 @@ impl<T: TradeTape, C: Clock> ExecutionSink for CycleOutputs<'_, T, C> {
         }
     }
 
-    /// Sends or defers the reports, and records the trades.
+    /// Sends or defers the reports, each to the session of its strategy, and records the trades.
     #[inline]
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         let Self { outputs, journal, cycle } = self;
@@ -230,7 +236,8 @@ impl<T> Outputs<T> {
         if !is_stamped {
             cycle.stamp_with(Point::ExchangeDone, report.id, report.number);
         }
-        self.session.send(report);
+        let session = session_of(report.id, self.sessions.len());
+        self.sessions[session].send(report);
     }
 
     /// Sends the deferred reports of durable records. Returns the number sent.
@@ -272,15 +279,17 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
         }
         // Also publishes the opening books.
         self.outputs.publish_market_data(self.market.exchange(), None, cycle);
-        if self.outputs.session.is_waiting() {
-            work += self.outputs.session.flush();
+        for session in 0..self.outputs.sessions.len() {
+            if self.outputs.sessions[session].is_waiting() {
+                work += self.outputs.sessions[session].flush();
+            }
+            let mut taken = 0;
+            while taken < BATCH && self.outputs.sessions[session].has_message() && self.failed.is_none() {
+                taken += 1;
+                self.take_message(session, cycle);
+            }
+            work += taken;
         }
-        let mut taken = 0;
-        while taken < BATCH && self.outputs.session.has_message() && self.failed.is_none() {
-            taken += 1;
-            self.take_message(cycle);
-        }
-        work += taken;
         if cycle.draining
             && work == 0
             && !self.market.is_over()
@@ -293,8 +302,8 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
     }
 
     fn next_deadline(&self, _: bool) -> u64 {
-        let Outputs { session, .. } = &self.outputs;
-        let is_urgent = session.is_waiting() || session.has_message();
+        let is_urgent =
+            self.outputs.sessions.iter().any(|session| session.is_waiting() || session.has_message());
         if is_urgent || !self.outputs.deferred.is_empty() { 0 } else { self.market.next_expiry() }
     }
 
@@ -304,15 +313,16 @@ impl<T: TradeTape, C: Clock> Agent<C> for ExchangeAgent<T> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
-        let Outputs { session, completed, traded, .. } = &self.outputs;
+        let Outputs { sessions, completed, traded, .. } = &self.outputs;
+        let total = |of: fn(&SessionEnd) -> u64| sessions.iter().map(of).sum::<u64>();
         let slot = slots.next_agent();
         slot.set(ExchangeCounter::Received, self.received);
         slot.set(ExchangeCounter::Completed, *completed);
         slot.set(ExchangeCounter::Trades, *traded);
         slot.set(ExchangeCounter::OpenPeak, self.market.open_peak());
         slot.set(ExchangeCounter::Refused, self.market.refused());
-        slot.set(ExchangeCounter::Full, session.full);
-        slot.set(ExchangeCounter::ProtocolErrors, session.counts.faults);
+        slot.set(ExchangeCounter::Full, total(|session| session.full));
+        slot.set(ExchangeCounter::ProtocolErrors, total(|session| session.counts.faults));
         slot.set(ExchangeCounter::Journaled, self.journal.as_ref().map_or(0, Writer::last));
         slot.set(
             ExchangeCounter::Recovered,

@@ -17,7 +17,7 @@ pub struct Audit {
     pub reports: Vec<Report>,
     /// Trades in order.
     pub trades: Vec<Trade>,
-    /// Number of invalid messages from the gateway.
+    /// Number of invalid messages from gateways.
     pub faults: u64,
 }
 
@@ -26,7 +26,8 @@ impl Audit {
     pub fn from_journal(folder: &Path, setup: MarketSetup, time: Timebase) -> Result<Self, RecoveryError> {
         let mut replica = ExchangeReplica::new(setup, time);
         // Nothing is confirmed as sent, so all outputs are kept.
-        replica.output.confirmed = Some(ConfirmedOutput { published: 0, trades: 0 });
+        let published = vec![0; replica.output.sessions.len()];
+        replica.output.confirmed = Some(ConfirmedOutput { published, trades: 0 });
         let (mut orders, mut failed) = (Vec::new(), None);
         journal::recover(folder, |part| {
             if failed.is_some() {
@@ -49,13 +50,16 @@ impl Audit {
             return Err(error);
         }
         let output = replica.output;
-        let reports = output.reports.into_unconfirmed().into_iter();
+        let faults = output.sessions.iter().map(|session| session.counts.faults).sum();
+        let mut reports: Vec<_> =
+            output.sessions.into_iter().flat_map(|session| session.reports.into_unconfirmed()).collect();
+        reports.sort_unstable_by_key(|(index, _)| *index);
         let trades = output.trades.into_unconfirmed().into_iter();
         Ok(Self {
             orders: orders.iter().map(|order: &Order| order.id).collect(),
-            reports: reports.filter_map(|report| Report::from_message(report).ok()).collect(),
+            reports: reports.iter().filter_map(|(_, report)| Report::from_message(*report).ok()).collect(),
             trades: trades.map(|(_, trade)| trade).collect(),
-            faults: output.counts.faults,
+            faults,
         })
     }
 }

@@ -1,9 +1,9 @@
 //! The records of an exchange's journal: its inputs, recorded before they are applied.
 //!
 //! ```text
-//! word 0  kind: 0 time passed, 1 resting orders expire, 2 a message
+//! word 0  kind: 0 time passed, 1 resting orders expire, 2 a message; above 8 bits its session
 //!      1  time of the duty cycle in ticks
-//!      2… the message, as it came through the session
+//!      2… the message, as it came through its session
 //! ```
 //! Times are in the records, so equal records give equal reports.
 
@@ -18,7 +18,8 @@ pub enum JournalEntry {
     Time,
     /// Trading has ended: some of the resting orders expire.
     Close,
-    Message(Message),
+    /// A message came through a session.
+    Message(usize, Message),
 }
 
 const WORDS: usize = 2 + MESSAGE_WORDS;
@@ -32,8 +33,8 @@ impl JournalEntry {
                 words[0] = 1;
                 2
             }
-            Self::Message(message) => {
-                words[0] = 2;
+            Self::Message(session, message) => {
+                words[0] = 2 | (*session as u64) << 8;
                 words[2..].copy_from_slice(message);
                 WORDS
             }
@@ -56,15 +57,15 @@ impl JournalEntry {
     fn decode(bytes: &[u8]) -> Option<(Self, u64)> {
         let mut words = codec::words(bytes)?;
         let (kind, now) = (words.next()?, words.next()?);
-        let entry = match kind {
-            0 => Self::Time,
-            1 => Self::Close,
-            2 => {
+        let entry = match (kind & 0xFF, kind >> 8) {
+            (0, 0) => Self::Time,
+            (1, 0) => Self::Close,
+            (2, session) => {
                 let mut message = Message::default();
                 for word in &mut message {
                     *word = words.next()?;
                 }
-                Self::Message(message)
+                Self::Message(usize::try_from(session).ok()?, message)
             }
             _ => return None,
         };
@@ -79,7 +80,12 @@ mod tests {
     #[test]
     fn journal_entry_round_trips_and_garbage_is_refused() {
         let message = [1, 2, 3, 4, 5, 6, 7];
-        for entry in [JournalEntry::Time, JournalEntry::Close, JournalEntry::Message(message)] {
+        for entry in [
+            JournalEntry::Time,
+            JournalEntry::Close,
+            JournalEntry::Message(0, message),
+            JournalEntry::Message(63, message),
+        ] {
             let bytes = entry.encode(u64::MAX - 3, <[u8]>::to_vec);
             let length = bytes.len();
             assert_eq!(JournalEntry::decode(&bytes), Some((entry, u64::MAX - 3)));

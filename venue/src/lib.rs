@@ -1,11 +1,13 @@
-//! The exchange as a venue of a run: takes instructions from its gateway's session, matches them
+//! The exchange as a venue of a run: takes instructions from its gateways' sessions, matches them
 //! and reports.
 //!
 //! ```text
-//!  gateway ─ session-out ─▶ matching engine ─ session-in ─▶ gateway
+//!  gateway 0 ─ session-out ─┐                      ┌─ session-in ─▶ gateway 0   (credential 0)
+//!  gateway 1 ─ session-out ─┼─▶ matching engine ──▶┼─ session-in ─▶ gateway 1   (credential 1)
 //! ```
 //!
-//! Instructions are applied in order. When the run drains, trading ends: resting orders expire.
+//! Sessions are served in turn, a few instructions each, so that none starves. Instructions of one
+//! session are applied in order. When the run drains, trading ends: resting orders expire.
 #![forbid(unsafe_code)]
 
 mod agent;

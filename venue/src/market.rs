@@ -4,6 +4,7 @@ use crate::open_orders::{OpenOrder, OpenOrders};
 use crate::reports::{Cause, ReportBuilder, Trade, refusal};
 use crate::request::{OPENING_BOOK_OWNER, command, side};
 use crate::sequencer::{ReplaySequencer, SequencerState};
+use crate::session::session_of;
 use exchange::Exchange;
 use exchange::Level;
 use exchange::command::{Command, Side};
@@ -21,7 +22,7 @@ const MAX_LEVELS: usize = MAX_REPORTS - 8;
 /// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// The parameters of an exchange: matching engine, capacity and recorded flow.
+/// The parameters of an exchange: matching engine, sessions, capacity and recorded flow.
 pub struct MarketSetup {
     /// Index of the venue.
     pub venue: u16,
@@ -29,6 +30,8 @@ pub struct MarketSetup {
     pub exchange: Exchange,
     /// Number of instruments.
     pub instruments: u16,
+    /// Number of sessions with gateways: one for each credential.
+    pub sessions: usize,
     /// Maximum number of strategies' orders open at once.
     pub capacity: usize,
     /// Sequences the orders of a recorded flow; `None`: orders are applied as they arrive.
@@ -107,6 +110,16 @@ impl Market {
         self.setup.instruments
     }
 
+    pub const fn sessions(&self) -> usize {
+        self.setup.sessions
+    }
+
+    /// Returns the session through which the orders of an order's strategy come.
+    #[inline(always)]
+    pub(crate) fn session_of(&self, id: OrderId) -> usize {
+        session_of(id, self.setup.sessions)
+    }
+
     /// Returns the maximum number of strategies' orders that were open at once.
     pub const fn open_peak(&self) -> u64 {
         self.open_peak
@@ -153,13 +166,16 @@ impl Market {
         self.flush_outputs(sink);
     }
 
+    /// Cancels the orders in a scope that came through a session.
     #[cold]
-    pub fn cancel_scope(&mut self, scope: CancelScope, sink: &mut impl ExecutionSink) {
+    pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
             Some(dead) => u32::from(dead.strategy().0)..u32::from(dead.strategy().0) + 1,
             None => 0..MAX_STRATEGIES as u32,
         };
-        for owner in owners {
+        let sessions = self.setup.sessions;
+        let is_its = |owner: &u32| session_of(OrderId::new(*owner as u16, 0, 0), sessions) == session;
+        for owner in owners.filter(is_its) {
             let command = Command::MassCancel { owner, instrument: scope.instrument };
             self.apply(command, Cause::Withdrawal, sink);
         }

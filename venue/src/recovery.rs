@@ -5,9 +5,9 @@
 //!
 //! | found | meaning |
 //! |---|---|
-//! | messages in the session's inbound ring | journaled ones are skipped, the others are taken |
-//! | messages in the session's outbound ring | number of reports sent |
-//! | stamps of reports in the log | number of reports stamped |
+//! | messages in a session's inbound ring | journaled ones are skipped, the others are taken |
+//! | messages in a session's outbound ring | number of reports sent in that session |
+//! | stamps of reports in the log | number of reports stamped, of all sessions |
 //! | stamps of orders in the log | one more than journaled: the last was about to be journaled |
 //! | trades on the tape | number of trades recorded |
 //! | versions on the board | the log may lack an instrument's last one, which is then logged |
@@ -48,10 +48,10 @@ impl ExchangeReplica {
         followed: Option<Reader>,
         (folder, options): (&Path, &Options),
         watermarks: &OutputWatermarks,
-        (mut session, mut tape, mut board): (SessionEnd, T, Option<MarketBoard>),
+        (mut sessions, mut tape, mut board): (Vec<SessionEnd>, T, Option<MarketBoard>),
     ) -> Result<ExchangeAgent<T>, RecoveryError> {
-        self.output.confirmed =
-            Some(ConfirmedOutput { published: session.published(), trades: watermarks.trades });
+        let published = sessions.iter().map(SessionEnd::published).collect();
+        self.output.confirmed = Some(ConfirmedOutput { published, trades: watermarks.trades });
         self.output.confirm_known();
         let mut close = |books: &Exchange| tape.close(books);
         if let Some((sequence, payload)) = self.closing.take() {
@@ -64,9 +64,12 @@ impl ExchangeReplica {
             snapshot => self.recover(snapshot),
         })?;
         let Self { market, output, .. } = self;
-        session.resume_from(output.counts, &output.reports)?;
-        let completed = output.reports.produced();
-        let deferred = (output.reports.confirmed()..).zip(output.reports.into_unconfirmed());
+        let mut deferred = Vec::new();
+        for (index, (end, output)) in sessions.iter_mut().zip(output.sessions).enumerate() {
+            end.resume_from(index, output.counts, &output.reports)?;
+            deferred.extend(output.reports.into_unconfirmed());
+        }
+        deferred.sort_unstable_by_key(|(index, _)| *index);
         let traded = output.trades.produced();
         output.trades.into_unconfirmed().iter().for_each(|(ticks, trade)| tape.trade(trade, *ticks));
         if let Some(board) = &mut board {
@@ -79,11 +82,11 @@ impl ExchangeReplica {
             Ok(Instruction::Order(order)) => Some(order),
             _ => None,
         });
-        let mut agent = ExchangeAgent::with_market(market, session, tape);
+        let mut agent = ExchangeAgent::with_market(market, sessions, tape);
         agent.outputs.unlogged = watermarks.unlogged(board.as_ref(), order);
         agent.outputs.deferred =
-            deferred.filter_map(|deferred| watermarks.deferred_report(deferred)).collect();
-        (agent.outputs.completed, agent.outputs.traded) = (completed, traded);
+            deferred.into_iter().filter_map(|deferred| watermarks.deferred_report(deferred)).collect();
+        (agent.outputs.completed, agent.outputs.traded) = (output.completed, traded);
         agent.outputs.is_closed = agent.market.is_closed();
         agent.received = output.received;
         agent.stamped_order = watermarks.last_stamped.filter(|_| watermarks.orders_stamped > output.received);

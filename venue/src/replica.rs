@@ -2,11 +2,11 @@
 //! that may not have been sent. As a hot standby it follows a running exchange and writes the
 //! snapshots; a successor is promoted from it.
 
-use crate::apply::apply_message;
+use crate::apply::{SessionCounters, apply_message};
 use crate::journal_entry::JournalEntry;
 use crate::market::{ExecutionSink, InputTime, Market, MarketSetup, MarketState};
 use crate::reports::Trade;
-use crate::session::SessionCounts;
+use crate::session::{SessionCounts, session_of};
 use exchange::Exchange;
 use journal::{Outbox, Record, RecoveryError, State};
 use protocol::wire::{Message, Report};
@@ -14,12 +14,21 @@ use serde::{Deserialize, Serialize};
 use std::error::Error;
 use system::clock::Timebase;
 
+/// The messages and reports of one session up to a journal record.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SessionOutput {
+    pub counts: SessionCounts,
+    /// Reports, each with its index among those of all sessions.
+    pub reports: Outbox<(u64, Message)>,
+}
+
 /// The outputs of an exchange up to a journal record, with those that may not have been sent.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReplayedOutput {
-    pub counts: SessionCounts,
-    pub reports: Outbox<Message>,
+    pub sessions: Vec<SessionOutput>,
     pub received: u64,
+    /// Number of reports of all sessions.
+    pub completed: u64,
     /// Time of the last record in ticks.
     pub now: u64,
     pub order: Option<Message>,
@@ -32,17 +41,18 @@ pub(crate) struct ReplayedOutput {
     pub confirmed: Option<ConfirmedOutput>,
 }
 
-/// Outputs that were certainly sent: numbers of reports, and of trades on the tape.
+/// Outputs that were certainly sent: numbers of reports by session, and of trades on the tape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfirmedOutput {
-    pub published: u64,
+    pub published: Vec<u64>,
     pub trades: u64,
 }
 
 impl ReplayedOutput {
     pub fn confirm_known(&mut self) {
         if let Some(confirmed) = &self.confirmed {
-            self.reports.confirm(confirmed.published);
+            let sessions = self.sessions.iter_mut().zip(&confirmed.published);
+            sessions.for_each(|(session, published)| session.reports.confirm(*published));
             self.trades.confirm(confirmed.trades);
         }
     }
@@ -51,10 +61,13 @@ impl ReplayedOutput {
 impl ExecutionSink for ReplayedOutput {
     fn record(&mut self, reports: &[Report], trades: &[Trade]) {
         for report in reports {
-            self.reports.push(report.to_message());
+            let session = session_of(report.id, self.sessions.len());
+            let outbox = &mut self.sessions[session].reports;
+            outbox.push((self.completed, report.to_message()));
             if let Some(confirmed) = &self.confirmed {
-                self.reports.confirm(confirmed.published);
+                outbox.confirm(confirmed.published[session]);
             }
+            self.completed += 1;
         }
         for trade in trades {
             self.trades.push((self.now, *trade));
@@ -76,9 +89,9 @@ struct ReplaySink<'a, F> {
     close: F,
 }
 
-impl<F> AsMut<SessionCounts> for ReplaySink<'_, F> {
-    fn as_mut(&mut self) -> &mut SessionCounts {
-        &mut self.output.counts
+impl<F> SessionCounters for ReplaySink<'_, F> {
+    fn session_counts(&mut self, session: usize) -> &mut SessionCounts {
+        &mut self.output.sessions[session].counts
     }
 }
 
@@ -112,6 +125,7 @@ impl ExchangeReplica {
     /// Creates a replica that has applied no record of the exchange's journal. `time` is the run's.
     pub fn new(setup: MarketSetup, time: Timebase) -> Self {
         let output = ReplayedOutput {
+            sessions: vec![SessionOutput::default(); setup.sessions],
             touches: vec![(None, 0); setup.instruments.into()],
             ..ReplayedOutput::default()
         };
@@ -120,12 +134,13 @@ impl ExchangeReplica {
 
     /// Returns `true` if the replica keeps reports that may not have been sent.
     pub fn has_unsent(&self) -> bool {
-        !self.output.reports.unconfirmed().is_empty()
+        self.output.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
     }
 
-    /// Drops the first `published` reports, which are known to be sent.
-    pub fn confirm_sent(&mut self, published: u64) {
-        self.output.reports.confirm(published);
+    /// Drops reports that are known to be sent; `published` counts them by session.
+    pub fn confirm_sent(&mut self, published: &[u64]) {
+        let sessions = self.output.sessions.iter_mut().zip(published);
+        sessions.for_each(|(session, published)| session.reports.confirm(*published));
     }
 
     /// Applies a journal record. `close` receives the books at the end of trading.
@@ -143,8 +158,11 @@ impl ExchangeReplica {
         match entry {
             JournalEntry::Time => market.advance_time(at, out),
             JournalEntry::Close => drop(market.close(at, out)),
-            JournalEntry::Message(message) => {
-                let orders = apply_message(market, message, at, out);
+            JournalEntry::Message(session, _) if session >= market.sessions() => {
+                return Err(RecoveryError::Foreign(record.sequence));
+            }
+            JournalEntry::Message(session, message) => {
+                let orders = apply_message(market, session, message, at, out);
                 output.order = (orders > 0).then_some(message);
                 output.received += orders;
             }
@@ -154,7 +172,7 @@ impl ExchangeReplica {
 }
 
 impl State for ExchangeReplica {
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     type Saved = ExchangeSnapshot;
 
     fn save(&self) -> impl Serialize {
@@ -163,13 +181,15 @@ impl State for ExchangeReplica {
 
     fn restore(&mut self, saved: ExchangeSnapshot) -> Result<(), Box<dyn Error + Send + Sync>> {
         let ExchangeSnapshot { output, market } = saved;
-        let is_report = |message: &Message| Report::from_message(*message).is_ok();
-        if output.touches.len() != usize::from(self.market.instruments())
-            || !output.reports.is_sound()
-            || !output.reports.unconfirmed().iter().all(is_report)
+        let is_report = |(_, message): &(u64, Message)| Report::from_message(*message).is_ok();
+        let is_sound =
+            |of: &SessionOutput| of.reports.is_sound() && of.reports.unconfirmed().iter().all(is_report);
+        if output.sessions.len() != self.market.sessions()
+            || output.touches.len() != usize::from(self.market.instruments())
+            || !output.sessions.iter().all(is_sound)
             || !output.trades.is_sound()
         {
-            return Err("other reports, trades or instruments".into());
+            return Err("other sessions, reports, trades or instruments".into());
         }
         self.market.restore(market)?;
         self.output = ReplayedOutput { confirmed: self.output.confirmed.take(), ..output };

@@ -3,7 +3,7 @@
 use journal::{Outbox, RecoveryError};
 use protocol::sender::{SendOutcome, Sender};
 use protocol::session::{SessionNumbers, instruction_number, number_report};
-use protocol::wire::{Instruction, Message, Report};
+use protocol::wire::{Instruction, Message, OrderId, Report};
 use serde::{Deserialize, Serialize};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
@@ -32,6 +32,13 @@ impl SessionCounts {
     }
 }
 
+/// Returns the session of an order's strategy among `sessions`, which is that of its credential.
+#[inline(always)]
+pub(crate) fn session_of(id: OrderId, sessions: usize) -> usize {
+    // Without a division where there is one.
+    if sessions == 1 { 0 } else { id.strategy().as_usize() % sessions.max(1) }
+}
+
 /// The exchange's end of a session with a gateway: takes instructions and sends reports in order.
 pub struct SessionEnd {
     orders: spsc::Consumer,
@@ -41,7 +48,7 @@ pub struct SessionEnd {
     pub(crate) full: u64,
 }
 
-/// Queue length from which no more instructions are taken from the session.
+/// Queue length from which no more instructions are taken from a session.
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
@@ -80,11 +87,12 @@ impl SessionEnd {
     /// Skips journaled messages that a crashed exchange had not freed.
     pub(crate) fn resume_from(
         &mut self,
+        session: usize,
         counts: SessionCounts,
-        reports: &Outbox<Message>,
+        reports: &Outbox<(u64, Message)>,
     ) -> Result<(), RecoveryError> {
-        RecoveryError::check_count("messages of the session", 0, counts.taken, self.orders.taken())?;
-        reports.check("reports of the session", 0, self.published())?;
+        RecoveryError::check_count("messages of session", session, counts.taken, self.orders.taken())?;
+        reports.check("reports of session", session, self.published())?;
         self.orders.skip_to(counts.taken);
         (self.counts, self.numbered) = (counts, reports.confirmed());
         Ok(())

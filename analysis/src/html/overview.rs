@@ -8,7 +8,7 @@ use crate::report::{result_fields, setup_fields};
 use crate::summary::{Distribution, Summary};
 use crate::table::Grid;
 use maud::{Markup, html};
-use protocol::plan::{Role, ThreadPlan};
+use protocol::plan::{Role, ThreadPlan, Trading};
 use std::collections::BTreeSet;
 
 /// Formats the verdict on the run's latencies, with its reasons, as HTML.
@@ -126,7 +126,7 @@ fn plan(summary: &Summary) -> Grid {
             ("core", &cores),
             ("idle", &|group| group[0].idle.to_string()),
             ("runs", &|group| match group {
-                [thread] => runs(thread),
+                [thread] => runs(summary.plan.trading(), thread),
                 several => format!("{} threads", several.len()),
             }),
         ],
@@ -135,12 +135,12 @@ fn plan(summary: &Summary) -> Grid {
 }
 
 /// The roles of a thread; of many like ones the first and the last.
-fn runs(thread: &ThreadPlan) -> String {
+fn runs(trading: &Trading, thread: &ThreadPlan) -> String {
     match thread.roles.as_slice() {
         [Role::Orchestrator, Role::Gateway(low), .., Role::Gateway(high)] => {
             format!("orchestrator, {}", span(&format!("gateway-{low}"), &format!("gateway-{high}")))
         }
-        roles => roles.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        roles => roles.iter().map(|role| trading.role_name(*role)).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn inspect(
             problems.push(problem);
         }
     }
-    if let Some(trigger) = triggered_by(&steps)
+    if let Some(trigger) = triggered_by(&record.plan, &steps)
         && let Err(problem) = search_trigger(folder, &record.plan, trigger, &mut steps)
     {
         problems.push(format!("{}: {problem}", order_name(order)));
@@ -193,8 +193,9 @@ fn search(
 
 /// Returns the top-of-book version that triggered the order according to its strategy. The time of
 /// the write is not known yet.
-fn triggered_by(path_steps: &[PathStep]) -> Option<TopOfBookWritten> {
-    let venue = path_steps.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail.into();
+fn triggered_by(plan: &Plan, path_steps: &[PathStep]) -> Option<TopOfBookWritten> {
+    let gateway = path_steps.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail;
+    let venue = plan.trading().venue_of(gateway.into());
     let instrument = value_at(path_steps, Point::Instrument).unwrap_or(0) as u16;
     let version = value_at(path_steps, Point::Trigger)?;
     Some(TopOfBookWritten { venue, instrument, version, ticks: 0 })

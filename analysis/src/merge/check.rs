@@ -158,7 +158,8 @@ fn check_lane(
         let is_killed = || {
             let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
             let done = context.chains.last_pushed(id, row);
-            row.has(Point::Cancelled) && context.switches.has_cancelled(id, row, done, instrument)
+            row.has(Point::Cancelled)
+                && context.switches.has_cancelled(id, row, done, instrument, context.record.plan.trading())
         };
         if is_retired && context.deaths.is_complete && (!is_dead || was_given) && !is_killed() {
             let witness = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });

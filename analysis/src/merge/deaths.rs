@@ -95,7 +95,7 @@ impl Deaths {
             is_complete: !launcher_died,
             is_everyone_hostile: scribblers().any(is_of_thread),
             isolation,
-            lost_gateways: (0..record.plan.trading().venues).map(is_lost).collect(),
+            lost_gateways: (0..record.plan.trading().gateways()).map(is_lost).collect(),
         }
     }
 

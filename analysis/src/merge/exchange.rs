@@ -17,7 +17,8 @@ impl CheckContext<'_> {
     /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
-        let (plan, venue) = (&self.record.plan, row.pushed()?.0 as u16);
+        let plan = &self.record.plan;
+        let venue = plan.trading().venue_of(row.pushed()?.0 as u16);
         plan.trading().is_book(venue).then(|| plan.thread_of(Role::Exchange(venue)))?
     }
 

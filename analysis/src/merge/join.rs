@@ -59,22 +59,22 @@ impl<'a> Join<'a> {
         bounds: Vec<LaneBounds>,
         findings: &'a mut Findings,
     ) -> Self {
-        let (strategies, venues) = (plan.trading().strategies, plan.trading().venues);
+        let (strategies, gateways) = (plan.trading().strategies, plan.trading().gateways());
         let accounts = Accounts::new(strategies, deaths.lost_gateways.clone());
         Self {
             plan,
             deaths,
             owners: (0..strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
             table: OrderTable::new(bounds),
-            gateway_threads: (0..venues).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
-            gateways: vec![GatewayOrder::default(); usize::from(venues)],
+            gateway_threads: (0..gateways).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
+            gateways: vec![GatewayOrder::default(); usize::from(gateways)],
             further_reports: FurtherReports::default(),
             newest: vec![NewestEpochs::default(); usize::from(strategies)],
             findings,
             links: LinkChecksums::default(),
             accounts,
             switches: KillSwitches::default(),
-            touches: TouchVersions::default(),
+            touches: TouchVersions::new(plan),
             rejections: [0; MAX_REASONS],
             source: CurrentLog::default(),
         }
@@ -187,7 +187,7 @@ impl<'a> Join<'a> {
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
                 let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
-                self.switches.on_dispatch(record, row, instrument);
+                self.switches.on_dispatch(record, row, instrument, self.plan.trading());
             }
             _ => {}
         }
@@ -203,21 +203,24 @@ impl<'a> Join<'a> {
             Point::GatewayRecv => {
                 row.set_pushed(u16::from(detail), 0);
                 let dispatched = row.at(Point::OrchDispatch);
+                let misplaced = |description| Err(OutOfOrder { kind: ViolationKind::Misplaced, description });
+                let trading = self.plan.trading();
+                let (_, credential) = trading.venue_and_credential(detail.into());
                 match gateway_of(gateways, row) {
                     Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
-                        gateway.on_inbox(dispatched)
+                        match credential == trading.credential_of(id.strategy().0) {
+                            true => gateway.on_inbox(dispatched),
+                            false => misplaced("its gateway is of another strategy's credential"),
+                        }
                     }
-                    _ => Err(OutOfOrder {
-                        kind: ViolationKind::Misplaced,
-                        description: "t4 names a gateway that is none of its thread's",
-                    }),
+                    _ => misplaced("t4 names a gateway that is none of its thread's"),
                 }
             }
             Point::GatewayDone => {
-                if let Some((venue, _)) = row.pushed()
-                    && let Some(gateway) = gateways.get_mut(venue)
+                if let Some((index, _)) = row.pushed()
+                    && let Some(gateway) = gateways.get_mut(index)
                 {
-                    row.set_pushed(venue as u16, gateway.push());
+                    row.set_pushed(index as u16, gateway.push());
                 }
                 self.accounts.on_report(id, number, value, row.pushed());
                 if !is_last {

@@ -56,15 +56,22 @@ impl LinkChecksums {
             let last = record.outages.iter().rfind(|outage| outage.gateways.contains(gateway));
             last.is_none_or(|outage| outage.restarted_ns.is_some())
         };
-        let live_venues: Vec<u16> = (0..plan.trading().venues).filter(is_live).collect();
-        if !live_venues.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
+        let live: Vec<u16> = (0..plan.trading().gateways()).filter(is_live).collect();
+        if !live.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
             return;
         }
         let mut reported = Some(0u64);
-        for gateway in live_venues {
+        for gateway in live {
             let pushed = at(LinkEnd::sender(HandOff::Inbox, gateway, 0));
             let taken = at(LinkEnd::receiver(HandOff::Inbox, gateway, 0));
-            compare(HandOff::Inbox, &Role::Gateway(gateway).to_string(), pushed, taken, None, findings);
+            compare(
+                HandOff::Inbox,
+                &plan.trading().role_name(Role::Gateway(gateway)),
+                pushed,
+                taken,
+                None,
+                findings,
+            );
             let sum = at(LinkEnd::sender(HandOff::Completion, gateway, 0));
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }

@@ -23,14 +23,21 @@ pub struct Trigger {
 }
 
 /// All top-of-book versions that a run's exchanges wrote.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct TouchVersions {
+    /// Gateways of each venue.
+    credentials: u16,
     /// Times of the writes by venue and instrument, starting with version 1.
     written: HashMap<(u16, u16), Vec<u64>>,
     pub found: Violations,
 }
 
 impl TouchVersions {
+    pub fn new(plan: &Plan) -> Self {
+        let credentials = plan.trading().credentials.max(1);
+        Self { credentials, written: HashMap::new(), found: Violations::default() }
+    }
+
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -62,7 +69,7 @@ impl TouchVersions {
     /// gateway had it.
     pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
         let version = lane.trigger(sequence)?;
-        let venue = lane.rows.get(sequence as usize)?.pushed()?.0 as u16;
+        let venue = lane.rows.get(sequence as usize)?.pushed()?.0 as u16 / self.credentials;
         let versions = self.written.get(&(venue, lane.instrument(sequence)));
         let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         let written = versions.zip(index).and_then(|(versions, index)| versions.get(index).copied());

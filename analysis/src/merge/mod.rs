@@ -236,7 +236,7 @@ pub fn merge<L: LogStore + ?Sized>(
         if context.is_complete {
             accounts.check(&mut findings);
         }
-        switches.check(&table, &mut findings);
+        switches.check(&table, plan.trading(), &mut findings);
         let contradiction_of = |(strategy, found): (u16, &Violations)| {
             let is_new = plan.isolation.of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))

@@ -66,7 +66,8 @@ impl FurtherReports {
             let was_given =
                 report.at(Point::OrchReturn).is_some() || report.at(Point::StrategyRecv).is_some();
             let is_killed = |row: &OrderRow| {
-                context.switches.has_cancelled(id, row, self.last_pushed(id, row), table.instrument(id))
+                let (last, instrument) = (self.last_pushed(id, row), table.instrument(id));
+                context.switches.has_cancelled(id, row, last, instrument, context.record.plan.trading())
             };
             if is_end && was_given && row.is_some_and(|row| row.has(Point::Cancelled) && !is_killed(row)) {
                 let description = "cancels an order of the dead, yet it was given to its strategy";

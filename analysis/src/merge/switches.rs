@@ -9,6 +9,7 @@ use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
+use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
@@ -91,15 +92,15 @@ impl KillSwitches {
     }
 
     #[cold]
-    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16) {
+    pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {
             return;
         }
         let needs_row = |scope: &Scope| matches!(scope, Scope::Venue(_) | Scope::Instrument(_));
         let on = self.on.iter().copied();
         let scope = match row.pushed() {
-            Some((gateway, _)) => concerning(on, record.id, gateway, instrument),
-            None => concerning(on.filter(|scope| !needs_row(scope)), record.id, 0, 0),
+            Some((gateway, _)) => concerning(on, record.id, gateway, instrument, trading),
+            None => concerning(on.filter(|scope| !needs_row(scope)), record.id, 0, 0, trading),
         };
         match scope {
             Some(scope) => add_killed(record.id, scope, &mut self.found),
@@ -114,23 +115,30 @@ impl KillSwitches {
     /// order. That time is the t5 of its last report. The venue learned of it before a revival and
     /// may confirm afterwards.
     #[cold]
-    pub fn has_cancelled(&self, id: OrderId, row: &OrderRow, done: Option<u64>, instrument: u16) -> bool {
+    pub fn has_cancelled(
+        &self,
+        id: OrderId,
+        row: &OrderRow,
+        done: Option<u64>,
+        instrument: u16,
+        trading: &Trading,
+    ) -> bool {
         let (Some((gateway, _)), Some(done)) = (row.pushed(), done) else {
             return false;
         };
         let seen = self.kills.iter().filter(|kill| kill.seen <= done).map(|kill| kill.switch.scope);
-        concerning(seen, id, gateway, instrument).is_some()
+        concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
     /// Checks the orders whose venue and instrument were unknown when they were dispatched.
-    pub fn check(&self, table: &OrderTable, findings: &mut Findings) {
+    pub fn check(&self, table: &OrderTable, trading: &Trading, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };
             let on = self.kills.iter().zip(&self.spans).filter_map(|(kill, (from, until))| {
                 let was_on = from <= turns && until.is_none_or(|until| *turns < until);
                 was_on.then_some(kill.switch.scope)
             });
-            if let Some(scope) = concerning(on, *id, gateway, table.instrument(*id)) {
+            if let Some(scope) = concerning(on, *id, gateway, table.instrument(*id), trading) {
                 add_killed(*id, scope, findings.firm());
             }
         }
@@ -142,8 +150,11 @@ fn concerning(
     id: OrderId,
     gateway: usize,
     instrument: u16,
+    trading: &Trading,
 ) -> Option<Scope> {
-    on.find(|scope| scope.contains(id.strategy().0, gateway as u16, instrument))
+    let (strategy, venue) = (id.strategy().0, trading.venue_of(gateway as u16));
+    let credential = trading.credential_of(strategy);
+    on.find(|scope| scope.contains(strategy, credential, venue, instrument))
 }
 
 #[cold]

@@ -100,7 +100,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         let is_engine = *role == Role::Orchestrator;
         let mut first = None;
         for (id, row) in merged.orders() {
-            let venue = row.pushed().map(|(gateway, _)| gateway as u16);
+            let venue = row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16));
             let is_its = is_engine || venue.is_some_and(|venue| *role == Role::Exchange(venue));
             let (from, to, served) = match is_engine {
                 true => (Point::StrategySend, Point::StrategyRecv, row.at(Point::OrchDispatch)),

@@ -80,7 +80,7 @@ pub struct RejectionCount {
 /// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
-    /// Scope: `all`, `strategy-0`, `venue-2`, `instrument-3`.
+    /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
     pub scope: String,
     /// Cause: `operator`, `death`, or the limit.
     pub cause: String,

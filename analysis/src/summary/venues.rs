@@ -87,7 +87,9 @@ fn incident(
     ns_per_tick: f64,
 ) -> VenueIncident {
     let VenueFaultWindow { venue, fault, from, until } = *window;
-    let rows = || merged.measured().filter_map(|(_, row)| Some((row.pushed()?.0 as u16, row.stamps(), row)));
+    let venue_of = |gateway: usize| record.plan.trading().venue_of(gateway as u16);
+    let rows =
+        || merged.measured().filter_map(|(_, row)| Some((venue_of(row.pushed()?.0), row.stamps(), row)));
     let before = rows().filter(|(other, [.., t5, _, _, _], _)| *other == venue && *t5 < from);
     let longest_before = before.map(|(_, [_, _, _, t4, t5, ..], _)| t5.saturating_sub(t4)).max();
     let longest_delay = (record.plan.trading().max_delay_ns as f64 / ns_per_tick) as u64;
@@ -131,11 +133,13 @@ fn incident(
     }
 }
 
-/// Returns a counter of a venue's gateway; 0 if it has no counters.
+/// Returns the sum of a counter over the gateways of a venue; 0 if they have no counters.
 fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
-    let role = Role::Gateway(venue);
-    let thread = plan.thread_of(role).and_then(|thread| Some((thread, merged.threads.get(thread)?)));
-    thread.map_or(0, |(thread, merged)| {
-        merged.counters.agent_counters(&plan.threads[thread].roles, role).get(counter)
-    })
+    let of_gateway = |gateway| {
+        let role = Role::Gateway(gateway);
+        let thread = plan.thread_of(role)?;
+        let counters = &merged.threads.get(thread)?.counters;
+        Some(counters.agent_counters(&plan.threads[thread].roles, role).get(counter))
+    };
+    plan.trading().gateways_of(venue).filter_map(of_gateway).sum()
 }

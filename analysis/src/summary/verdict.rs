@@ -140,7 +140,7 @@ fn outages(summary: &Summary) -> Vec<String> {
         let until = outage.restarted_ns.map_or("to the end".into(), |ns| format!("to {}", duration(ns)));
         format!(
             "{}: down from {at} {until}: {unknown} orders open there ended as venue-unknown, those sent then as venue-down",
-            outage.describe()
+            outage.describe(&summary.plan)
         )
     };
     first_named(summary.outages.iter().map(describe).collect(), "outages: see summary.json")

@@ -32,7 +32,7 @@ impl StampThreads {
     fn from_plan(plan: &Plan) -> Self {
         let trading = plan.trading();
         let strategies = (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(i as u16)));
-        let gateways = (0..trading.venues).map(|i| plan.thread_of(Role::Gateway(i)));
+        let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
         Self {
             strategies: strategies.collect(),
             gateways: gateways.collect(),

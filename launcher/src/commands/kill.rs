@@ -29,6 +29,9 @@ impl KillTarget {
             Self { strategy: Some(index), .. } => {
                 Scope::Strategy(within("strategy", *index, trading.strategies.into())?)
             }
+            Self { credential: Some(index), .. } => {
+                Scope::Credential(within("credential", *index, trading.credentials.into())?)
+            }
             Self { venue: Some(index), .. } => Scope::Venue(within("venue", *index, trading.venues.into())?),
             Self { instrument: Some(name), .. } => Scope::Instrument(instrument(name, plan)?),
             Self { all: true, .. } => Scope::All,

@@ -20,8 +20,8 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     if flags.set.is_empty() {
         return show(&run);
     }
-    let LimitsFlags { strategy, ref instrument, .. } = *flags;
-    let target = KillTarget { strategy, venue: None, instrument: instrument.clone(), all: false };
+    let LimitsFlags { strategy, credential, ref instrument, .. } = *flags;
+    let target = KillTarget { strategy, credential, venue: None, instrument: instrument.clone(), all: false };
     let scope = target.scope(&run.plan)?.unwrap_or_default();
     // All are valid, or none is sent.
     let settings: Vec<LimitSetting> =

@@ -1,7 +1,7 @@
 //! Syntax of limits: `[SCOPE.]CONTROL=VALUE`, separated by `;` or `,`.
 //!
 //! ```text
-//! SCOPE     all, strategy-N, instrument-N                                  [all]
+//! SCOPE     all, strategy-N, credential-N, instrument-N                    [all]
 //! CONTROL   max-position, max-order-value, price-collar, …                 protocol::limits
 //! VALUE     a count (100, 5k, 2M), a time (100ms) for windows, on, off
 //! ```
@@ -19,9 +19,14 @@ use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Parses the scope of a limit: `all`, `strategy-0`, `venue-2`, `instrument-3`.
+/// Parses the scope of a limit: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
-    let wrong = || format!("{:?} is not a scope: write all, strategy-N, venue-N or instrument-N", clip(text));
+    let wrong = || {
+        format!(
+            "{:?} is not a scope: write all, strategy-N, credential-N, venue-N or instrument-N",
+            clip(text)
+        )
+    };
     if text == "all" {
         return Ok(Scope::All);
     }
@@ -30,6 +35,7 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     let index = index.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
     match kind {
         "strategy" => Ok(Scope::Strategy(index)),
+        "credential" => Ok(Scope::Credential(index)),
         "venue" => Ok(Scope::Venue(index)),
         "instrument" => Ok(Scope::Instrument(index)),
         _ => Err(wrong()),
@@ -164,7 +170,7 @@ mod tests {
             ("max-position", "expected [SCOPE.]CONTROL=VALUE"),
             ("stratgy-1.max-position=5", "is not a scope: write all, strategy-N"),
             ("strategy-.max-position=5", "is not a scope"),
-            ("venue-1.max-position=5", "cannot be set for venue-1"),
+            ("credential-1.max-position=5", "cannot be set for credential-1"),
             ("max-position=many", "is not a count"),
             ("duplicate-window=5", "has no unit"),
             ("restricted=7", "restricted is on or off"),

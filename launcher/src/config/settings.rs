@@ -76,12 +76,14 @@ settings! {
         cores "LIST": CoreList;
         /// Run N strategies, 1 to 256 [default: 8; 1 on small machines]
         strategies "N": Count = Count(1), in 1..=MAX_STRATEGIES as u64;
-        /// Run M venues, 1 to 64; each has its gateway
+        /// Run M venues, 1 to 64; each has a gateway for each credential
         venues "M": Count = Count(4), in 1..=MAX_VENUES as u64;
         /// Give every ring this many slots, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
         /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
         strategy "NAMES": KindList<StrategyKind> => KindList::default();
+        /// Share N credentials among the strategies round-robin; each venue has a gateway for each
+        credentials "N": Count => Count(1), in 1..=MAX_VENUES as u64;
         /// Run exchanges (venues of kind book) on their gateway's thread, or in a thread or process
         /// of their own [default: gateway]
         exchange "WHERE": ExchangePlacement;

@@ -27,10 +27,11 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
 pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<()> {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
     writer.write_record(COLUMNS)?;
+    let trading = record.plan.trading();
     for (id, row) in merged.orders() {
         let time = |point| row.at(point).map(|ticks| since_start(record, ticks));
         // A row has room for a gateway's number of seven bits.
-        let venue = row.pushed().map(|(gateway, _)| gateway as u16);
+        let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
         writer.serialize((
             (id.strategy().0, id.epoch(), id.sequence()),
             time(Point::Due),

@@ -16,6 +16,13 @@ fn usage<T>(message: String) -> Result<T, UsageError> {
 
 /// Returns an error for settings that contradict each other, before a plan is made of them.
 pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
+    let (credentials, strategies) = (settings.credentials().0, settings.strategies().0);
+    if credentials > strategies {
+        return usage(format!(
+            "--credentials {credentials} with --strategies {strategies}: a strategy has one credential.\n\
+             Use --credentials {strategies} or fewer, or --strategies {credentials}"
+        ));
+    }
     let (Count(slots), max) = (settings.capacity(), u64::from(Plan::MAX_CAPACITY));
     if !slots.is_power_of_two() || !(2..=max).contains(&slots) {
         let near = slots.clamp(2, max).next_power_of_two();

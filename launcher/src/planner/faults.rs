@@ -162,9 +162,9 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
             "the gateways are part of the engine's process.\nUse --process each-gateway, or choose engine"
                 .into(),
         ),
-        FaultTarget::Gateway(index) if index >= trading.venues => Err(format!(
-            "the last gateway is gateway-{}.\nName one of them, or run more --venues",
-            trading.venues.saturating_sub(1)
+        FaultTarget::Gateway(index) if index >= trading.gateways() => Err(format!(
+            "the last gateway is gateway-{}.\nName one of them, or run more --venues or --credentials",
+            trading.gateways().saturating_sub(1)
         )),
         _ => Ok(()),
     }

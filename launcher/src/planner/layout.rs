@@ -196,14 +196,15 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let total = trading.total_orders();
     let orders = |role: &Role| match role {
         Role::Strategy(index) => trading.orders[usize::from(*index)],
-        Role::Gateway(venue) | Role::Exchange(venue) => per_venue[usize::from(*venue)],
+        Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
+        Role::Exchange(venue) => per_venue[usize::from(*venue)],
         _ => total,
     };
     let further = u64::from(trading.reports_per_order.max(1) - 1);
     let records = |role: &Role| {
         // The orchestrator's log ends with the checksums of each strategy's two links, each inbox,
         // and all completions, and with the final positions; kill switches have room in it.
-        let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.venues));
+        let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.gateways()));
         let checksums = if *role == Role::Orchestrator {
             2 * strategies
                 + gateways

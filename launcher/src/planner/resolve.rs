@@ -38,12 +38,12 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
         )));
     }
     let count = |setting: Option<Count>, default| setting.map_or(default, |Count(count)| count);
-    let roles = count(settings.strategies, 8) + settings.venues().0 + 1;
+    let roles = count(settings.strategies, 8) + settings.venues().0 * settings.credentials().0 + 1;
     let (strategies, orders, window) = match roles + SPARE_CORES <= physical_cores {
         true => (8, 4_000_000, Nanos(10_000_000_000)),
         false => (1, 100_000, Nanos(5_000_000_000)),
     };
-    settings.strategies.get_or_insert(Count(strategies));
+    settings.strategies.get_or_insert(Count(strategies.max(settings.credentials().0)));
     compatibility::check_settings(&settings)?;
     if settings.schedule.is_some() {
         settings.speed.get_or_insert(Factor(1.0));
@@ -97,7 +97,8 @@ fn threading(settings: &Settings, physical_cores: u64, available: u64) -> Result
     let (Count(strategies), Count(venues)) = (settings.strategies(), settings.venues());
     // Several strategies on one core need one core.
     let strategies = settings.strategy_cores.map_or(strategies, |Count(cores)| cores.min(strategies));
-    let roles = strategies + venues + 1;
+    let gateways = venues * settings.credentials().0;
+    let roles = strategies + gateways + 1;
     match settings.threading() {
         Choice::Auto if roles + SPARE_CORES <= physical_cores => Ok(Threading::Dedicated),
         Choice::Auto | Choice::Fixed(Threading::Shared) => Ok(Threading::Shared),

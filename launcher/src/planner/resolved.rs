@@ -75,6 +75,7 @@ impl Resolved {
         let trading = Trading {
             strategy_kinds: settings.strategy().0,
             venue_kinds: settings.venue().0,
+            credentials: settings.credentials().0 as u16,
             exchange: exchange_of(&settings),
             journal: settings.journal(),
             // The exchange's process may have another folder for its own.

@@ -77,7 +77,7 @@ pub fn descriptors_needed(plan: &Plan) -> u64 {
         Binary::Shared => 0,
     };
     let locks = journals::writers(plan).count() + copies;
-    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().venues));
+    let ends = 2 * (usize::from(plan.trading().strategies) + usize::from(plan.trading().gateways()));
     (segments + containers + locks + ends.max(plan.processes.len() + 1)) as u64 + SPARE_DESCRIPTORS
 }
 

@@ -12,7 +12,7 @@ use analysis::report::units::{duration, plain};
 use analysis::units::{Bytes, Nanos, human_bytes};
 use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
-use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading};
+use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading};
 
 const UNFOLDED: usize = 16;
 
@@ -147,10 +147,10 @@ fn thread_rows(plan: &Plan) -> Vec<[String; 4]> {
         let kind = |t: &ThreadPlan| t.roles.first().map(std::mem::discriminant);
         fold && kind(a) == kind(b) && a.roles.len() == b.roles.len() && a.idle == b.idle
     };
-    plan.threads.chunk_by(alike).map(row).collect()
+    plan.threads.chunk_by(alike).map(|threads| row(plan.trading(), threads)).collect()
 }
 
-fn row(threads: &[ThreadPlan]) -> [String; 4] {
+fn row(trading: &Trading, threads: &[ThreadPlan]) -> [String; 4] {
     let mut cores: Vec<u32> = threads.iter().filter_map(|thread| thread.core).collect();
     cores.sort_unstable();
     cores.dedup();
@@ -165,8 +165,12 @@ fn row(threads: &[ThreadPlan]) -> [String; 4] {
             span(&format!("gateway-{low}"), &format!("gateway-{high}"))
         }
         [_] if threads.len() > 1 => format!("{} threads", threads.len()),
+        [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(*index),
+        [Role::Strategy(index)] if trading.credentials > 1 => {
+            format!("credential-{}", trading.credential_of(*index))
+        }
         [_] => String::new(),
-        roles => roles.iter().map(Role::to_string).collect::<Vec<_>>().join(", "),
+        roles => roles.iter().map(|role| trading.role_name(*role)).collect::<Vec<_>>().join(", "),
     };
     [name, cores, first.idle.to_string(), runs]
 }
@@ -178,7 +182,11 @@ fn span(first: &str, last: &str) -> String {
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
-            let end = if plan.can_lose_gateways() { "takes its venue down" } else { "ends the run" };
+            let end = match (plan.can_lose_gateways(), plan.trading().credentials) {
+                (false, _) => "ends the run",
+                (true, 1) => "takes its venue down",
+                (true, _) => "takes its venue down for its credential",
+            };
             format!(
                 "The gateways run in processes of their own: a wrong one {end} and cannot write what is not its own."
             )
@@ -198,6 +206,14 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             "No core is left for the launcher and the operating system: they interrupt the roles.".into(),
         );
     }
+    if plan.trading().credentials > 1 {
+        let (last, of_last) = (plan.trading().gateways() - 1, plan.trading().credentials - 1);
+        notes.push(format!(
+            "Credentials 0 to {of_last} are assigned to strategies in turn; gateways are numbered by venue, then by \
+             credential: gateway-{last} is {}.",
+            plan.trading().gateway_place(last)
+        ));
+    }
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
@@ -214,7 +230,7 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
         return None;
     }
     let record = plan.technique.info();
-    let is_checked = (0..plan.trading().venues).any(|venue| plan.validates_venue(venue));
+    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.consumer_resumable && record.producer_resumable) {

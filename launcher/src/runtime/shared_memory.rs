@@ -11,7 +11,7 @@ use crate::runtime::supervisor::observations::{
 };
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
 use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
@@ -91,12 +91,12 @@ impl<'a> SharedMemory<'a> {
         }));
         seen.engine = self.observe_engine();
         seen.gateways.clear();
-        seen.gateways.extend((0..plan.trading().venues).map(|gateway| {
+        seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
             let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
                 completed: own.get(GatewayCounter::Completed),
-                repair: self.repairs.gateway_repair(VenueIndex(gateway)),
+                repair: self.repairs.gateway_repair(GatewayIndex(gateway)),
             }
         }));
         seen.exchanges.clear();
@@ -177,7 +177,7 @@ impl<'a> SharedMemory<'a> {
                         segments.headers.restore(strategy);
                         control.fence(StrategyIndex(strategy), epoch, &proof);
                     }
-                    role => control.fence_gateway(VenueIndex(role.index()), epoch, &proof),
+                    role => control.fence_gateway(GatewayIndex(role.index()), epoch, &proof),
                 }
                 self.ring_engine();
             }
@@ -187,7 +187,7 @@ impl<'a> SharedMemory<'a> {
             }
             Action::Renew(Role::Strategy(strategy), epoch) => control.renew(StrategyIndex(strategy), epoch),
             Action::Renew(role, epoch) => {
-                control.renew_gateway(VenueIndex(role.index()), epoch);
+                control.renew_gateway(GatewayIndex(role.index()), epoch);
                 self.ring_engine();
             }
             Action::Forget(process) => control.record_end(process),

@@ -194,13 +194,13 @@ fn move_kill_switch_before_order(log: &mut Vec<u8>, seed: u64) -> bool {
     let mut candidates = Vec::new();
     for (switch_index, record) in records() {
         let Some(KillSwitch { scope, is_on: true, .. }) = KillSwitch::from_record(&record) else { continue };
-        if record.point != Point::KillSeen || matches!(scope, Scope::Venue(_) | Scope::Instrument(_)) {
+        if record.point != Point::KillSeen || !matches!(scope, Scope::All | Scope::Strategy(_)) {
             continue;
         }
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
         let stopped = records()
             .take_while(|(index, _)| *index < switch_index)
-            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy().0, 0, 0));
+            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy().0, 0, 0, 0));
         candidates.extend(stopped.map(|(order_index, order)| (switch_index, order_index, order.value)));
     }
     let Some((switch_index, order_index, ticks)) =

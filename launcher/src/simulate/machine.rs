@@ -13,6 +13,7 @@ use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
+use protocol::wire::Report;
 use roles::faults::Draws;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
@@ -173,10 +174,15 @@ impl PostCrashCheck {
         let process_of_role = |role| plan.process_of(role).with_context(|| format!("{role} has no process"));
         for venue in plan.trading().books() {
             let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
-            let published = roles::published([session_in(venue)].into_iter(), &mut attached)?;
+            let gateways = plan.trading().gateways_of(venue);
+            let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
-            let published = published.into_iter().sum();
-            check.judge(&format!("gateway {venue}"), published, audit.reports.len() as u64);
+            for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
+                let is_its =
+                    |report: &&Report| plan.trading().credential_of(report.id.strategy().0) == credential;
+                let reports = audit.reports.iter().filter(is_its).count();
+                check.judge(&format!("gateway {gateway}"), published, reports as u64);
+            }
         }
         let mut attached = segments.attached(&plan.processes[process_of_role(Role::Orchestrator)?]);
         let published = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;

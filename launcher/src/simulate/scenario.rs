@@ -188,6 +188,8 @@ impl Scenario {
             liveness: Some(Nanos(LIVENESS_NS)),
             ..Settings::default()
         };
+        let several = strategies > 1 && Draws::new(seed, Draws::CREDENTIALS).below(3) == 0;
+        settings.credentials = several.then_some(Count(2));
         let recovery_draws = &mut Draws::new(seed, Draws::RESTARTS);
         let machine_scenario =
             if is_recovery { MachineScenario::draw(seed, window_ns) } else { MachineScenario::default() };
@@ -273,6 +275,9 @@ impl Scenario {
             plan.isolation,
             plan.threading,
         );
+        if plan.trading().credentials > 1 {
+            text += &format!(", {} credentials", plan.trading().credentials);
+        }
         if self.kind != ScenarioKind::Peace {
             text += &format!("; {}", self.kind.name());
         }
@@ -333,6 +338,7 @@ fn draw_kill_switches(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u6
     let mut commands = Vec::new();
     for _ in 0..=draws.below(4) {
         let scope = match draws.below(4) {
+            0 if trading.credentials > 1 => Scope::Credential(draws.below(trading.credentials.into()) as u16),
             0 => Scope::All,
             1 => Scope::Venue(draws.below(trading.venues.into()) as u16),
             2 => Scope::Instrument(0),

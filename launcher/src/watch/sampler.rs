@@ -168,7 +168,7 @@ impl Sampler {
             let Some(head) = head else {
                 let state = if pid.is_some() { "unreadable" } else { "gone" };
                 snapshot.roles.extend(thread.roles.iter().map(|role| RoleRow {
-                    role: role.to_string(),
+                    role: plan.trading().role_name(*role),
                     thread: thread.name.clone(),
                     pid,
                     state,
@@ -236,7 +236,7 @@ impl Sampler {
         let beat = status.get(StatusField::HeartbeatTicks);
         let is_claim = self.ns(beat.saturating_sub(now)) > AHEAD_NS;
         RoleRow {
-            role: role.to_string(),
+            role: self.plan().trading().role_name(role),
             thread: thread.name.clone(),
             pid,
             state,

@@ -3,7 +3,7 @@
 use super::{Core, Counts, Effects, LifecycleNotice, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::Reject;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::limits::RiskControl;
 use protocol::record::Point;
 use protocol::wire::{Order, OrderId};
@@ -46,13 +46,21 @@ impl Core {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), order.id.strategy());
             self.risk.book(strategy, &change, 0, &self.positions);
-            self.gateways[VenueIndex(order.request.venue)].counts.orders += 1;
+            let gateway = self.gateway_of(strategy, order.request.venue);
+            self.gateways[gateway].counts.orders += 1;
         }
+    }
+
+    /// Returns the gateway for a strategy's orders to a venue: that of its credential.
+    #[inline(always)]
+    pub(crate) fn gateway_of(&self, strategy: StrategyIndex, venue: u16) -> GatewayIndex {
+        // A report's venue may be any number.
+        GatewayIndex(venue.wrapping_mul(self.credentials).wrapping_add(self.risk.credential(strategy)))
     }
 
     #[inline(always)]
     pub(super) fn venue_budget(&mut self, order: &Order) -> Option<&mut u64> {
-        let row = order.id.strategy().as_usize() * self.gateways.len();
+        let row = order.id.strategy().as_usize() * self.risk.venues();
         self.venue_budgets.get_mut(row + usize::from(order.request.venue))
     }
 

@@ -1,7 +1,7 @@
 //! The core's outputs, in the order in which it produces them.
 
 use protocol::commands::{CommandChannel, CommandStatus};
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
@@ -44,7 +44,7 @@ pub enum LifecycleNotice {
     /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
     Retired { strategy: StrategyIndex, epoch: u16, noticed: u64 },
     /// The retirement of a dead gateway has ended; its fence was seen at `noticed`.
-    GatewayRepaired { gateway: VenueIndex, epoch: u16, noticed: u64, counts: GatewayCounts },
+    GatewayRepaired { gateway: GatewayIndex, epoch: u16, noticed: u64, counts: GatewayCounts },
     /// Total orders refused because their sender was dead, and reports without a receiver.
     DeadCounts { strategy: StrategyIndex, refused: u64, orphaned: u64 },
 }
@@ -65,7 +65,7 @@ pub trait Effects {
     fn work(&mut self) {}
 
     /// Sends an order or an instruction to a gateway.
-    fn to_gateway(&mut self, gateway: VenueIndex, message: &Message);
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message);
 
     /// Sends a report to its strategy's current incarnation, and stamps it.
     fn to_strategy(&mut self, report: &Report, message: &Message);
@@ -81,11 +81,11 @@ pub trait Effects {
     fn renew(&mut self, strategy: StrategyIndex);
 
     /// Drops the queued messages to a gateway whose incarnation is dead.
-    fn close_gateway(&mut self, gateway: VenueIndex);
+    fn close_gateway(&mut self, gateway: GatewayIndex);
 
     /// Attaches to the reset memory of a gateway's next incarnation, and to its inbox unless it
     /// `keeps_inbox`.
-    fn renew_gateway(&mut self, gateway: VenueIndex, keeps_inbox: bool);
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool);
 
     /// Publishes a notice for operators.
     fn notify_operators(&mut self, notice: OperatorNotice);

@@ -14,7 +14,7 @@ use super::{Core, Effects, LifecycleNotice};
 use crate::positions::{Kind, OpenOrder};
 use crate::risk::Reject;
 use protocol::checksum::Checksum;
-use protocol::index::VenueIndex;
+use protocol::index::GatewayIndex;
 use protocol::supervision::{GIVEN_UP, GatewayCounts, Incarnation};
 use protocol::wire::{ENGINE_REPORT, OrderRequest, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
@@ -52,18 +52,18 @@ impl GatewaySession {
 }
 
 impl Core {
-    fn is_resumable(&self, gateway: VenueIndex) -> bool {
+    fn is_resumable(&self, gateway: GatewayIndex) -> bool {
         self.resumable.get(gateway).copied().unwrap_or(false)
     }
 
     /// Returns `true` if open requests outlive the gateway.
-    fn has_resuming_successor(&self, gateway: VenueIndex) -> bool {
+    fn has_resuming_successor(&self, gateway: GatewayIndex) -> bool {
         self.is_resumable(gateway) && self.gateways[gateway].epoch != GIVEN_UP
     }
 
     pub(super) fn apply_gateway_fence(
         &mut self,
-        gateway: VenueIndex,
+        gateway: GatewayIndex,
         life: Incarnation,
         out: &mut impl Effects,
     ) {
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_gateway_retirement(&mut self, gateway: VenueIndex, out: &mut impl Effects) {
+    pub(super) fn finish_gateway_retirement(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
@@ -95,9 +95,11 @@ impl Core {
         out.notify_launcher(LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts });
     }
 
-    fn close_all_unknown(&mut self, gateway: VenueIndex, out: &mut impl Effects) {
-        for strategy in self.sessions.indices() {
-            for order in self.positions.open_at(strategy, gateway.0) {
+    fn close_all_unknown(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
+        let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
+        let strategies = self.sessions.indices().skip(credential.into());
+        for strategy in strategies.step_by(self.credentials.into()) {
+            for order in self.positions.open_at(strategy, venue) {
                 self.gateways[gateway].counts.unknown += 1;
                 self.close_unknown(&order, out);
             }
@@ -126,11 +128,11 @@ impl Core {
     }
 
     /// Returns `true` if a gateway is dead and no successor resumes its session.
-    pub(super) fn is_abandoned(&self, gateway: VenueIndex) -> bool {
+    pub(super) fn is_abandoned(&self, gateway: GatewayIndex) -> bool {
         self.is_down(gateway) && !self.has_resuming_successor(gateway)
     }
 
-    pub(super) fn is_down(&self, gateway: VenueIndex) -> bool {
+    pub(super) fn is_down(&self, gateway: GatewayIndex) -> bool {
         self.gateways.get(gateway).is_some_and(|session| session.state != GatewayState::Up)
     }
 }

@@ -10,7 +10,7 @@
 
 use journal::{Record, RecoveryError, codec};
 use protocol::commands::Command;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::Message;
 use shm::ring::MESSAGE_WORDS;
@@ -23,15 +23,15 @@ pub enum Input {
     /// A message from the submit hand-off.
     Order { from: Option<StrategyIndex>, message: Message },
     /// A message from the completion hand-off.
-    Report { gateway: Option<VenueIndex>, message: Message },
+    Report { gateway: Option<GatewayIndex>, message: Message },
     /// A strategy's fence changed: it died, or its next incarnation may start.
     Lifecycle { strategy: StrategyIndex, life: Incarnation },
     /// A dead strategy's orders in the submit hand-off are drained.
     Retired { strategy: StrategyIndex },
     /// A gateway's fence changed: it died, or its next incarnation takes orders.
-    GatewayLife { gateway: VenueIndex, life: Incarnation },
+    GatewayLife { gateway: GatewayIndex, life: Incarnation },
     /// A dead gateway's reports in the completion hand-off are drained.
-    GatewayDrained { gateway: VenueIndex },
+    GatewayDrained { gateway: GatewayIndex },
     /// An operator's command; `None`: it was invalid.
     Command { number: u32, command: Option<Command> },
     /// A queued order was recalled: see [`Core::should_recall`](super::Core::should_recall).
@@ -95,7 +95,7 @@ impl Input {
         };
         let input = match head & 0xFF {
             1 => Input::Order { from: who.map(StrategyIndex), message: message()? },
-            2 => Input::Report { gateway: who.map(VenueIndex), message: message()? },
+            2 => Input::Report { gateway: who.map(GatewayIndex), message: message()? },
             3 => {
                 Input::Lifecycle { strategy: StrategyIndex(a), life: Incarnation { epoch: b, fenced: flag } }
             }
@@ -109,8 +109,10 @@ impl Input {
                     command: if flag { Some(Command::from_words(words)?) } else { None },
                 }
             }
-            7 => Input::GatewayLife { gateway: VenueIndex(a), life: Incarnation { epoch: b, fenced: flag } },
-            8 => Input::GatewayDrained { gateway: VenueIndex(a) },
+            7 => {
+                Input::GatewayLife { gateway: GatewayIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
+            8 => Input::GatewayDrained { gateway: GatewayIndex(a) },
             9 => Input::Violation {
                 from: who.map(StrategyIndex),
                 why: ProtocolViolation::from_code(b.into())?,
@@ -134,14 +136,16 @@ mod tests {
         let why = (0..ProtocolViolation::ALL.len()).prop_map(|index| ProtocolViolation::ALL[index]);
         (0..9, numbers, why).prop_map(|(kind, (who, a, b, flag, number, message), why)| match kind {
             0 => Input::Order { from: who.map(StrategyIndex), message },
-            1 => Input::Report { gateway: who.map(VenueIndex), message },
+            1 => Input::Report { gateway: who.map(GatewayIndex), message },
             2 => {
                 Input::Lifecycle { strategy: StrategyIndex(a), life: Incarnation { epoch: b, fenced: flag } }
             }
             3 => Input::Recalled { message },
             4 => Input::Retired { strategy: StrategyIndex(a) },
-            6 => Input::GatewayLife { gateway: VenueIndex(a), life: Incarnation { epoch: b, fenced: flag } },
-            7 => Input::GatewayDrained { gateway: VenueIndex(a) },
+            6 => {
+                Input::GatewayLife { gateway: GatewayIndex(a), life: Incarnation { epoch: b, fenced: flag } }
+            }
+            7 => Input::GatewayDrained { gateway: GatewayIndex(a) },
             5 => Input::Command { number, command: flag.then_some(Command::Kill(Scope::Strategy(a))) },
             _ => Input::Violation { from: who.map(StrategyIndex), why },
         })

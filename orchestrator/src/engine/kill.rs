@@ -8,7 +8,7 @@ use super::{Core, Effects, OperatorNotice};
 use crate::positions::Change;
 use crate::risk::SettingError;
 use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
-use protocol::index::StrategyIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
@@ -88,14 +88,11 @@ impl Core {
             return Ok(());
         }
         let cancel = self.cancel_scope(scope);
-        for gateway in self.gateways.indices() {
-            if !matches!(scope, Scope::Venue(venue) if venue != gateway.0) {
-                self.send_mass_cancel(gateway, cancel, out);
-            }
-        }
-        let open = self
-            .positions
-            .mark_killed(|strategy, venue, instrument| scope.contains(strategy.0, venue, instrument));
+        self.send_mass_cancels(scope, cancel, out);
+        let credential = |strategy| self.risk.credential(strategy);
+        let open = self.positions.mark_killed(|strategy, venue, instrument| {
+            scope.contains(strategy.0, credential(strategy), venue, instrument)
+        });
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
             out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: open });
@@ -120,7 +117,18 @@ impl Core {
                 CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
-            Scope::All | Scope::Venue(_) => CancelScope::default(),
+            Scope::All | Scope::Credential(_) | Scope::Venue(_) => CancelScope::default(),
+        }
+    }
+
+    /// Returns `true` if orders of a scope go through a gateway.
+    pub(super) fn can_have_orders(&self, gateway: GatewayIndex, scope: Scope) -> bool {
+        let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
+        match scope {
+            Scope::All | Scope::Instrument(_) => true,
+            Scope::Venue(index) => index == venue,
+            Scope::Credential(index) => index == credential,
+            Scope::Strategy(index) => self.risk.credential(StrategyIndex(index)) == credential,
         }
     }
 
@@ -132,8 +140,9 @@ impl Core {
         out: &mut impl Effects,
     ) {
         let Some(venue) = change.killed_at else { return };
+        let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy.0, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy.0, credential, venue, change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }

@@ -12,7 +12,7 @@
 use super::{Core, Effects, LifecycleNotice, SessionState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::StrategyIndex;
 use protocol::kill::{KillCause, Scope};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
@@ -36,8 +36,8 @@ impl Core {
             session.end_incarnation(SessionState::Dying { noticed: self.now });
             self.dying += 1;
             out.close(strategy);
-            let scope = CancelScope::for_strategy(OrderId::new(strategy.0, life.epoch, 0));
-            self.gateways.indices().for_each(|gateway| self.send_mass_cancel(gateway, scope, out));
+            let cancel = CancelScope::for_strategy(OrderId::new(strategy.0, life.epoch, 0));
+            self.send_mass_cancels(Scope::Strategy(strategy.0), cancel, out);
             out.recall();
             if self.risk.should_kill_on_death(strategy) {
                 _ = self.kill(Scope::Strategy(strategy.0), KillCause::Death, None, out);
@@ -45,20 +45,16 @@ impl Core {
         }
     }
 
-    /// Sends a mass cancel to a gateway, unless the gateway is dead without a successor for its
-    /// session.
-    pub(super) fn send_mass_cancel(
-        &mut self,
-        gateway: VenueIndex,
-        scope: CancelScope,
-        out: &mut impl Effects,
-    ) {
-        if self.is_abandoned(gateway) {
-            return;
+    /// Sends a mass cancel to the gateways of a scope, but not to those that are dead without a
+    /// successor for their session.
+    pub(super) fn send_mass_cancels(&mut self, scope: Scope, cancel: CancelScope, out: &mut impl Effects) {
+        let message = Instruction::CancelAll(cancel).to_message();
+        for gateway in self.gateways.indices() {
+            if self.can_have_orders(gateway, scope) && !self.is_abandoned(gateway) {
+                out.to_gateway(gateway, &message);
+                self.gateways[gateway].sent.add(digest(&message));
+            }
         }
-        let message = Instruction::CancelAll(scope).to_message();
-        out.to_gateway(gateway, &message);
-        self.gateways[gateway].sent.add(digest(&message));
     }
 
     pub(super) fn finish_retirement(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {

@@ -25,7 +25,7 @@ use crate::risk::{Risk, RiskSetup, SettingError};
 use kill::{UnconfirmedKill, max_kills};
 use protocol::checksum::Checksum;
 use protocol::commands::MAX_REASONS;
-use protocol::index::{PerStrategy, PerVenue, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::Record;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::wire::{Message, Order, OrderId};
@@ -54,7 +54,7 @@ pub struct Counts {
 #[derive(Serialize, Deserialize)]
 pub struct Core {
     pub(crate) sessions: PerStrategy<StrategySession>,
-    pub(crate) gateways: PerVenue<GatewaySession>,
+    pub(crate) gateways: PerGateway<GatewaySession>,
     pub(crate) positions: Positions,
     pub(crate) risk: Risk,
     /// Kill switches with unconfirmed orders. Allocated once for [`max_kills`].
@@ -73,9 +73,12 @@ pub struct Core {
     unbooked: Option<Order>,
     #[serde(skip)]
     pub(crate) dying: usize,
+    /// Number of credentials, from the plan.
+    #[serde(skip)]
+    credentials: u16,
     /// Gateways whose successor resumes their session, from the plan.
     #[serde(skip)]
-    resumable: PerVenue<bool>,
+    resumable: PerGateway<bool>,
 }
 
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
@@ -85,12 +88,13 @@ impl Core {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, venues, .. } = *setup;
+        let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
         let session = |strategy: StrategyIndex| StrategySession::new(strategy, budget(strategy.as_usize()));
         Ok(Self {
             sessions: PerStrategy::from_fn(strategies, session),
-            gateways: PerVenue::filled(GatewaySession::default(), venues),
+            gateways: PerGateway::filled(GatewaySession::default(), venues * credentials),
             positions: Positions::new(strategies, risk.traded.len(), max_open),
             risk,
             kills: Vec::with_capacity(max_kills(strategies)),
@@ -102,6 +106,7 @@ impl Core {
             now: 0,
             unbooked: None,
             dying: 0,
+            credentials: credentials as u16,
             resumable: setup.resumable_gateways.to_vec().into(),
         })
     }
@@ -130,6 +135,7 @@ impl Core {
         // Retains the allocation.
         fresh.kills.append(&mut self.kills);
         (self.kills, self.resumable) = (fresh.kills, fresh.resumable);
+        self.credentials = fresh.credentials;
         self.dying = self.sessions.iter().filter(|session| session.is_dying()).count()
             + self.gateways.iter().filter(|session| session.is_closing()).count();
         Ok(())
@@ -178,7 +184,7 @@ impl Core {
             Input::GatewayLife { gateway, .. } | Input::GatewayDrained { gateway } => is_gateway(gateway),
             Input::Lifecycle { strategy, .. } | Input::Retired { strategy } => is_strategy(strategy),
             Input::Recalled { message } => Order::from_message(message).is_ok_and(|order| {
-                let is_venue = is_gateway(VenueIndex(order.request.venue));
+                let is_venue = usize::from(order.request.venue) < self.risk.venues();
                 is_strategy(order.id.strategy()) && is_venue && self.counts.dispatched > 0
             }),
             Input::Command { .. } => true,
@@ -198,7 +204,7 @@ impl Core {
         let Ok(order) = Order::from_message(*message) else { return false };
         let strategy = order.id.strategy();
         self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(VenueIndex(order.request.venue));
+            let is_down = || self.is_down(self.gateway_of(strategy, order.request.venue));
             !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
         })
     }
@@ -216,7 +222,7 @@ impl Core {
             let submit = LinkEnd::receiver(HandOff::Submit, strategy.0, epoch);
             [(submit, taken), (LinkEnd::sender(HandOff::Return, strategy.0, epoch), returned)]
         };
-        let of_gateway = |(gateway, session): (VenueIndex, &GatewaySession)| {
+        let of_gateway = |(gateway, session): (GatewayIndex, &GatewaySession)| {
             (LinkEnd::sender(HandOff::Inbox, gateway.0, 0), session.sent)
         };
         self.sessions

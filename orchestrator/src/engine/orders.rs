@@ -3,7 +3,7 @@
 use super::{Core, Effects, GatewayState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Operation, Order, OrderId, Report};
@@ -40,20 +40,24 @@ impl Core {
         if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);
         }
-        if let Err(reason) = self.check(&order) {
-            self.sessions[strategy].taken.add(digest(message));
-            self.reject(from, &order, reason, out);
-            return;
-        }
+        let gateway = match self.check(&order) {
+            Ok(gateway) => gateway,
+            Err(reason) => {
+                self.sessions[strategy].taken.add(digest(message));
+                self.reject(from, &order, reason, out);
+                return;
+            }
+        };
         out.work();
-        let digest = self.send(&order, message, out);
+        let digest = self.send(&order, gateway, message, out);
         self.sessions[strategy].taken.add(digest);
     }
 
     #[inline(always)]
-    fn check(&mut self, order: &Order) -> Result<(), Reject> {
+    fn check(&mut self, order: &Order) -> Result<GatewayIndex, Reject> {
         self.risk.check(order, &self.positions, self.now)?;
-        if self.gateways[VenueIndex(order.request.venue)].state != GatewayState::Up {
+        let gateway = self.gateway_of(order.id.strategy(), order.request.venue);
+        if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
         if !self.venue_budgets.is_empty()
@@ -61,12 +65,17 @@ impl Core {
         {
             *left = left.checked_sub(1).ok_or(Reject::NotPlanned)?;
         }
-        Ok(())
+        Ok(gateway)
     }
 
     #[inline(always)]
-    fn send(&mut self, order: &Order, message: &Message, out: &mut impl Effects) -> u64 {
-        let gateway = VenueIndex(order.request.venue);
+    fn send(
+        &mut self,
+        order: &Order,
+        gateway: GatewayIndex,
+        message: &Message,
+        out: &mut impl Effects,
+    ) -> u64 {
         // The detail distinguishes new orders, which a kill switch stops, from requests that may
         // pass one.
         out.stamp(Point::OrchDispatch, order.id, u8::from(order.request.operation != Operation::New));
@@ -81,7 +90,7 @@ impl Core {
     pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = order.id.strategy();
-        let gateway = VenueIndex(order.request.venue);
+        let gateway = self.gateway_of(strategy, order.request.venue);
         self.gateways[gateway].sent.remove(digest(message));
         self.counts.dispatched -= 1;
         let counts = &mut self.gateways[gateway].counts;

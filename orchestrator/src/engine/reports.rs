@@ -2,7 +2,7 @@
 
 use super::{Core, Effects};
 use protocol::checksum::digest;
-use protocol::index::VenueIndex;
+use protocol::index::GatewayIndex;
 use protocol::record::{Point, key_with};
 use protocol::wire::{Message, PLACEHOLDER, Report};
 
@@ -10,7 +10,7 @@ impl Core {
     #[inline(always)]
     pub(super) fn handle_report(
         &mut self,
-        gateway: Option<VenueIndex>,
+        gateway: Option<GatewayIndex>,
         message: &Message,
         out: &mut impl Effects,
     ) {
@@ -59,7 +59,8 @@ impl Core {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book();
         let strategy = report.id.strategy();
-        if let Some(session) = self.gateways.get_mut(VenueIndex(report.venue)) {
+        let gateway = self.gateway_of(strategy, report.venue);
+        if let Some(session) = self.gateways.get_mut(gateway) {
             session.counts.reports += 1;
             session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
         }

@@ -17,13 +17,13 @@ use protocol::wire::{Instruction, Operation, OrderRequest, Report, Side};
 pub(crate) enum Effect {
     Stamp(Point, OrderId, u8),
     Logged(Point, OrderId, u64),
-    ToGateway(VenueIndex, Message),
+    ToGateway(GatewayIndex, Message),
     Returned(Report),
     Recall,
     Close(StrategyIndex),
     Reopen(StrategyIndex),
-    CloseGateway(VenueIndex),
-    ReopenGateway(VenueIndex, bool),
+    CloseGateway(GatewayIndex),
+    ReopenGateway(GatewayIndex, bool),
     OperatorNotice(OperatorNotice),
     LifecycleNotice(LifecycleNotice),
 }
@@ -42,7 +42,7 @@ impl Effects for Vec<Effect> {
         self.push(Effect::Logged(point, id, value));
     }
 
-    fn to_gateway(&mut self, gateway: VenueIndex, message: &Message) {
+    fn to_gateway(&mut self, gateway: GatewayIndex, message: &Message) {
         self.push(Effect::ToGateway(gateway, *message));
     }
 
@@ -62,11 +62,11 @@ impl Effects for Vec<Effect> {
         self.push(Effect::Reopen(strategy));
     }
 
-    fn close_gateway(&mut self, gateway: VenueIndex) {
+    fn close_gateway(&mut self, gateway: GatewayIndex) {
         self.push(Effect::CloseGateway(gateway));
     }
 
-    fn renew_gateway(&mut self, gateway: VenueIndex, keeps_inbox: bool) {
+    fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool) {
         self.push(Effect::ReopenGateway(gateway, keeps_inbox));
     }
 

@@ -99,6 +99,13 @@ impl Positions {
         self.strategies[strategy].count
     }
 
+    /// Returns the same number of every `step`th strategy from `first` on together.
+    #[cold]
+    pub(crate) fn open_of_every(&self, first: usize, step: usize) -> u64 {
+        let members = self.strategies.iter().skip(first).step_by(step);
+        members.map(|requests| requests.count).fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn requests(&self) -> u64 {
         self.strategies.iter().map(|requests| requests.count).fold(0, u64::saturating_add)
     }

@@ -8,7 +8,7 @@ use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::commands::Command;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
@@ -18,6 +18,7 @@ use protocol::wire::{Operation, Order, OrderId, OrderRequest, Report, Side};
 
 const STRATEGIES: usize = 4;
 const VENUES: usize = 2;
+const CREDENTIALS: usize = 2;
 const OPEN: u64 = 64;
 
 fn replica() -> Replica {
@@ -29,6 +30,8 @@ fn core() -> Core {
     let of = |control, value| LimitSetting { scope: Scope::All, control, value };
     let limits = [
         of(RiskControl::MessageRate, 100_000_000),
+        of(RiskControl::CredentialRate, 100_000_000),
+        of(RiskControl::CredentialOpenOrders, 100),
         of(RiskControl::DuplicateWindow, 40),
         of(RiskControl::GrossExposure, 1 << 40),
         of(RiskControl::MaxLoss, 1 << 20),
@@ -42,11 +45,12 @@ fn core() -> Core {
         ..Instrument::default()
     };
     let setup = RiskSetup {
+        credentials: CREDENTIALS,
         instruments: &[instrument.clone(), instrument],
         limits: &limits,
         orders: &[40; STRATEGIES],
         venue_orders: &[30; STRATEGIES * VENUES],
-        resumable_gateways: &[false, true],
+        resumable_gateways: &[false, true, true, false],
         ..RiskSetup::open_orders(STRATEGIES, VENUES, OPEN)
     };
     Core::new(&setup).unwrap()
@@ -65,7 +69,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
         let index = StrategyIndex(strategy);
         let session = seen.sessions[index];
         let venue = u16::from(kind) % VENUES as u16;
-        let gateway = VenueIndex(venue);
+        let gateway = GatewayIndex(venue * CREDENTIALS as u16 + strategy % CREDENTIALS as u16);
         let side = if flag { Side::Buy } else { Side::Sell };
         let next = session.next_sequence();
         let order = |sequence, venue| {
@@ -122,7 +126,7 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
                     0 => Scope::Strategy(strategy),
                     1 => Scope::Venue(venue),
                     2 => Scope::Instrument(venue),
-                    _ => Scope::All,
+                    _ => Scope::Credential(strategy % 2),
                 };
                 let control = RiskControl::MaxOrderVolume.code();
                 let command = match kind {
@@ -237,7 +241,9 @@ fn forgetful_snapshot_is_detected() {
             saved.core.0.risk.strategies.iter_mut().for_each(|row| row.messages = Default::default());
         }),
         ("the reference price", |saved, empty| saved.core.0.risk.traded = empty.0.risk.traded),
-        ("exposures", |saved, empty| saved.core.0.risk.exposures = empty.0.risk.exposures),
+        ("what a credential has left", |saved, empty| {
+            saved.core.0.risk.credentials = empty.0.risk.credentials
+        }),
         ("profits", |saved, _| saved.core.0.risk.strategies.iter_mut().for_each(|row| row.profit = 0)),
         ("which order is next", |saved, empty| saved.core.0.sessions = empty.0.sessions),
         ("orders at gateways", |saved, empty| saved.core.0.gateways = empty.0.gateways),

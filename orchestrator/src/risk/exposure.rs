@@ -1,4 +1,4 @@
-//! Gross and net exposure of the run, updated with every order and report (defined in
+//! Gross and net exposure of a credential, updated with every order and report (defined in
 //! `docs/src/risk.md`).
 //!
 //! An order raises each of them by at most its value. So there is an allowance in one word: the
@@ -32,9 +32,9 @@ impl LongShort {
     }
 }
 
-/// The run's exposure, in price times quantity. Wraps on overflow.
+/// The exposure of a credential's strategies, in price times quantity. Wraps on overflow.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Exposures {
+pub(crate) struct Exposure {
     allowance: u64,
     gross: i128,
     long: i128,
@@ -53,7 +53,7 @@ fn times(quantity: i64, price: i64) -> i128 {
     i128::from(quantity) * i128::from(price)
 }
 
-impl Exposures {
+impl Exposure {
     pub(crate) fn new(instruments: usize) -> Self {
         Self {
             allowance: 0,
@@ -92,7 +92,7 @@ impl Exposures {
         self.allowance = u64::try_from(worth).map_or(0, |worth| self.allowance.saturating_sub(worth));
     }
 
-    /// Sets an exposure limit in cents; [`Exposures::recompute`] follows.
+    /// Sets an exposure limit in cents; [`Exposure::recompute`] follows.
     pub(crate) fn set(&mut self, control: RiskControl, cents: u64) {
         let limit = money(cents).map_or(OFF, u128::cast_signed);
         match control {
@@ -102,11 +102,16 @@ impl Exposures {
         }
     }
 
-    pub(super) fn recompute(&mut self, positions: &Positions, traded: &[Listing]) {
+    pub(super) fn recompute(
+        &mut self,
+        positions: &Positions,
+        is_member: impl Fn(&StrategyIndex) -> bool,
+        traded: &[Listing],
+    ) {
         (self.gross, self.long, self.short, self.max_gross_quantity) = (0, 0, 0, 0);
         for (instrument, listing) in (0u16..).zip(traded) {
             let mut held = LongShort::default();
-            for strategy in positions.strategies.indices() {
+            for strategy in positions.strategies.indices().filter(&is_member) {
                 let account = positions.account(strategy, instrument);
                 held.long = held.long.wrapping_add(account.long());
                 held.short = held.short.wrapping_add(account.short());

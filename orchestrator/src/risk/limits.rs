@@ -22,7 +22,7 @@ pub enum SettingError {
     /// The setting is invalid in every run.
     #[error(transparent)]
     Limit(#[from] LimitError),
-    /// The run has no such strategy, venue or instrument.
+    /// The run has no such strategy, credential, venue or instrument.
     #[error("the run has no {0}")]
     NoSuch(Scope),
 }
@@ -84,9 +84,9 @@ fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
 pub(crate) struct RateLimit {
     pub bucket: TokenBucket,
     /// Messages per second, or [`OFF`].
-    rate: u64,
+    pub rate: u64,
     /// Messages; [`OFF`]: a tenth of a second's.
-    burst: u64,
+    pub burst: u64,
 }
 
 impl Default for RateLimit {
@@ -96,7 +96,17 @@ impl Default for RateLimit {
 }
 
 impl RateLimit {
-    fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
+    /// Takes a token from the bucket. Returns `false` if there is none.
+    #[inline(always)]
+    pub(crate) const fn try_take(&mut self, now: u64) -> bool {
+        let has_token = self.bucket.has_token(now);
+        if has_token {
+            self.bucket.take(now);
+        }
+        has_token
+    }
+
+    pub(crate) fn set(&mut self, rate: u64, burst: u64, ns_per_tick: f64) {
         let size = if burst == OFF { (rate / 10).max(1) } else { burst };
         self.bucket.set((rate != OFF).then_some(rate), size, ns_per_tick);
         (self.rate, self.burst) = (rate, burst);
@@ -106,6 +116,7 @@ impl RateLimit {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct StrategyRow {
     pub max_open: u64,
+    pub credential: u16,
     pub kills_on_death: bool,
     pub messages: RateLimit,
     kill_messages: RateLimit,
@@ -125,9 +136,10 @@ pub(crate) struct StrategyRow {
 }
 
 impl StrategyRow {
-    pub(crate) fn new(plan: RiskPlan) -> Self {
+    pub(crate) fn new(credential: u16, plan: RiskPlan) -> Self {
         Self {
             max_open: plan.max_open,
+            credential,
             max_rejections: OFF,
             rejection_window: ticks(SECOND, plan.ns_per_tick),
             ..Self::default()
@@ -183,6 +195,7 @@ impl Risk {
         match scope {
             Scope::All => true,
             Scope::Strategy(index) => self.strategies.has(StrategyIndex(index)),
+            Scope::Credential(index) => usize::from(index) < self.credentials.len(),
             Scope::Venue(index) => usize::from(index) < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
@@ -216,16 +229,17 @@ impl Risk {
                 traded.set(control, value);
             }
         }
-        match control {
-            RiskControl::GrossExposure | RiskControl::NetExposure => {
-                self.exposures.set(control, value);
-                self.exposures.recompute(positions, &self.traded);
+        for (index, row) in (0..).zip(&mut self.credentials) {
+            if is_meant(Scope::Credential(index)) {
+                row.set(control, value, plan.ns_per_tick);
+                let is_member = |strategy: &StrategyIndex| self.strategies[*strategy].credential == index;
+                row.exposure.recompute(positions, is_member, &self.traded);
             }
-            RiskControl::MaxLoss => {
-                self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
-                self.recompute_profits(positions);
-            }
-            _ => {}
+        }
+        self.has_credential_limits = self.credentials.iter().any(|row| row.has_limit());
+        if control == RiskControl::MaxLoss {
+            self.has_loss_limits = self.strategies.iter().any(|row| row.max_loss.is_some());
+            self.recompute_profits(positions);
         }
         Ok(())
     }

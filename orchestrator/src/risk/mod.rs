@@ -4,6 +4,7 @@
 //! checks; a control that is off has an unreachable limit. An order is rejected by the first
 //! control that it violates, in the order of `docs/src/risk.md`.
 
+mod credential;
 mod duplicate;
 mod exposure;
 mod limits;
@@ -15,7 +16,7 @@ pub use limits::SettingError;
 pub use protocol::reject::Reject;
 
 use crate::positions::{Change, Kind, Positions, target};
-use exposure::Exposures;
+use credential::CredentialRow;
 use limits::{AccountLimits, StrategyRow};
 use price::Listing;
 use protocol::index::{PerStrategy, StrategyIndex};
@@ -36,6 +37,8 @@ pub struct RiskSetup<'a> {
     pub strategies: usize,
     /// Number of venues.
     pub venues: usize,
+    /// Number of credentials: strategy i has the credential i modulo it.
+    pub credentials: usize,
     /// Instruments; empty: one that accepts every price and quantity.
     pub instruments: &'a [Instrument],
     /// Limits, in the order in which they are set.
@@ -55,12 +58,13 @@ pub struct RiskSetup<'a> {
 }
 
 impl RiskSetup<'_> {
-    /// Returns settings without limits but that of open orders, and one unrestricted instrument. A
-    /// tick is a nanosecond.
+    /// Returns settings without limits but that of open orders: one credential, one unrestricted
+    /// instrument. A tick is a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
             venues,
+            credentials: 1,
             instruments: &[],
             limits: &[],
             max_open,
@@ -78,7 +82,8 @@ pub struct Risk {
     pub(crate) strategies: PerStrategy<StrategyRow>,
     accounts: Box<[AccountLimits]>,
     pub(crate) traded: Box<[Listing]>,
-    pub(crate) exposures: Exposures,
+    pub(crate) credentials: Box<[CredentialRow]>,
+    has_credential_limits: bool,
     has_loss_limits: bool,
     /// Active kill switches. Allocated once for the maximum.
     pub(crate) switches: Vec<Scope>,
@@ -98,16 +103,19 @@ impl Risk {
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let anything = [Instrument::default()];
         let instruments = if setup.instruments.is_empty() { &anything } else { setup.instruments };
-        let (strategies, venues) = (setup.strategies, setup.venues);
+        let (strategies, venues, credentials) = (setup.strategies, setup.venues, setup.credentials.max(1));
         let plan = RiskPlan { venues, max_open: setup.max_open, ns_per_tick: setup.ns_per_tick };
         let accounts = (0..strategies).flat_map(|_| instruments.iter().map(AccountLimits::new)).collect();
+        let row =
+            |strategy: StrategyIndex| StrategyRow::new((strategy.as_usize() % credentials) as u16, plan);
         let mut risk = Self {
-            strategies: PerStrategy::filled(StrategyRow::new(plan), strategies),
+            strategies: PerStrategy::from_fn(strategies, row),
             accounts,
             traded: instruments.iter().map(Listing::new).collect(),
-            exposures: Exposures::new(instruments.len()),
+            credentials: (0..credentials).map(|_| CredentialRow::new(instruments.len())).collect(),
+            has_credential_limits: false,
             has_loss_limits: false,
-            switches: Vec::with_capacity(1 + strategies + venues + instruments.len()),
+            switches: Vec::with_capacity(1 + strategies + credentials + venues + instruments.len()),
             plan,
         };
         let nothing = Positions::new(strategies, instruments.len(), 1);
@@ -118,8 +126,12 @@ impl Risk {
     }
 
     pub(crate) fn restore(&mut self, fresh: Self) -> Option<()> {
-        let lengths = |risk: &Self| (risk.strategies.len(), risk.accounts.len(), risk.traded.len());
-        let is_of_run = lengths(self) == lengths(&fresh) && self.exposures.fits(&fresh.exposures);
+        let lengths = |risk: &Self| (risk.accounts.len(), risk.traded.len(), risk.credentials.len());
+        let credentials = |risk: &Self| risk.strategies.iter().map(|row| row.credential).collect::<Vec<_>>();
+        let fits = |(saved, fresh): (&CredentialRow, &CredentialRow)| saved.exposure.fits(&fresh.exposure);
+        let is_of_run = lengths(self) == lengths(&fresh)
+            && credentials(self) == credentials(&fresh)
+            && self.credentials.iter().zip(&fresh.credentials).all(fits);
         let capacity = fresh.switches.capacity();
         let has_switches =
             self.switches.len() <= capacity && self.switches.iter().all(|scope| fresh.has_scope(*scope));
@@ -135,6 +147,16 @@ impl Risk {
         prefetch_lines(row, lines);
         prefetch_lines(&self.accounts[strategy.as_usize() * instruments..][..instruments], lines);
         prefetch_lines(&*self.traded, lines);
+    }
+
+    #[inline(always)]
+    pub(crate) const fn venues(&self) -> usize {
+        self.plan.venues
+    }
+
+    #[inline(always)]
+    pub(crate) fn credential(&self, strategy: StrategyIndex) -> u16 {
+        self.strategies[strategy].credential
     }
 
     /// Checks an order against all risk controls at `now`, in ticks since the start. Returns the
@@ -155,10 +177,17 @@ impl Risk {
         }
         if !matches!(order.request.operation, Operation::New | Operation::Replace) {
             // Never rejected for a missing token.
-            _ = take_token(row, now);
+            _ = row.messages.try_take(now);
+            if self.has_credential_limits {
+                _ = self.credentials[usize::from(row.credential)].messages.try_take(now);
+            }
             return Ok(());
         }
-        if !self.switches.is_empty() && is_any_on(&self.switches, order) {
+        if self.has_credential_limits {
+            let (credential, every) = (usize::from(row.credential), self.credentials.len());
+            self.credentials[credential].take_open(|| positions.open_of_every(credential, every))?;
+        }
+        if !self.switches.is_empty() && is_any_on(&self.switches, order, row.credential) {
             return Err(Reject::Killed);
         }
         let row_start = strategy.as_usize() * self.traded.len();
@@ -199,13 +228,23 @@ impl Risk {
             let is_off = limits.max_position == MAX_VALUE.cast_signed();
             return Err(if is_off { Reject::Overflow } else { Reject::Position });
         }
-        if self.exposures.is_on() && more > 0 {
-            self.exposures.check(order.request.instrument, is_buy, more, traded.reference)?;
+        if self.has_credential_limits {
+            let exposure = &mut self.credentials[usize::from(row.credential)].exposure;
+            if exposure.is_on() && more > 0 {
+                exposure.check(order.request.instrument, is_buy, more, traded.reference)?;
+            }
         }
         if row.duplicate_window != 0 && is_new && row.recent.contains(order, now, row.duplicate_window) {
             return Err(Reject::Duplicate);
         }
-        take_token(row, now)?;
+        if !row.messages.bucket.has_token(now) {
+            return Err(Reject::MessageRate);
+        }
+        if self.has_credential_limits && !self.credentials[usize::from(row.credential)].messages.try_take(now)
+        {
+            return Err(Reject::CredentialRate);
+        }
+        row.messages.bucket.take(now);
         if row.duplicate_window != 0 && is_new {
             row.recent.remember(order, now);
         }
@@ -227,15 +266,16 @@ impl Risk {
         positions: &Positions,
     ) -> Option<StrategyIndex> {
         let traded = &mut self.traded[usize::from(change.instrument)];
-        if self.exposures.is_on() {
-            self.exposures.book(change, traded.reference);
+        if self.has_credential_limits {
+            let credential = usize::from(self.strategies[strategy].credential);
+            self.credentials[credential].exposure.book(change, traded.reference);
         }
         if change.filled == 0 {
             return None;
         }
         let moved = traded.record_trade(price);
-        if moved != 0 && self.exposures.is_on() {
-            self.exposures.revalue(change.instrument, moved);
+        if moved != 0 && self.has_credential_limits {
+            self.credentials.iter_mut().for_each(|row| row.exposure.revalue(change.instrument, moved));
         }
         if self.has_loss_limits { self.book_loss(strategy, change, price, moved, positions) } else { None }
     }
@@ -252,15 +292,6 @@ fn checked_price(order: &Order) -> i64 {
             _ => 0,
         },
     }
-}
-
-#[inline(always)]
-const fn take_token(row: &mut StrategyRow, now: u64) -> Result<(), Reject> {
-    if !row.messages.bucket.has_token(now) {
-        return Err(Reject::MessageRate);
-    }
-    row.messages.bucket.take(now);
-    Ok(())
 }
 
 /// Returns the side of a replace, and the quantity that it opens beyond its order's; 0 if the order

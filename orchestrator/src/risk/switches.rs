@@ -27,7 +27,8 @@ impl Risk {
             let strategy = StrategyIndex((index / instruments) as u16);
             let instrument = (index % instruments) as u16;
             let row = &mut self.strategies[strategy];
-            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy.0, 0, instrument) {
+            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy.0, row.credential, 0, instrument)
+            {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
             }
@@ -38,7 +39,7 @@ impl Risk {
     #[cold]
     pub(crate) fn is_stopped(&self, order: &Order) -> bool {
         matches!(order.request.operation, Operation::New | Operation::Replace)
-            && is_any_on(&self.switches, order)
+            && is_any_on(&self.switches, order, self.credential(order.id.strategy()))
     }
 
     pub(crate) fn is_killed(&self, strategy: StrategyIndex) -> bool {
@@ -48,7 +49,8 @@ impl Risk {
 
 #[cold]
 #[inline(never)]
-pub(super) fn is_any_on(switches: &[Scope], order: &Order) -> bool {
-    let strategy = order.id.strategy();
-    switches.iter().any(|scope| scope.contains(strategy.0, order.request.venue, order.request.instrument))
+pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
+    let strategy = order.id.strategy().0;
+    let (venue, instrument) = (order.request.venue, order.request.instrument);
+    switches.iter().any(|scope| scope.contains(strategy, credential, venue, instrument))
 }

@@ -22,6 +22,7 @@ fn bench(strategies: usize, limits: &[(Scope, RiskControl, u64)]) -> RiskBench {
     let setting = |&(scope, control, value): &_| LimitSetting { scope, control, value };
     let settings: Vec<LimitSetting> = limits.iter().map(setting).collect();
     let setup = RiskSetup {
+        credentials: 2,
         instruments: &[instrument.clone(), instrument],
         limits: &settings,
         ..RiskSetup::open_orders(strategies, 2, 100)
@@ -219,6 +220,22 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     fast.now = 1_000_000;
     assert_eq!((fast.check(&order), fast.check(&order)), (Ok(()), Err(Reject::MessageRate)));
 
+    // Strategies 0 and 2 have credential 0.
+    let rate =
+        [(Scope::All, RiskControl::CredentialRate, 1_000), (Scope::All, RiskControl::CredentialBurst, 2)];
+    let mut shared = bench(3, &rate);
+    let of = |strategy| Order { id: OrderId::new(strategy, 0, 0), ..order };
+    let results: Vec<_> = [0, 2, 0, 2, 1].map(|strategy| shared.check(&of(strategy))).into();
+    assert_eq!(results, [Ok(()), Ok(()), Err(Reject::CredentialRate), Err(Reject::CredentialRate), Ok(())]);
+
+    let mut shared = bench(3, &[(Scope::Credential(0), RiskControl::CredentialOpenOrders, 2)]);
+    let results: Vec<_> = [0, 2, 0, 2, 1, 1, 1].map(|strategy| shared.send(&of(strategy))).into();
+    let full = Err(Reject::CredentialOpen);
+    assert_eq!(results, [Ok(()), Ok(()), full, full, Ok(()), Ok(()), Ok(())]);
+    assert_eq!(shared.check(&cancel), Ok(()), "no strategy is kept from a cancel by another one");
+    shared.fill(&of(2), 1, 10);
+    assert_eq!((shared.send(&of(0)), shared.send(&of(2))), (Ok(()), full), "one was filled");
+
     let mut limited = bench(1, &[(Scope::All, RiskControl::MaxOpenOrders, 1)]);
     assert_eq!(limited.send(&order), Ok(()));
     assert_eq!(limited.check(&cancel), Err(Reject::TooManyOpen));
@@ -258,8 +275,11 @@ fn restricted_instruments_and_stop_prices_are_checked() {
 #[test]
 fn exposure_has_an_exact_boundary() {
     // Reference 1,000 cents: a unit is worth 1,000 cents.
-    let limits =
-        [(Scope::All, RiskControl::GrossExposure, 10_000), (Scope::All, RiskControl::NetExposure, 6_000)];
+    // Strategies 0 and 2 have credential 0.
+    let limits = [
+        (Scope::Credential(0), RiskControl::GrossExposure, 10_000),
+        (Scope::All, RiskControl::NetExposure, 6_000),
+    ];
     let mut risk_bench = bench(3, &limits);
     let order = |strategy, sequence, instrument, side, units| {
         OrderRequest { instrument, side, quantity: units * LOT, price: 10, ..OrderRequest::to_venue(0) }
@@ -365,11 +385,12 @@ proptest! {
         let mut risk_bench = bench(3, &limits);
         trade(&mut risk_bench, &steps, 1, |risk_bench, order| Ok(risk_bench.send(order).is_ok()))?;
         let profits = |risk_bench: &RiskBench| risk_bench.risk.strategies.iter().map(|row| row.profit).collect::<Vec<_>>();
-        let (exposures, before) = (risk_bench.risk.exposures.sums(), profits(&risk_bench));
+        let sums = |risk_bench: &RiskBench| risk_bench.risk.credentials.iter().map(|row| row.exposure.sums()).collect::<Vec<_>>();
+        let (exposures, before) = (sums(&risk_bench), profits(&risk_bench));
         // Setting a limit recomputes the sums.
         risk_bench.set(Scope::All, RiskControl::GrossExposure, 1 << 59);
         risk_bench.set(Scope::All, RiskControl::MaxLoss, 1 << 59);
-        prop_assert_eq!(risk_bench.risk.exposures.sums(), exposures);
+        prop_assert_eq!(sums(&risk_bench), exposures);
         prop_assert_eq!(profits(&risk_bench), before);
     }
 
@@ -381,9 +402,10 @@ proptest! {
         trade(&mut risk_bench, &steps, 100, |risk_bench, order| {
             let (more, instrument) = (order.request.quantity.cast_signed(), order.request.instrument);
             let reference = risk_bench.risk.traded[usize::from(instrument)].reference;
-            let (exposures, is_buy) = (&mut risk_bench.risk.exposures, order.request.side == Side::Buy);
-            let exact = exposures.check_exactly(instrument, is_buy, more, reference);
-            prop_assert_eq!(exposures.check(instrument, is_buy, more, reference), exact);
+            let credential = usize::from(risk_bench.risk.credential(order.id.strategy()));
+            let (exposure, is_buy) = (&mut risk_bench.risk.credentials[credential].exposure, order.request.side == Side::Buy);
+            let exact = exposure.check_exactly(instrument, is_buy, more, reference);
+            prop_assert_eq!(exposure.check(instrument, is_buy, more, reference), exact);
             prop_assert_eq!(risk_bench.send(order), exact);
             Ok(exact.is_ok())
         })?;

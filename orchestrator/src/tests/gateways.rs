@@ -1,7 +1,7 @@
 //! Gateways that crash and restart.
 
 use super::*;
-use protocol::index::{StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::GatewayRepair;
 use protocol::wire::{ENGINE_REPORT, Operation, OrderRequest, OrderStatus};
 
@@ -39,7 +39,7 @@ fn open_orders_of_a_dead_gateway_are_reported() {
         .iter()
         .for_each(|sent| bench.send(sent));
     bench.cycle();
-    launching.fence_gateway(VenueIndex(0), 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     bench.cycle();
     bench.cycle();
     let closed = bench.reports(0);
@@ -51,9 +51,9 @@ fn open_orders_of_a_dead_gateway_are_reported() {
     }
     assert_eq!(bench.reasons(1), [(0, UNKNOWN)]);
     assert_eq!((bench.position(0).0, bench.position(1).0), (1, 0));
-    let repair = repairs.gateway_repair(VenueIndex(0));
+    let repair = repairs.gateway_repair(GatewayIndex(0));
     assert_eq!((repair.repaired, repair.counts.unknown), (Some(0), 4));
-    assert_eq!(repairs.gateway_repair(VenueIndex(1)), GatewayRepair::default());
+    assert_eq!(repairs.gateway_repair(GatewayIndex(1)), GatewayRepair::default());
     let counts = bench.orchestrator.core.counts;
     assert_eq!((counts.dispatched, counts.settled), (5, 4), "one is open at the other venue");
     let account = bench.orchestrator.core.positions.account(StrategyIndex(0), 0);
@@ -68,13 +68,13 @@ fn queued_orders_of_dead_gateway_are_recalled() {
         bench.cycle();
     }
     assert_eq!(bench.queued(), 2);
-    launching.fence_gateway(VenueIndex(0), 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     bench.cycle();
     let reasons = bench.reasons(0);
     bench.cycle();
     let reasons = [reasons, bench.reasons(0)].concat();
     assert_eq!(reasons, [(2, DOWN), (3, DOWN), (0, UNKNOWN), (1, UNKNOWN)]);
-    assert_eq!((bench.queued(), repairs.gateway_repair(VenueIndex(0)).counts.unknown), (0, 2));
+    assert_eq!((bench.queued(), repairs.gateway_repair(GatewayIndex(0)).counts.unknown), (0, 2));
     assert!(bench.is_idle());
 }
 
@@ -86,7 +86,7 @@ fn last_reports_of_a_dead_gateway_come_first() {
     let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::full_fill(&order(0, 1, 0)) };
     bench.fill(&order(0, 0, 0));
     bench.completion.try_push(&part.to_message()).unwrap();
-    launching.fence_gateway(VenueIndex(0), 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     (0..3).for_each(|_| _ = bench.cycle());
     assert_eq!(bench.reasons(0), [(0, 0), (1, 0), (1, UNKNOWN), (2, UNKNOWN)]);
     assert_eq!(bench.position(0), (0, -10), "what was filled counts");
@@ -99,10 +99,13 @@ fn cancels_for_a_dead_gateway_are_not_queued() {
     [order(0, 0, 0), order(0, 1, 0), order(1, 0, 0)].iter().for_each(|sent| bench.send(sent));
     bench.cycle();
     launching.fence(StrategyIndex(1), 0, &death());
-    launching.fence_gateway(VenueIndex(0), 0, &death());
+    launching.fence_gateway(GatewayIndex(0), 0, &death());
     (0..4).for_each(|_| _ = bench.cycle());
     assert_eq!(
-        (repairs.strategy_repair(StrategyIndex(1)).repaired, repairs.gateway_repair(VenueIndex(0)).repaired),
+        (
+            repairs.strategy_repair(StrategyIndex(1)).repaired,
+            repairs.gateway_repair(GatewayIndex(0)).repaired
+        ),
         (Some(0), Some(0))
     );
     assert_eq!(bench.queued(), 0, "also the cancel that had been queued before");

@@ -5,7 +5,7 @@ use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
-use protocol::index::{PerStrategy, PerVenue, StrategyIndex};
+use protocol::index::{PerGateway, PerStrategy, StrategyIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
@@ -32,7 +32,7 @@ fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
         replica.promote(None, journal_options, OutputWatermarks::default(), outputs, 0).unwrap();
     // The rings are new: nothing in them was taken.
     let without_outputs =
-        Recovered { taken: PerStrategy::default(), gateways: PerVenue::default(), ..recovered };
+        Recovered { taken: PerStrategy::default(), gateways: PerGateway::default(), ..recovered };
     let orchestrator = successor.attach(orders, reports, &without_outputs).unwrap();
     Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment }
 }

@@ -12,7 +12,7 @@ impl Bench {
     }
 
     /// Lets the last queued order of a gateway overtake the others.
-    fn reorder_queue(&mut self, gateway: VenueIndex) {
+    fn reorder_queue(&mut self, gateway: GatewayIndex) {
         let sender = &mut self.orchestrator.outputs.gateways[gateway];
         if let Some(first) = sender.recall(|_| true) {
             sender.enqueue_all([first]);
@@ -40,7 +40,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
             }
         }
         if is_broken {
-            bench.reorder_queue(VenueIndex(venue as u16));
+            bench.reorder_queue(GatewayIndex(venue as u16));
         }
         taken[venue].extend(bench.take(venue, takes));
         bench.cycle();

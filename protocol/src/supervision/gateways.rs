@@ -3,7 +3,7 @@
 
 use super::{Incarnation, ProofOfDeath, Repairs, RepairsWriter, STRATEGIES, WORDS_EACH};
 use crate::control::{Control, ControlWriter, GATEWAY_LIVES};
-use crate::index::VenueIndex;
+use crate::index::GatewayIndex;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
@@ -47,22 +47,22 @@ const INBOX_END: usize = 7;
 
 pub(super) const GATEWAY_WORDS: usize = MAX_VENUES * WORDS_EACH;
 
-const fn word_offset(gateway: VenueIndex, word: usize) -> usize {
+const fn word_offset(gateway: GatewayIndex, word: usize) -> usize {
     STRATEGIES + (MAX_STRATEGIES + gateway.as_usize()) * WORDS_EACH + word
 }
 
 impl ControlWriter {
     /// Declares a gateway's incarnation dead (fencing): its venue is down for the engine.
-    pub fn fence_gateway(&self, gateway: VenueIndex, epoch: u16, _certain: &ProofOfDeath) {
+    pub fn fence_gateway(&self, gateway: GatewayIndex, epoch: u16, _certain: &ProofOfDeath) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: true });
     }
 
     /// Publishes that a gateway's next incarnation accepts orders.
-    pub fn renew_gateway(&self, gateway: VenueIndex, epoch: u16) {
+    pub fn renew_gateway(&self, gateway: GatewayIndex, epoch: u16) {
         self.set_gateway_incarnation(gateway, Incarnation { epoch, fenced: false });
     }
 
-    fn set_gateway_incarnation(&self, gateway: VenueIndex, life: Incarnation) {
+    fn set_gateway_incarnation(&self, gateway: GatewayIndex, life: Incarnation) {
         assert!(gateway.as_usize() < MAX_VENUES);
         self.set_life(GATEWAY_LIVES + gateway.as_usize(), life);
     }
@@ -70,7 +70,7 @@ impl ControlWriter {
 
 impl Control {
     /// Returns the current incarnation of a gateway, and whether it is dead.
-    pub fn gateway_incarnation(&self, gateway: VenueIndex) -> Incarnation {
+    pub fn gateway_incarnation(&self, gateway: GatewayIndex) -> Incarnation {
         assert!(gateway.as_usize() < MAX_VENUES);
         self.life(GATEWAY_LIVES + gateway.as_usize())
     }
@@ -78,7 +78,7 @@ impl Control {
 
 impl RepairsWriter {
     /// Reports a gateway's repair as complete; `repair.repaired` is not read.
-    pub fn set_gateway_repaired(&self, gateway: VenueIndex, epoch: u16, repair: &GatewayRepair) {
+    pub fn set_gateway_repaired(&self, gateway: GatewayIndex, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);
         set(NOTICED, noticed_ticks);
@@ -94,7 +94,7 @@ impl RepairsWriter {
 
 impl Repairs {
     /// Returns the engine's report about a gateway.
-    pub fn gateway_repair(&self, gateway: VenueIndex) -> GatewayRepair {
+    pub fn gateway_repair(&self, gateway: GatewayIndex) -> GatewayRepair {
         assert!(gateway.as_usize() < MAX_VENUES);
         // Acquire: pairs with the Release in `set_gateway_repaired`.
         let repaired = self.0.load(word_offset(gateway, REPAIRED), Ordering::Acquire);
@@ -127,12 +127,12 @@ mod tests {
         let launching = ControlWriter::new(Region::heap(PLAN + 8).words());
         let control = launching.control();
         launching.renew(StrategyIndex(255), 9);
-        launching.renew_gateway(VenueIndex(0), 3);
-        launching.renew_gateway(VenueIndex(63), 5);
+        launching.renew_gateway(GatewayIndex(0), 3);
+        launching.renew_gateway(GatewayIndex(63), 5);
         let lives = [
             control.incarnation(StrategyIndex(255)),
-            control.gateway_incarnation(VenueIndex(0)),
-            control.gateway_incarnation(VenueIndex(63)),
+            control.gateway_incarnation(GatewayIndex(0)),
+            control.gateway_incarnation(GatewayIndex(63)),
         ];
         assert_eq!(lives.map(|life| life.epoch), [9, 3, 5]);
         assert_eq!(control.pid(0), None, "no process's word was written");
@@ -144,10 +144,10 @@ mod tests {
         let counts = GatewayCounts { unknown: 4, orders: 5, reports: 6, last_report: 7 };
         let repair =
             GatewayRepair { repaired: None, noticed_ticks: 10, repaired_ticks: 12, counts, inbox_end: 8 };
-        writer.set_gateway_repaired(VenueIndex(63), 1, &repair);
+        writer.set_gateway_repaired(GatewayIndex(63), 1, &repair);
         let wanted = GatewayRepair { repaired: Some(1), ..repair };
         assert_eq!(
-            (reader.gateway_repair(VenueIndex(63)), reader.gateway_repair(VenueIndex(62))),
+            (reader.gateway_repair(GatewayIndex(63)), reader.gateway_repair(GatewayIndex(62))),
             (wanted, GatewayRepair::default())
         );
         assert_eq!(

@@ -32,6 +32,8 @@ impl Draws {
     pub const STANDBYS: u64 = 11;
     /// The random stream of the bursts of deaths in a simulated run.
     pub const BURSTS: u64 = 12;
+    /// The random stream of the number of credentials in a simulated run.
+    pub const CREDENTIALS: u64 = 13;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

@@ -90,7 +90,7 @@ impl<V: Venue> FaultyVenue<V> {
             capacity,
             sent: 0,
             has_cancelled: false,
-            draws: Draws::new(context.venue.into(), Draws::GARBLE),
+            draws: Draws::new(context.gateway.into(), Draws::GARBLE),
         };
         Self { venue, windows: faults.iter().filter_map(window).collect(), state, changes_at: 0, sweep: None }
     }

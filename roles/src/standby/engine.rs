@@ -30,7 +30,7 @@ impl EngineStandby {
         Ok(Self {
             core: Some(new_core(plan)?),
             stamps: plan.stamps,
-            sessions: PublishedCounts::new((0..plan.trading().venues).map(session_out), attached)?,
+            sessions: PublishedCounts::new((0..plan.trading().gateways()).map(session_out), attached)?,
             returns: PublishedCounts::new((0..plan.trading().strategies).map(return_path), attached)?,
             log: orchestrator_log(plan, attached)?,
             totals: LogTotals::default(),

@@ -31,7 +31,7 @@ impl ExchangeStandby {
         book::map(plan, thread, venue, attached)?;
         Ok(Self {
             market: Some(book::market(plan, venue, attached)?),
-            reports: PublishedCounts::new([session_in(venue)].into_iter(), attached)?,
+            reports: PublishedCounts::new(plan.trading().gateways_of(venue).map(session_in), attached)?,
             log: segments::log(attached, &thread.name)?,
             totals: book::log_totals(plan),
         })
@@ -50,7 +50,7 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn confirm(&self, state: &mut ExchangeReplica) {
-        state.confirm_sent(self.reports.published().into_iter().sum());
+        state.confirm_sent(&self.reports.published());
     }
 
     fn poll_log(&mut self) {

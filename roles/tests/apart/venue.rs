@@ -32,7 +32,7 @@ impl Reports for ReportList {
 
 /// A venue that does this from then until then.
 fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
-    let context = VenueContext { venue: 0, venues: 1, strategies: 1, max_held: 64 };
+    let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
     let (when, lasts_ns) = (FaultTime::At { ns }, Some(until - ns));
     let fault = Fault { kind, target: FaultTarget::Venue(0), when, every_ns: None, lasts_ns };
     FaultyVenue::new(DelayVenue::new(gateway::InFull, &context), &context, &[fault])

@@ -14,12 +14,13 @@ use protocol::wire::{
 };
 use system::clock::Timebase;
 
+const SESSIONS: usize = 2;
 const TIME: Timebase = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
 
 fn setup() -> MarketSetup {
     let instruments = [Instrument::default(), Instrument::default()];
     let exchange = Exchange::new(&instruments, Capacity::for_orders(256)).unwrap();
-    MarketSetup { venue: 0, exchange, instruments: 2, capacity: 256, sequencer: None }
+    MarketSetup { venue: 0, exchange, instruments: 2, sessions: SESSIONS, capacity: 256, sequencer: None }
 }
 
 /// The random values of one record.
@@ -28,13 +29,13 @@ type RandomInput = (u16, u8, u8, i64, u64, bool);
 /// Returns orders of every kind at a few prices, cancels, replaces, mass cancels, and time.
 fn inputs(random_inputs: &[RandomInput]) -> Vec<(JournalEntry, u64)> {
     let mut next = [0u64; 4];
-    let mut number = 0u32;
+    let mut numbers = [0u32; SESSIONS];
     let entry = |(index, (strategy, what, kind, price, quantity, buys)): (usize, &RandomInput)| {
         let now = 10 * index as u64;
         if *what == 0 {
             return (JournalEntry::Time, now);
         }
-        let owner = usize::from(*strategy);
+        let (owner, session) = (usize::from(*strategy), usize::from(*strategy) % SESSIONS);
         let sequence = next[owner];
         next[owner] += 1;
         let mut order = Order::new(OrderId::new(*strategy, 0, sequence), 0);
@@ -68,9 +69,9 @@ fn inputs(random_inputs: &[RandomInput]) -> Vec<(JournalEntry, u64)> {
         };
         let mut message = instruction.to_message();
         // Some messages have a wrong number.
-        number_instruction(&mut message, number + u32::from(*kind == 8));
-        number += 1;
-        (JournalEntry::Message(message), now)
+        number_instruction(&mut message, numbers[session] + u32::from(*kind == 8));
+        numbers[session] += 1;
+        (JournalEntry::Message(session, message), now)
     };
     random_inputs.iter().enumerate().map(entry).collect()
 }
@@ -156,9 +157,11 @@ fn incomplete_snapshot_is_detected() {
     type ChangeOutputs = fn(&mut ReplayedOutput);
     let changes: [(&str, ChangeOutputs); 7] = [
         ("nothing", |_| {}),
-        ("reports that were not sent", |output| output.reports.clear()),
-        ("the number of reports", |output| output.reports.push([0; 7])),
-        ("the number of the last instruction", |output| output.counts.received += 1),
+        ("reports that were not sent", |output| {
+            output.sessions.iter_mut().for_each(|session| session.reports.clear());
+        }),
+        ("the number of reports", |output| output.sessions[0].reports.push((0, [0; 7]))),
+        ("the number of the last instruction", |output| output.sessions[1].counts.received += 1),
         ("the number of trades", |output| output.trades.push((0, trade()))),
         ("an instrument's number of trades", |output| {
             output.touches.iter_mut().for_each(|touch| touch.1 += 1)

@@ -1,7 +1,7 @@
 //! A disk that fails a write: the exchange stops for good, and has published no report that is
 //! lost.
 
-use crate::recovery::{GatewayEnd, SharedTape, Successor, SurvivingMemory, load, run_cycle};
+use crate::recovery::{GatewayEnds, SharedTape, Successor, SurvivingMemory, load, run_cycle};
 use core::cell::Cell;
 use journal::{Durability, FailingDisk};
 use protocol::agent::Agent;
@@ -16,7 +16,7 @@ use venue::ExchangeAgent;
 struct ExchangeBench {
     memory: SurvivingMemory,
     disk: Arc<FailingDisk>,
-    gateway: GatewayEnd,
+    gateways: GatewayEnds,
     agent: ExchangeAgent<SharedTape>,
     orders: Vec<Order>,
     folder: tempfile::TempDir,
@@ -30,7 +30,7 @@ impl ExchangeBench {
         let folder = tempfile::tempdir().unwrap();
         let agent = memory.exchange(folder.path(), durability, Successor::Correct, None).unwrap();
         let orders = load().0.into_iter().filter(|order| order.id.strategy().0 == 0).collect();
-        Self { gateway: GatewayEnd::new(&memory), memory, disk, agent, orders, folder }
+        Self { gateways: GatewayEnds::new(&memory), memory, disk, agent, orders, folder }
     }
 
     /// Number of durable records.
@@ -41,18 +41,18 @@ impl ExchangeBench {
     /// Sends another order, if at most `max_undurable` are not durable, and runs a duty cycle.
     fn run_cycle(&mut self, sent: &mut usize, max_undurable: u64) {
         let may_send = (*sent as u64) < self.durable() + max_undurable;
-        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateway.try_send(order)) {
+        if self.orders.get(*sent).is_some_and(|order| may_send && self.gateways.try_send(order)) {
             *sent += 1;
         }
         let clock = CrashClock { reads: Rc::new(Cell::new(0)), crash_at: u64::MAX };
         run_cycle(&self.memory, &mut self.agent, clock, false);
-        self.gateway.receive_reports().unwrap();
+        self.gateways.receive_reports().unwrap();
     }
 
     /// Returns `true` if an order was reported that may not be durable.
     fn has_reported_undurable_order(&self) -> bool {
         let durable = self.durable();
-        self.gateway.received.iter().any(|report| report.id.sequence() >= durable)
+        self.gateways.received.iter().flatten().any(|report| report.id.sequence() >= durable)
     }
 }
 
@@ -76,10 +76,10 @@ fn exchange_stops_at_first_failed_sync() {
         for part in ["its journal fails", "fdatasync", "log-00000001"] {
             assert!(failure_text.contains(part), "{failure_text}");
         }
-        let (received, sync_attempts) = (bench.gateway.received.clone(), bench.disk.attempts());
+        let (received, sync_attempts) = (bench.gateways.received.clone(), bench.disk.attempts());
         (0..20).for_each(|_| bench.run_cycle(&mut sent, 64));
         assert_eq!(
-            (&bench.gateway.received, bench.disk.attempts()),
+            (&bench.gateways.received, bench.disk.attempts()),
             (&received, sync_attempts),
             "it continues"
         );

@@ -1,5 +1,5 @@
-//! An exchange that crashes before any stamp or trade and recovers from its journal: its gateway
-//! receives each report in the journal once, and the journal has every order. The expected reports
+//! An exchange that crashes before any stamp or trade and recovers from its journal: its gateways
+//! receive each report in the journal once, and the journal has every order. The expected reports
 //! come from an exchange that gets only the journal, and sends everything.
 
 mod standby;
@@ -30,11 +30,12 @@ const CAPACITY: usize = 64;
 /// Slots of the report rings: few, so that stamped reports are queued when their exchange dies.
 const REPORT_SLOTS: usize = 2;
 const OPEN_ORDERS: usize = 256;
+const SESSIONS: usize = 2;
 
 /// The memory that survives a crash of the exchange.
 pub struct SurvivingMemory {
-    /// Instructions and reports of the session.
-    rings: [AtomicWords; 2],
+    /// Instructions and reports of each session.
+    rings: Vec<[AtomicWords; 2]>,
     log: AtomicWords,
     board: AtomicWords,
     tape: Arc<Mutex<Vec<(u64, u64, u64)>>>,
@@ -84,7 +85,7 @@ pub enum Successor {
 impl SurvivingMemory {
     pub fn new() -> Self {
         Self {
-            rings: [ring(CAPACITY), ring(REPORT_SLOTS)],
+            rings: (0..SESSIONS).map(|_| [ring(CAPACITY), ring(REPORT_SLOTS)]).collect(),
             log: Region::heap(LOG_OFFSET + (1 << 14)).words(),
             board: board::heap(protocol::market::shape(1).unwrap()),
             tape: Arc::default(),
@@ -99,13 +100,14 @@ impl SurvivingMemory {
         successor: Successor,
         follower: Option<ReplicaFollower>,
     ) -> Result<ExchangeAgent<SharedTape>, String> {
-        let [orders, reports] = &self.rings;
-        let producer = match successor {
-            Successor::ResendsReports => spsc::Producer::attach(reports),
-            _ => spsc::Producer::resume(reports),
+        let session = |[orders, reports]: &[AtomicWords; 2]| {
+            let producer = match successor {
+                Successor::ResendsReports => spsc::Producer::attach(reports),
+                _ => spsc::Producer::resume(reports),
+            };
+            SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, OPEN_ORDERS)
         };
-        let orders = spsc::Consumer::resume(orders).unwrap();
-        let session = SessionEnd::new(orders, producer.unwrap(), None, OPEN_ORDERS);
+        let sessions = self.rings.iter().map(session).collect();
         let tape = SharedTape(Arc::clone(&self.tape));
         let (standby, reader) = match follower.map(ReplicaFollower::into_parts) {
             Some((standby, reader)) => (standby, Some(reader)),
@@ -139,20 +141,21 @@ impl SurvivingMemory {
         }
         let disk = Arc::clone(&self.disk);
         let options = Options { durability, segment_bytes: 1 << 16, disk, ..Options::default() };
-        let agent = standby.promote(reader, (folder, &options), &watermarks, (session, tape, Some(board)));
+        let agent = standby.promote(reader, (folder, &options), &watermarks, (sessions, tape, Some(board)));
         agent.map_err(|error| error.to_string())
     }
 }
 
 fn setup() -> MarketSetup {
     let exchange = Exchange::new(&[Instrument::default()], Capacity::for_orders(OPEN_ORDERS)).unwrap();
-    MarketSetup { venue: 0, exchange, instruments: 1, capacity: OPEN_ORDERS, sequencer: None }
+    let capacity = OPEN_ORDERS;
+    MarketSetup { venue: 0, exchange, instruments: 1, sessions: SESSIONS, capacity, sequencer: None }
 }
 
 pub type ReplicaFollower = journal::JournalFollower<venue::ExchangeReplica>;
 
 impl SurvivingMemory {
-    fn received(self, gateway: GatewayEnd) -> RunOutput {
+    fn received(self, gateways: GatewayEnds) -> RunOutput {
         let word = |offset: usize| self.log[LOG_OFFSET + offset].load(shm::sync::Ordering::Relaxed);
         let records = (0..).map(|record| Record::from_words(word(2 * record), word(2 * record + 1)));
         let records: Vec<Record> = records.map_while(|record| record).collect();
@@ -166,34 +169,44 @@ impl SurvivingMemory {
         let trades = self.tape.lock().unwrap().clone();
         let mut stamps: Vec<_> = stamps.collect();
         stamps.sort();
-        RunOutput { reports: gateway.received, trades, stamps, triggers, versions, last_version }
+        RunOutput { reports: gateways.received, trades, stamps, triggers, versions, last_version }
     }
+}
+
+fn session_of(order: &Order) -> usize {
+    order.id.strategy().as_usize() % SESSIONS
 }
 
 const fn time() -> Timebase {
     Timebase { start_ticks: 0, ns_per_tick: 1.0 }
 }
 
-/// The gateway's end of the session.
-pub struct GatewayEnd {
-    orders: (spsc::Producer, SessionNumbers),
-    reports: (spsc::Consumer, SessionNumbers),
-    pub received: Vec<Report>,
+/// The gateways' ends of the sessions.
+pub struct GatewayEnds {
+    orders: Vec<(spsc::Producer, SessionNumbers)>,
+    reports: Vec<(spsc::Consumer, SessionNumbers)>,
+    /// By session.
+    pub received: Vec<Vec<Report>>,
 }
 
-impl GatewayEnd {
+impl GatewayEnds {
     pub fn new(memory: &SurvivingMemory) -> Self {
-        let [orders, reports] = &memory.rings;
+        let orders = |[orders, _]: &[AtomicWords; 2]| {
+            (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default())
+        };
+        let reports = |[_, reports]: &[AtomicWords; 2]| {
+            (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default())
+        };
         Self {
-            orders: (spsc::Producer::attach(orders).unwrap(), SessionNumbers::default()),
-            reports: (spsc::Consumer::attach(reports).unwrap(), SessionNumbers::default()),
-            received: Vec::new(),
+            orders: memory.rings.iter().map(orders).collect(),
+            reports: memory.rings.iter().map(reports).collect(),
+            received: vec![Vec::new(); SESSIONS],
         }
     }
 
     /// Sends an order; `false`: the session is full.
     pub fn try_send(&mut self, order: &Order) -> bool {
-        let (ring, numbers) = &mut self.orders;
+        let (ring, numbers) = &mut self.orders[session_of(order)];
         if !ring.has_room() {
             return false;
         }
@@ -203,12 +216,13 @@ impl GatewayEnd {
     }
 
     pub fn receive_reports(&mut self) -> Result<(), String> {
-        let (ring, numbers) = &mut self.reports;
-        while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
-            if !numbers.try_accept(report_number(&message)) {
-                return Err(format!("report {} is not the next", report_number(&message)));
+        for ((ring, numbers), received) in self.reports.iter_mut().zip(&mut self.received) {
+            while let Some(message) = ring.try_pop().map_err(|fault| format!("{fault:?}"))? {
+                if !numbers.try_accept(report_number(&message)) {
+                    return Err(format!("report {} is not the next", report_number(&message)));
+                }
+                received.push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
             }
-            self.received.push(Report::from_message(message).map_err(|error| format!("{error:?}"))?);
         }
         Ok(())
     }
@@ -217,7 +231,8 @@ impl GatewayEnd {
 /// Returns the results of a run with crashes after these numbers of clock reads.
 #[derive(Debug, PartialEq)]
 struct RunOutput {
-    reports: Vec<Report>,
+    /// By session.
+    reports: Vec<Vec<Report>>,
     trades: Vec<(u64, u64, u64)>,
     /// Orders and reports that have their stamp, in the order of the log.
     stamps: Vec<(Point, OrderId, u8)>,
@@ -236,7 +251,7 @@ fn run_with_crashes(
 ) -> Result<(RunOutput, RunOutput, usize), String> {
     let folder = tempfile::tempdir().unwrap();
     let (memory, mut unsent) = (SurvivingMemory::new(), orders.iter());
-    let mut gateway = GatewayEnd::new(&memory);
+    let mut gateways = GatewayEnds::new(&memory);
     let (mut waiting, mut crashes) = (unsent.next(), 0);
     let mut remaining_crash_points = crash_points.iter().copied();
     let mut crash_at = remaining_crash_points.next().unwrap_or(u64::MAX);
@@ -250,7 +265,7 @@ fn run_with_crashes(
             return Err("the run does not end".into());
         }
         for _ in 0..5 {
-            if waiting.is_some_and(|order| gateway.try_send(order)) {
+            if waiting.is_some_and(|order| gateways.try_send(order)) {
                 waiting = unsent.next();
             }
         }
@@ -267,11 +282,11 @@ fn run_with_crashes(
             crash_at = remaining_crash_points.next().unwrap_or(u64::MAX);
         }
         standby.run_cycle(&memory, folder.path());
-        gateway.receive_reports()?;
+        gateways.receive_reports()?;
     }
     drop(agent);
     let expected = expected_output(standby.archive.path(), orders);
-    Ok((memory.received(gateway), expected, crashes))
+    Ok((memory.received(gateways), expected, crashes))
 }
 
 /// Runs a duty cycle. Returns its work, including queued reports.
@@ -290,23 +305,25 @@ pub fn run_cycle(
 /// Returns the reports that an exchange derives from a journal alone.
 fn expected_output(folder: &Path, orders: &[Order]) -> RunOutput {
     let memory = SurvivingMemory::new();
-    // The ring's cursors are past all orders.
-    let ring = &memory.rings[0];
-    let mut ends = (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
-    for _ in orders {
-        ends.0.try_push(&[0; 7]).unwrap();
-        ends.1.try_pop().unwrap();
+    for (session, [ring, _]) in memory.rings.iter().enumerate() {
+        // The ring's cursors are past all orders.
+        let mut ends =
+            (spsc::Producer::<7>::attach(ring).unwrap(), spsc::Consumer::<7>::attach(ring).unwrap());
+        for _ in orders.iter().filter(|order| session_of(order) == session) {
+            ends.0.try_push(&[0; 7]).unwrap();
+            ends.1.try_pop().unwrap();
+        }
     }
-    let mut gateway = GatewayEnd::new(&memory);
+    let mut gateways = GatewayEnds::new(&memory);
     let mut agent = memory.exchange(folder, PROCESS, Successor::Correct, None).unwrap();
     let clock = CrashClock { crash_at: u64::MAX, ..CrashClock::default() };
     for _ in 0..1000 {
         if run_cycle(&memory, &mut agent, clock.clone(), true) == 0 {
             break;
         }
-        gateway.receive_reports().unwrap();
+        gateways.receive_reports().unwrap();
     }
-    memory.received(gateway)
+    memory.received(gateways)
 }
 
 /// Draws orders, cancels and replaces of four strategies at a few prices.
@@ -366,7 +383,7 @@ fn difference(orders: &[Order], received: &RunOutput, expected: &RunOutput) -> O
         return Some("not every version of the touch is in the log once".into());
     }
     let mut answered: Vec<OrderId> =
-        received.reports.iter().filter(|report| report.is_last).map(|report| report.id).collect();
+        received.reports.iter().flatten().filter(|report| report.is_last).map(|report| report.id).collect();
     answered.sort();
     (answered != sent).then(|| "not every order has its last report once".into())
 }
@@ -377,7 +394,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn gateway_receives_reports_of_journal(
+    fn gateways_receive_reports_of_journal(
         orders in random_orders(),
         crash_points in prop::collection::vec(1u64..80, 0..6),
     ) {

@@ -134,9 +134,7 @@ fn plan_keys_of_last_release_are_ignored() {
     fn check<D: Document + Debug + PartialEq>() {
         let known: D = golden();
         let mut old = String::from_utf8(known.json().unwrap()).unwrap();
-        let retired =
-            r#""credentials": 1, "max_waiting": null, "venue_limit": 0, "venue_limit_rejects": false, "#;
-        let limit = r#"{"scope": {"credential": 0}, "control": "credential-rate", "value": 5}"#;
+        let retired = r#""max_waiting": null, "venue_limit": 0, "venue_limit_rejects": false, "#;
         for (new, before) in [
             (r#""tells_release":"#, retired),
             // Of `--spill` and `--repeat-schedule`.
@@ -147,10 +145,13 @@ fn plan_keys_of_last_release_are_ignored() {
             old = old.replacen(new, &format!("{before}{new}"), 1);
         }
         let old = old.replacen(r#""version": 3"#, r#""version": 2"#, 1);
-        let old = old.replacen(r#""limits": []"#, &format!(r#""limits": [{limit}]"#), 1);
-        assert!(old.contains(limit));
         assert_eq!(read::<D>(old.as_bytes()).unwrap(), known);
-        let unknown = old.replacen("credential-rate", "credential-rote", 1);
+        // Limits of a credential are those of today; others are refused.
+        let limit = r#"{"scope": {"credential": 0}, "control": "credential-rate", "value": 5}"#;
+        let limited = old.replacen(r#""limits": []"#, &format!(r#""limits": [{limit}]"#), 1);
+        let text = String::from_utf8(read::<D>(limited.as_bytes()).unwrap().json().unwrap()).unwrap();
+        assert!(limited.contains(limit) && text.contains("credential-rate"), "{text}");
+        let unknown = limited.replacen("credential-rate", "credential-rote", 1);
         assert!(error::<D>(unknown.as_bytes()).to_string().contains("credential-rote"));
     }
     check::<RunRecord>();

@@ -198,7 +198,7 @@ fn order_dispatched_despite_kill_switch_is_detected() {
 fn kill_switch_ends_when_its_scope_is_revived() {
     let instrument = fill_of(2 * 7 + 1).0;
     for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
-        for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Strategy(9), false)] {
+        for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
             let mut fixture = Fixture::new(FILLS);
             let (thread, index) = fixture.find(Point::OrchDispatch, ID);
             let log = &mut fixture.logs[thread];

@@ -135,7 +135,7 @@ fn restart_after(outage: &Outage, role: &str) -> RoleRestartSummary {
 /// engine. What counts as lost is what others lost.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     let (role, gateway) = match case.scenario.fault.target {
-        FaultTarget::Gateway(index) => (Role::Gateway(index).to_string(), Some(index)),
+        FaultTarget::Gateway(index) => (summary.plan.trading().role_name(Role::Gateway(index)), Some(index)),
         FaultTarget::Exchange(venue) => (Role::Exchange(venue).to_string(), None),
         _ => ("engine".into(), None),
     };

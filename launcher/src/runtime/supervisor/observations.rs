@@ -239,7 +239,7 @@ impl Observations {
             let counted = || self.gateways.get(usize::from(gateway)).map_or(0, |gateway| gateway.received);
             of_dead(gateway).unwrap_or_else(counted)
         };
-        let at_gateways: u64 = (0..trading.venues).map(received).sum();
+        let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
         let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
         let at_exchange = |venue: u16| may_keep(venue) || self.exchange(venue).received >= received(venue);

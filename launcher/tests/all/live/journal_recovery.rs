@@ -59,7 +59,7 @@ pub fn assert_settled(summary: &Value) {
 
 /// Makes a run with these faults, in which every order of a live strategy must be returned and
 /// every order at the exchange answered. Returns the restarts.
-fn run_without_loss(faults: &str, flags: &str) -> Vec<Value> {
+pub fn run_without_loss(faults: &str, flags: &str) -> Vec<Value> {
     let summary = Launcher::new().summary(&format!(
         "{RECOVERABLE} --strategies 3 --orders 20k --window 2s --liveness 2s --fault '{faults}' --allow-unfired {flags}"
     ));

@@ -6,6 +6,7 @@ mod closed_terminals;
 mod concurrent_runs;
 mod confined_exchanges;
 mod contained;
+mod credentials;
 mod deaths;
 mod endings;
 mod exchange;

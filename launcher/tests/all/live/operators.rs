@@ -9,9 +9,9 @@ use serde_json::Value;
 
 const STRATEGIES: u64 = 4;
 
-/// A run of a minute, interrupted at the end of the test: four strategies, two venues, two
-/// instruments.
-const FLAGS: &str = "--strategies 4 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park \
+/// A run of a minute, interrupted at the end of the test: four strategies, two credentials, two
+/// venues, two instruments.
+const FLAGS: &str = "--strategies 4 --credentials 2 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park \
                      --on-death continue";
 
 struct OperatedRun {
@@ -82,6 +82,7 @@ fn exercise_commands(more: &str, limit: &str, name: &str) {
 
     let scopes = [
         ("--strategy 0", "strategy-0"),
+        ("--credential 1", "credential-1"),
         ("--venue 1", "venue-1"),
         ("--instrument AAA", "instrument-0"),
         ("--all", "all"),
@@ -90,6 +91,7 @@ fn exercise_commands(more: &str, limit: &str, name: &str) {
 
     run.assert_refused("kill", "--strategy 9", "--strategy 9");
     run.assert_refused("kill", "--venue 2", "--venue 2");
+    run.assert_refused("kill", "--credential 2", "--credential 2");
     run.assert_refused("kill", "--instrument CCC", "AAA, BBB");
     run.assert_refused("limits", "max-hope=1", "max-hope");
     output("kill 20000101-000000000 --all").fails(2, &["20000101-000000000"]);

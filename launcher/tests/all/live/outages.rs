@@ -23,7 +23,7 @@ const CONTINUE: &str = "--on-death continue --liveness 2s";
 const RESTART: &str = "--on-death restart --liveness 2s";
 
 /// Returns the number of orders that were rejected for a reason.
-fn rejected(summary: &Value, reason: &str) -> u64 {
+pub fn rejected(summary: &Value, reason: &str) -> u64 {
     let all = summary["trading"]["rejections"].as_array().cloned().unwrap_or_default();
     all.iter().filter(|one| one["reason"] == reason).map(|one| number(&one["orders"])).sum()
 }
@@ -34,7 +34,7 @@ fn outages(summary: &Value) -> &[Value] {
 
 /// Makes a run in which `inject` causes faults. Checks that it completes, that each order ended
 /// once, and that only orders for dead gateways were rejected. Returns its summary.
-fn run_and_check(window: &str, flags: &str, inject: impl FnOnce(&Running)) -> (Launcher, Value) {
+pub fn run_and_check(window: &str, flags: &str, inject: impl FnOnce(&Running)) -> (Launcher, Value) {
     let launcher = Launcher::new();
     let running = launcher.start(&format!("{ORDERS} --window {window} {flags}"));
     inject(&running);
@@ -102,7 +102,7 @@ fn exchange_gateway_stays_down_and_fills_are_conserved() {
 
 /// Checks that each dead gateway was restarted and resumed its session, so that no order is
 /// unknown.
-fn assert_resumed(summary: &Value) {
+pub fn assert_resumed(summary: &Value) {
     assert_eq!(rejected(summary, "venue-unknown"), 0);
     for outage in outages(summary) {
         assert_eq!((&outage["unknown"], &outage["stayed_down"]), (&json!(0), &Value::Null));

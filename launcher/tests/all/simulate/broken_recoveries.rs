@@ -88,7 +88,7 @@ impl SimulatedRecovery for Mistake {
                 });
             }),
             StandbyState::Exchange(followed) => {
-                self.alter(&mut followed.replica, |replica| replica.confirm_sent(u64::MAX));
+                self.alter(&mut followed.replica, |replica| replica.confirm_sent(&[u64::MAX; 64]));
             }
         }
     }

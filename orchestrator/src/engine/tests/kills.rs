@@ -33,8 +33,9 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         next[usize::from(strategy)] += 1;
         bench.send(&order);
     };
-    let concerns =
-        |order: &Order| scope.contains(order.id.strategy().0, order.request.venue, order.request.instrument);
+    let concerns = |order: &Order| {
+        scope.contains(order.id.strategy().0, 0, order.request.venue, order.request.instrument)
+    };
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
     let effects = kill(&mut bench, scope);
@@ -58,8 +59,8 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
                 return Err(format!("{} was queued and went after the switch", order.id));
             }
         }
-        let is_meant = scope.contains(9, venue, 0) || matches!(scope, Scope::Strategy(_));
-        let cancels = sent(&effects, venue.into()).len();
+        let is_meant = scope.contains(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
+        let cancels = sent(&effects, venue).len();
         assert_eq!(cancels, usize::from(is_meant), "venue {venue} is told once, or not at all");
     }
     let from = bench.out.len();
@@ -86,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn nothing_of_the_scope_gets_through(
-        kind in prop::sample::select(vec![0u8, 1, 3, 4]), index in 0u16..2, before in orders(), after in orders(),
+        kind in 0u8..5, index in 0u16..2, before in orders(), after in orders(),
     ) {
         // There is one instrument.
         let scope = Scope::from_code(kind, if kind == 4 { 0 } else { index }).unwrap();
@@ -150,6 +151,7 @@ fn command_without_scope_or_limit_is_refused() {
     for (command, why) in [
         (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
         (Some(Command::Revive(Scope::Instrument(1))), CommandStatus::NoSuchScope),
+        (Some(Command::Kill(Scope::Credential(1))), CommandStatus::NoSuchScope),
         (Some(max_loss(Scope::Strategy(2))), CommandStatus::NoSuchScope),
         (Some(max_loss(Scope::Venue(0))), CommandStatus::NoSuchLimit),
         (Some(limit(200, 1)), CommandStatus::NoSuchLimit),

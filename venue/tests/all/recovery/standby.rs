@@ -1,6 +1,7 @@
 //! A standby of an exchange under test.
 
-use super::{ReplicaFollower, Successor, SurvivingMemory, setup, time};
+use super::{ReplicaFollower, SESSIONS, Successor, SurvivingMemory, setup, time};
+use shm::memory::AtomicWords;
 use shm::ring::spsc;
 use std::path::Path;
 
@@ -37,9 +38,13 @@ impl StandbyReplica {
         let open = || ReplicaFollower::open(folder, venue::ExchangeReplica::new(setup(), time())).unwrap();
         let follower = self.follower.get_or_insert_with(open);
         follower.poll(7).unwrap();
-        let published = spsc::Producer::<7>::resume(&memory.rings[1]).unwrap().published();
-        let forgets = self.successor == Successor::ForgetsReports;
-        follower.state.confirm_sent(if forgets { u64::MAX } else { published });
+        let published =
+            |[_, reports]: &[AtomicWords; 2]| spsc::Producer::<7>::resume(reports).unwrap().published();
+        let published: Vec<u64> = match self.successor {
+            Successor::ForgetsReports => vec![u64::MAX; SESSIONS],
+            _ => memory.rings.iter().map(published).collect(),
+        };
+        follower.state.confirm_sent(&published);
         if self.cycles.is_multiple_of(3) && follower.is_snapshot_due(5) {
             follower.snapshot().unwrap();
             self.snapshots += 1;

@@ -219,7 +219,7 @@ impl Containment<'_> {
             served_ns: None,
             stayed_down: None,
         };
-        let note = format!("note: {}: orders for it are rejected", outage.describe());
+        let note = format!("note: {}: orders for it are rejected", outage.describe(self.plan));
         out.perform(Action::Complain(note));
         self.outages.push(outage);
         self.outages.len() - 1

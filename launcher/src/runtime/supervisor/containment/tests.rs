@@ -55,7 +55,7 @@ impl<'a> ScriptedRun<'a> {
                     .collect(),
                 threads: vec![thread; plan.threads.len()],
                 strategies: vec![StrategyObservation::default(); trading.strategies.into()],
-                gateways: vec![GatewayObservation::default(); trading.venues.into()],
+                gateways: vec![GatewayObservation::default(); trading.gateways().into()],
                 ..Observations::default()
             },
             now: MS,
