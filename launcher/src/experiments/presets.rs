@@ -1,6 +1,6 @@
-//! The presets of `launcher sweep` by name: they set axes. That of the *seed benchmark*, the one that
-//! this project started from, also sets the load, which a flag overrides; that of the bill is the
-//! machine's. The preset of `launcher board` gives flags other defaults.
+//! The presets of `launcher sweep` by name: they set axes. That of the *seed benchmark*, the one
+//! that this project started from, also sets the load, which a flag overrides; that of the bill is
+//! the machine's. The preset of `launcher board` gives flags other defaults.
 
 use super::flags::{AxisValue, SweepRequest};
 use crate::config::{Preset, Settings, UsageError, nearest};
@@ -11,8 +11,8 @@ use system::named_enum;
 named_enum! {
     /// A named set of varied settings for `launcher sweep`.
     SweepPreset {
-        /// The benchmark that this project started from: its four techniques and ours at four amounts
-        /// of work, five times, with its load.
+        /// The benchmark that this project started from: its four techniques and ours at four
+        /// amounts of work, five times, with its load.
         Seed = "seed",
         /// Every technique under every isolation level.
         Bill = "bill",

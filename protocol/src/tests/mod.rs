@@ -3,3 +3,4 @@
 mod benchmark;
 mod counters;
 mod gaps;
+mod indices;

@@ -1,5 +1,5 @@
-//! The report of the board benchmark: cases, readers, and what the tables of the benchmark that this
-//! project started from leave out.
+//! The report of the board benchmark: cases, readers, and what the tables of the benchmark that
+//! this project started from leave out.
 
 use super::seed_tables::{self, Labelled};
 use super::time_plot;

@@ -32,7 +32,8 @@ struct Item {
     /// Where in the file; after `=` what is there instead of a figure; `*` for all rows of a file
     /// that has their figures, too.
     ours: String,
-    /// `cores` if it needs more cores than two, `std` if it is the standard library's on both sides.
+    /// `cores` if it needs more cores than two, `std` if it is the standard library's on both
+    /// sides.
     needs: String,
     remark: String,
 }
