@@ -15,6 +15,7 @@ launcher=${LAUNCHER:-target/release/launcher}
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 mkdir -p "$out"
+out=$(realpath "$out")
 list=$out/commands.tsv
 touch "$list"
 commit=${COMMIT:-$(git rev-parse --short=8 HEAD)}
@@ -38,6 +39,7 @@ result() {
   fi
   case "$*" in *RESULT*) ;; *) cp "$runs/$name.out" "$out/$name.json" ;; esac
   words=${words//RESULT/FILE}
+  case $words in *dispatch-bench*) words="bash .ci/dispatch-bench.sh CHECKOUT" ;; esac
   { echo "$machine"; tail -n +2 "$list" | grep -v "^$name	" || true; printf '%s\t%s\t%s\t%s\n' "$name" $((SECONDS - began)) "$commit" "$words"; } >"$list.new"
   mv "$list.new" "$list"
 }
@@ -55,11 +57,20 @@ fi
   result sweep "$launcher" sweep --preset seed $load --technique $techniques --isolation thread --repeats 3 --json --out "$runs"
   # Their own program; needs the three programs of .ci/dispatch-bench.sh, or a checkout of theirs.
   if [ -n "${CHECKOUT:-}${THEIRS:-}" ]; then
-    OUT=$runs/dispatch LAUNCHER=$launcher result $dispatch bash -c ".ci/dispatch-bench.sh ${CHECKOUT:-} >&2 && cat $runs/dispatch/dispatch-bench.json"
+    OUT=$runs/dispatch LAUNCHER=$launcher result $dispatch bash -c "bash .ci/dispatch-bench.sh ${CHECKOUT:-} >&2 && cat $runs/dispatch/dispatch-bench.json"
   fi
   result board "$launcher" board --preset seed --json --out "$runs"
   result pin "$launcher" sweep --preset seed $load --technique spsc-mux --isolation thread --work 0ns --pin on,off --repeats 4 --json --out "$runs"
   result run "$launcher" run --technique spsc-mux --strategies 2 --venues 2 --orders 20k --window 1s --json --out "$runs"
+  result credentials "$launcher" run --technique spsc-mux --credentials 2 --strategies 2 --venues 2 --orders 20k --window 1s --json --out "$runs"
   result board-disk "$launcher" board --mode stress --readers 4 --duration 2s --board-folder /dev/shm,/var/tmp --json --out "$runs"
+  result spacing "$launcher" inspect data/coinbase-2016-03-12/flow.csv --spacing --json
+  if command -v cargo >/dev/null; then
+    result published-exchange cargo bench -q -p bulkhead-exchange --bench published -- --json RESULT
+    result published-journal cargo bench -q -p bulkhead-journal --bench published -- --json RESULT
+    result back-test cargo run -q --release -p bulkhead-exchange --example back_test -- --json
+  fi
+  # A quarter of an hour.
+  result lab "$launcher" lab --seed-table --json --out "$runs"
 }
 exit $failed
