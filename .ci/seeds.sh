@@ -70,7 +70,7 @@ fi
     result published-journal cargo bench -q -p bulkhead-journal --bench published -- --json RESULT
     result back-test cargo run -q --release -p bulkhead-exchange --example back_test -- --json
   fi
-  # A quarter of an hour.
-  result lab "$launcher" lab --seed-table --json --out "$runs"
+  # A quarter of an hour; LAB="--events 2k" makes less of it.
+  result lab "$launcher" lab --seed-table ${LAB:-} --json --out "$runs"
 }
 exit $failed
