@@ -40,23 +40,21 @@ impl Core {
         if let Some(control) = self.risk.count_message(strategy, self.now) {
             self.kill_by_limit(strategy, control, out);
         }
-        let gateway = match self.check(&order) {
-            Ok(gateway) => gateway,
-            Err(reason) => {
-                self.sessions[strategy].taken.add(digest(message));
-                self.reject(from, &order, reason, out);
-                return;
-            }
-        };
+        let gateway = self.gateway_of(strategy, order.request.venue);
+        if let Err(reason) = self.check(&order, gateway) {
+            self.sessions[strategy].taken.add(digest(message));
+            self.reject(from, &order, reason, out);
+            return;
+        }
         out.work();
         let digest = self.send(&order, gateway, message, out);
         self.sessions[strategy].taken.add(digest);
     }
 
     #[inline(always)]
-    fn check(&mut self, order: &Order) -> Result<GatewayIndex, Reject> {
+    fn check(&mut self, order: &Order, gateway: GatewayIndex) -> Result<(), Reject> {
+        // This finds out whether there is such a gateway.
         self.risk.check(order, &self.positions, self.now)?;
-        let gateway = self.gateway_of(order.id.strategy(), order.request.venue);
         if self.gateways[gateway].state != GatewayState::Up {
             return Err(Reject::VenueDown);
         }
@@ -65,7 +63,7 @@ impl Core {
         {
             *left = left.checked_sub(1).ok_or(Reject::NotPlanned)?;
         }
-        Ok(gateway)
+        Ok(())
     }
 
     #[inline(always)]
