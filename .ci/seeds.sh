@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands whose figures stand in docs/src/seeds.md beside those of the five documents that
+# The commands whose figures are in docs/src/seeds.md, next to those of the five documents that
 # bulkhead started from. Each result is saved as JSON in FOLDER; commands.tsv there has the machine,
 # and the seconds, the build and the words of each command.
 #

@@ -1,4 +1,4 @@
-//! `docs/src/seeds.md`: the figures of the five documents that bulkhead started from, beside ours.
+//! `docs/src/seeds.md`: the figures of the five documents that bulkhead started from, next to ours.
 //!
 //! The page is made of `docs/seeds.tsv`, a row an item with their figure and where ours is, and of
 //! saved results. `BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds` writes it; without,
@@ -112,7 +112,7 @@ fn figure(value: f64, unit: &str) -> String {
     }
 }
 
-/// Returns what a figure of ours is beside theirs. Rates are better if higher.
+/// Returns what a figure of ours is against theirs. Rates are better if higher.
 fn verdict(theirs: f64, ours: f64, unit: &str) -> &'static str {
     let ratio = if ["/s", "M/s", "×"].contains(&unit) { theirs / ours } else { ours / theirs };
     match ratio {
@@ -180,7 +180,7 @@ const SEEDS: [(&str, &str, &str); 5] = [
         "Four queues in an order-dispatch pipeline, and the article about it",
         "AWS c7g.4xlarge, 16 cores, Graviton3",
     ),
-    ("002", "A matching engine in seven phases", "a PC with Windows 11; the processor is not named"),
+    ("002", "A matching engine in seven phases", "a PC with Windows 11; its CPU is not named"),
     ("003", "Queues and waiting, in Java, 2011", "not named"),
     (
         "004",
