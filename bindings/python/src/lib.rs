@@ -145,7 +145,7 @@ impl Line {
         match calls::send(&order, due_ns) {
             // A sequence has far fewer than 63 bits.
             Ok(sequence) => Ok(sequence.cast_signed()),
-            // The codes above this one are no mistakes: the order cannot be sent now.
+            // The codes above this one are not mistakes: the order cannot be sent now.
             Err(code) if code > BH_NOT_ATTACHED => Ok(code.into()),
             Err(code) => Err(mistake(code)),
         }

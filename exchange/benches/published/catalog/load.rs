@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Prices over which the orders are spread.
 const PRICES: u64 = 50;
 const FIRST_PRICE: i64 = 10_000;
-/// One in so many orders warms up.
+/// One order in this many warms up.
 const WARMUP: u64 = 100;
 const MAX_NS: u64 = 1_000_000_000;
 const REMARK: &str = "from an order's pop to its encoded report, with two looks at the clock; the order is \

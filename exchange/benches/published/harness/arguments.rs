@@ -66,7 +66,7 @@ pub fn parse(words: impl Iterator<Item = String>, rows: &[&str]) -> Result<Argum
             "--rounds" => {
                 let value = words.next().unwrap_or_default();
                 let rounds = value.parse().ok().filter(|&rounds| rounds > 0);
-                options.rounds = rounds.ok_or(format!("`--rounds {value}` is no count: use 1 or more"))?;
+                options.rounds = rounds.ok_or(format!("`--rounds {value}` is not a count: use 1 or more"))?;
             }
             _ if word.starts_with('-') => return Err(format!("unknown argument `{word}`: see --help")),
             _ if rows.contains(&word.as_str()) => options.names.push(word),

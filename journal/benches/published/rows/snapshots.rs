@@ -22,7 +22,7 @@ const DECODE: &str = "the same state; theirs does not check it";
 const SIX: &str =
     "six fields an order, as theirs, through the journal's codec, whose integers have variable width";
 const RESTORE: &str = "a new exchange of 20,000 orders, Exchange::restore, which checks each order and the whole, \
-                       and its drop; theirs enters the orders anew";
+                       and its drop; theirs enters the orders again";
 const CYCLE: &str = "state and encode together; theirs is the sum of two figures";
 const RECOVERY: &str = "read and check a snapshot and 10,000 records after it from the page cache, decode, \
                         restore, and apply: cancels and new orders in turns; theirs is an estimate";

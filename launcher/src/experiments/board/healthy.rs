@@ -23,12 +23,12 @@ impl FromStr for HealthyLimits {
         }
         for part in text.split(',') {
             let (name, limit) = part.split_once('=').ok_or_else(|| {
-                format!("{part:?} is no limit: give NAME=LIMIT, for example write-p99=5us, or {SEED}")
+                format!("{part:?} is not a limit: give NAME=LIMIT, for example write-p99=5us, or {SEED}")
             })?;
             let threshold = THRESHOLDS.iter().find(|threshold| threshold.name == name);
             let threshold = threshold.ok_or_else(|| {
                 let names: Vec<&str> = THRESHOLDS.iter().map(|threshold| threshold.name).collect();
-                format!("{name:?} is no threshold: there are {}", names.join(", "))
+                format!("{name:?} is not a threshold: there are {}", names.join(", "))
             })?;
             let wrong = |error: String| format!("{part}: {error}");
             *threshold.limit_in(&mut limits) = match limit {

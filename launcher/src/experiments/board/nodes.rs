@@ -22,7 +22,9 @@ impl FromStr for BoardNodes {
         let both = text.split_once(':').and_then(|(writer, readers)| {
             Some(Self { writer: writer.parse().ok()?, readers: readers.parse().ok()? })
         });
-        both.ok_or_else(|| format!("{text:?} are no nodes: give the writer's and the readers', as 0:1"))
+        both.ok_or_else(|| {
+            format!("{text:?} does not name two nodes: give the writer's and the readers', as 0:1")
+        })
     }
 }
 
