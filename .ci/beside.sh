@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
-# Checks the packages outside the workspace: formatting and lints of the peers and of the Python
+# Checks the packages outside the workspace: formatting and lints of the referees and of the Python
 # package (.ci/transports.sh has those of other transports), and that the fuzz targets compile.
 # The fuzz targets need nightly; without it they are skipped with a message.
 # Some minutes of two cores in a clean checkout: what they are compared with is large.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-for peers in exchange/challenge exchange/peers journal/peers shm/peers shm/peers/crash; do
-  (cd "$peers" && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings)
-  echo "$peers: clean"
-done
+(cd referees && cargo fmt --all --check && cargo clippy --quiet --locked --workspace --all-targets -- -D warnings)
+echo "referees: clean"
 (cd bindings/python && cargo fmt --check && cargo clippy --quiet --locked -- -D warnings)
 echo "bindings/python: clean"
 if [ -n "${LIBCLANG_PATH:-}" ]; then
-  (cd shm/peers && cargo clippy --quiet --all-targets --features iceoryx2 -- -D warnings)
-  echo "shm/peers with iceoryx2: clean"
+  (cd referees/queues && cargo clippy --quiet --all-targets --features iceoryx2 -- -D warnings)
+  echo "referees/queues with iceoryx2: clean"
 else
   echo "SKIPPED, iceoryx2 WAS NOT COMPILED: it needs libclang (pip install libclang; LIBCLANG_PATH=…/clang/native)"
 fi

@@ -61,9 +61,9 @@ pub fn name(place: &Path) -> String {
     place.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the version of a crate, as the lock file of this package pins it.
+/// Returns the version of a crate, as the lock file of the referees pins it.
 pub fn version(name: &str) -> &'static str {
-    let lock = include_str!("../Cargo.lock");
+    let lock = include_str!("../../Cargo.lock");
     let after = lock.split(&format!("name = \"{name}\"\nversion = \"")).nth(1);
     after.and_then(|rest| rest.split('"').next()).unwrap_or("?")
 }

@@ -3,16 +3,16 @@
 # its fifth technique; then ours: the same techniques, rate, window, venue delay and work, pinned, in
 # turn. Prints a table for each amount of work and writes dispatch-bench.json. At most six minutes.
 #
-#   bash .ci/dispatch-bench.sh CHECKOUT [COMMIT]      builds all three, default commit: fa12728
-#   THEIRS=./theirs FIFTH=./fifth LAUNCHER=./launcher bash .ci/dispatch-bench.sh     prebuilt; FIFTH may be missing
-#   BUILD_ONLY=1 TARGET=x86_64-unknown-linux-musl bash .ci/dispatch-bench.sh CHECKOUT   static programs to carry, in OUT
+#   bash referees/dispatch-bench/run.sh CHECKOUT [COMMIT]      builds all three, default commit: fa12728
+#   THEIRS=./theirs FIFTH=./fifth LAUNCHER=./launcher bash referees/dispatch-bench/run.sh     prebuilt; FIFTH may be missing
+#   BUILD_ONLY=1 TARGET=x86_64-unknown-linux-musl bash referees/dispatch-bench/run.sh CHECKOUT   static programs to carry, in OUT
 #
 # OUT (target/dispatch-bench), ROUNDS (3), WORKS (ns), STRATEGIES, VENUES, RATE (orders/s of a
 # strategy), WINDOW_MS and BUDGET (s) change the set-up. With 14 cores and more the set-up is the seed's,
 # 8 strategies and 4 venues; with fewer one of each. Their program needs N + M + 2 cores: with fewer its threads
 # share them, as ours do.
 set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 checkout=${1:-} commit=${2:-fa12728} cores=$(nproc)
 out=${OUT:-$root/target/dispatch-bench} rounds=${ROUNDS:-3} budget=${BUDGET:-345}
 if [ "$cores" -ge 14 ]; then
@@ -35,7 +35,7 @@ if [ -n "$checkout" ]; then
   case $found in "$commit"*) ;; *) echo "$checkout is at $found, not at $commit: git -C $checkout checkout $commit" >&2; exit 2 ;; esac
   [ -z "$(git -C "$checkout" status --porcelain -uno)" ] || { echo "$checkout is changed: git -C $checkout checkout ." >&2; exit 2; }
   build "$checkout" theirs --locked
-  bash "$root/examples/dispatch-bench/insert.sh" "$checkout" "$out/fifth-source"
+  bash "$root/referees/dispatch-bench/insert.sh" "$checkout" "$out/fifth-source"
   build "$out/fifth-source" fifth
   THEIRS=${THEIRS:-$out/theirs} FIFTH=${FIFTH:-$out/fifth}
   if [ -z "${LAUNCHER:-}" ]; then
