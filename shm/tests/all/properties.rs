@@ -2,7 +2,7 @@
 //! cursors.
 
 use proptest::prelude::*;
-use shm::memory::{AtomicWords, Region};
+use shm::memory::{AtomicWords, LINE_WORDS, Region};
 use shm::ring::MESSAGE_WORDS;
 use shm::ring::spsc::{self, HEAD, HEAD_WORDS, SLOTS, ring_words, slot_words};
 use shm::ring::spsc_mux::Mux;
@@ -261,6 +261,34 @@ fn mux_detects_producer_that_goes_back() {
     producers[0].try_push(&message(7)).unwrap();
     assert_eq!((mux.try_pop(), mux.take_fault()), (Some((Some(0), message(7))), None), "others continue");
     assert_eq!(mux.try_pop(), None);
+}
+
+/// Messages shorter than a line: in a full ring the slot that is written next must not share a line
+/// with the slot that is read next.
+#[test]
+fn full_ring_has_its_ends_in_separate_lines() {
+    const CAPACITY: usize = 64;
+    let words = Region::heap(ring_words(CAPACITY, 1)).words();
+    spsc::write_header::<1>(&words, CAPACITY);
+    let (mut producer, mut consumer) =
+        (spsc::Producer::<1>::attach(&words).unwrap(), spsc::Consumer::<1>::attach(&words).unwrap());
+    let all = |words: &AtomicWords| words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let slot = |index: usize| HEAD_WORDS + SLOTS + index * slot_words(1);
+    let shares_line = |written: usize, read: usize| written / LINE_WORDS == read / LINE_WORDS;
+    (0..CAPACITY as u64).for_each(|n| producer.try_push(&[n]).unwrap());
+    assert_eq!(producer.try_push(&[0]), Err(Full));
+    for position in CAPACITY..4 * CAPACITY {
+        consumer.try_pop().unwrap().unwrap();
+        let before = all(&words);
+        producer.try_push(&[u64::MAX]).unwrap();
+        let written = all(&words).iter().zip(&before).position(|(new, old)| new != old).unwrap();
+        let read = slot((position + 1 - CAPACITY) % spsc::slot_count(CAPACITY, 1));
+        assert!(!shares_line(written, read), "message {position}");
+        // The broken variant, as many slots as messages, is detected except at the end of a line.
+        let dense = |position: usize| slot(position % CAPACITY);
+        let ends_line = (position + 1).is_multiple_of(LINE_WORDS / slot_words(1));
+        assert_eq!(shares_line(dense(position), dense(position + 1 - CAPACITY)), !ends_line, "{position}");
+    }
 }
 
 #[test]

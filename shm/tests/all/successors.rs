@@ -4,7 +4,9 @@
 use core::ops::ControlFlow;
 use proptest::prelude::*;
 use shm::memory::{AtomicWords, Region};
-use shm::ring::spsc::{Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_words, write_header};
+use shm::ring::spsc::{
+    Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_count, slot_words, write_header,
+};
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
 use shm::sync::Ordering;
@@ -171,7 +173,8 @@ fn check_unpublished_batch(before: u64, written: u64, takes_back: bool) -> Resul
     assert_eq!(producer.try_push_many(&batch), 11);
     // The state at the crash: the sequence of the first message is stored last.
     for position in std::iter::once(before).chain(before + 1 + written..before + 11) {
-        let at = HEAD_WORDS + SLOTS + (position % CAPACITY) as usize * slot_words(2) + 2;
+        let at =
+            HEAD_WORDS + SLOTS + position as usize % slot_count(CAPACITY as usize, 2) * slot_words(2) + 2;
         words[at].store(fresh[at], Ordering::Relaxed);
     }
     let left = values(&words);

@@ -1,6 +1,6 @@
 //! The consumer of the SPSC ring.
 
-use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
+use super::{HEAD, POSITION_LIMIT, geometry, slot_words, slots_per_message_log2, split};
 use crate::memory::{AtomicWords, Cursor, HeaderError, ReadOnlyWords, Word};
 use crate::ring::{MESSAGE_WORDS, PeerFault};
 use crate::sync::{Ordering, equal_unknown_to_compiler};
@@ -48,12 +48,12 @@ impl<const M: usize> Consumer<M> {
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach_parts(tail: &ReadOnlyWords, head: &AtomicWords) -> Result<Self, HeaderError> {
-        let (first, capacity) = geometry::<M>(tail, &head.clone().into())?;
+        let (first, slots) = geometry::<M>(tail, &head.clone().into())?;
         Ok(Self {
             stale_sequence: 0,
-            slot: Cursor::new(tail.slice(first, capacity as usize * slot_words(M))),
+            slot: Cursor::new(tail.slice(first, slots * slot_words(M))),
             expected_sequence: 1,
-            max_drain: max_drain(capacity),
+            max_drain: max_drain(slots as u64 >> slots_per_message_log2(M)),
             head_word: Word::new(head, HEAD),
         })
     }

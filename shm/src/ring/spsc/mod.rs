@@ -12,14 +12,18 @@
 //! two segments; tests and benches put them into one region.
 //!
 //! **Positions** count messages from 0 and never wrap (2^64 messages). The message at position `p`
-//! is in slot `p` modulo the capacity: seven words and, in the same 64-byte line, its sequence
-//! `p + 1`. A message crosses to the other core as one line, the one that the consumer polls. Until
-//! then its slot holds exactly `p + 1 - capacity`, the sequence of the previous lap, or 0.
+//! is in slot `p` modulo the slots: seven words and, in the same 64-byte line, its sequence `p + 1`.
+//! A message crosses to the other core as one line, the one that the consumer polls. Until then its
+//! slot holds exactly `p + 1 - slots`, the sequence of the previous lap, or 0.
 //!
 //! **Cache colors.** By its index each ring starts a different number of lines after its header, or
 //! the lines polled by a consumer of many rings would all map to one set of its L1 cache. The head
 //! has 128 bytes of its own (two lines: the adjacent-line prefetcher). The producer keeps a copy of
 //! it, and refreshes that only when the ring looks full.
+//!
+//! **Messages shorter than a line.** Their slots share lines, and a full ring with as many slots as
+//! messages would have the producer write next to the slot that the consumer reads. So such a ring
+//! has twice as many slots as it holds messages. Full, its ends are half of the memory apart.
 //!
 //! **Dependent addressing.** In a ring of 512 slots and more the consumer computes the next slot's
 //! address from the sequence that it has just read. So a CPU cannot speculatively load slots that
@@ -90,9 +94,20 @@ pub const fn slot_words(message_words: usize) -> usize {
     message_words + 1
 }
 
+/// Slots of a ring per message that it holds, as a power of two: 1 for slots that fill cache lines,
+/// else 2. Loom has no lines.
+const fn slots_per_message_log2(message_words: usize) -> u32 {
+    (!cfg!(loom) && !slot_words(message_words).is_multiple_of(LINE_WORDS)) as u32
+}
+
+/// Returns the number of slots of a ring that holds `capacity` messages.
+pub const fn slot_count(capacity: usize, message_words: usize) -> usize {
+    capacity << slots_per_message_log2(message_words)
+}
+
 /// Returns the words of the producer's part of a ring: header and slots.
 pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
-    WORDS_BUT_SLOTS + capacity * slot_words(message_words)
+    WORDS_BUT_SLOTS + slot_count(capacity, message_words) * slot_words(message_words)
 }
 
 /// Words before the first slot of a ring, and after its last one; their sum for any index.
@@ -116,17 +131,20 @@ fn split(words: &AtomicWords) -> Result<(AtomicWords, AtomicWords), HeaderError>
     Ok((words.slice(0, HEAD_WORDS), words.slice(HEAD_WORDS, words.len() - HEAD_WORDS)))
 }
 
-/// Where the slots are and how many, checked in the headers of both parts.
-fn geometry<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<(usize, u64), HeaderError> {
+/// Returns the offset (words) of the slots and their number, checked in the headers of both parts.
+fn geometry<const M: usize>(
+    tail: &ReadOnlyWords,
+    head: &ReadOnlyWords,
+) -> Result<(usize, usize), HeaderError> {
     let consumers = head.header(HEAD_KIND)?;
     consumers.check_geometry(HEAD, 1)?;
     if head.len() < HEAD_WORDS {
         return Err(HeaderError::TooShort(consumers.bytes));
     }
     let header = tail.header(KIND)?;
-    let capacity = header.check_geometry(WORDS_BUT_SLOTS, slot_words(M))? as u64;
+    let capacity = header.check_geometry(WORDS_BUT_SLOTS, slot_count(1, M) * slot_words(M))?;
     if capacity.is_power_of_two() {
-        Ok((first_slot(header.index), capacity))
+        Ok((first_slot(header.index), slot_count(capacity, M)))
     } else {
         Err(header.bad_geometry())
     }
@@ -161,5 +179,6 @@ pub fn write_header<const M: usize>(words: &AtomicWords, capacity: usize) {
 pub fn write_header_of<const M: usize>(words: &AtomicWords, capacity: usize, index: u64) {
     let (head, tail) = split(words).expect("room for both parts");
     Header::anonymous(HEAD_KIND, head.len(), 1, 1, index).write(&head);
-    Header::anonymous(KIND, tail.len(), capacity as u64, slot_words(M) as u64, index).write(&tail);
+    let words_per_message = (slot_count(1, M) * slot_words(M)) as u64;
+    Header::anonymous(KIND, tail.len(), capacity as u64, words_per_message, index).write(&tail);
 }

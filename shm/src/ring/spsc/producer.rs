@@ -1,6 +1,6 @@
 //! The producer of the SPSC ring.
 
-use super::{HEAD, POSITION_LIMIT, geometry, slot_words, split};
+use super::{HEAD, POSITION_LIMIT, geometry, slot_words, slots_per_message_log2, split};
 use crate::memory::{AtomicWords, HeaderError, ReadOnlyWords, Slots};
 use crate::ring::step::{reach, write};
 use crate::ring::{Full, MESSAGE_WORDS, Step};
@@ -16,14 +16,14 @@ const MAX_BATCH: u64 = 16;
 /// # Errors
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
-    let (first, capacity) = geometry::<M>(tail, head)?;
+    let (first, slots) = geometry::<M>(tail, head)?;
     // Relaxed: each slot's answer only grows, so their minimum is right in any order of the loads.
-    let sequence = |slot| tail.load(first + slot as usize * slot_words(M) + M, Ordering::Relaxed);
-    let next_in = |slot: u64| match sequence(slot) {
-        0 => slot,
-        sequence => (sequence - 1).saturating_add(capacity),
+    let sequence = |slot| tail.load(first + slot * slot_words(M) + M, Ordering::Relaxed);
+    let next_in = |slot| match sequence(slot) {
+        0 => slot as u64,
+        sequence => (sequence - 1).saturating_add(slots as u64),
     };
-    Ok((0..capacity).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
+    Ok((0..slots).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
 }
 
 /// The sending end of an SPSC ring, in cache lines of its own; messages of `M` words.
@@ -54,10 +54,10 @@ impl<const M: usize> Producer<M> {
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
     pub fn attach_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
-        let (first, capacity) = geometry::<M>(&tail.clone().into(), head)?;
+        let (first, slots) = geometry::<M>(&tail.clone().into(), head)?;
         Ok(Self {
             head_word: head.slice(HEAD, 1),
-            slots: Slots::new(tail.slice(first, capacity as usize * slot_words(M))),
+            slots: Slots::new(tail.slice(first, slots * slot_words(M))),
             tail: 0,
             cached_head: 0,
         })
@@ -107,17 +107,23 @@ impl<const M: usize> Producer<M> {
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         // `<=` also if a hostile head is ahead of the tail: the difference wraps.
-        if self.tail.wrapping_sub(self.cached_head) <= self.slots.mask() {
+        if self.tail.wrapping_sub(self.cached_head) <= self.max_ahead() {
             return true;
         }
         // Acquire: pairs with the consumer's Release store of the head, after its reads.
         self.cached_head = self.head_word.load(0, Ordering::Acquire);
-        self.tail.wrapping_sub(self.cached_head) <= self.slots.mask()
+        self.tail.wrapping_sub(self.cached_head) <= self.max_ahead()
     }
 
     /// Returns the number of messages that the ring holds.
     pub const fn capacity(&self) -> u64 {
-        self.slots.mask() + 1
+        self.max_ahead() + 1
+    }
+
+    /// Returns how far ahead of the consumer a message can be pushed: the capacity minus one.
+    #[inline(always)]
+    const fn max_ahead(&self) -> u64 {
+        self.slots.mask() >> slots_per_message_log2(M)
     }
 
     /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
@@ -173,15 +179,14 @@ impl<const M: usize> Producer<M> {
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
-        let room =
-            |ring: &Self| (ring.slots.mask() + 1).saturating_sub(ring.tail.wrapping_sub(ring.cached_head));
+        let room = |ring: &Self| ring.capacity().saturating_sub(ring.tail.wrapping_sub(ring.cached_head));
         if room(self) < messages.len() as u64 {
             // Acquire: as in `has_room`.
             self.cached_head = self.head_word.load(0, Ordering::Acquire);
         }
         let count = room(self).min(messages.len() as u64) as usize;
         // Not the whole ring: the message before a batch stays, for `last_published`.
-        let max_batch = MAX_BATCH.min(self.slots.mask()).max(1) as usize;
+        let max_batch = MAX_BATCH.min(self.max_ahead()).max(1) as usize;
         let mut pushed = 0;
         while pushed < count {
             match self.push_batch(&mut messages, max_batch.min(count - pushed)) {
