@@ -113,7 +113,7 @@ pub fn ringfire(capacity: usize, core: u32) -> Contestant {
     let ends = move || {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/referees/queues-{}-{number}", std::process::id()));
+        let path = PathBuf::from(format!("/dev/shm/peers-{}-{number}", std::process::id()));
         let builder = ringfire::RingProducerBuilder::new(capacity as u64);
         let builder = builder.flow_control(ringfire::FlowControl::LosslessBackpressure);
         let producer = builder.build(&path).expect("some pages");

@@ -1,0 +1,59 @@
+// bulkhead's queue with the calls of boost::lockfree::spsc_queue, which the C++ referees know: one
+// sender, one receiver, in sealed shared memory, through the C interface bulkhead_queue.h.
+#pragma once
+
+#include <bulkhead_queue.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+namespace bulkhead {
+
+/// A queue of `T`, which is copied as bytes. Each end is used by one thread.
+template <class T, std::size_t Capacity = 1024>
+class SpscQueue {
+public:
+    using value_type = T;
+
+    /// Creates a queue of at least `capacity` messages. Uses each slot once, as a vector's constructor
+    /// writes each element: the benchmarks measure queues, not page faults.
+    explicit SpscQueue(std::size_t capacity = Capacity) {
+        check(bhq_create_sealed(1, static_cast<std::uint32_t>(capacity), sizeof(T), &queue_));
+        check(bhq_attach_sender(queue_, &sender_));
+        check(bhq_attach_receiver(queue_, &receiver_));
+        T message{};
+        for (std::size_t n = 0; n < 2 * capacity && push(message) && pop(message); ++n) {
+        }
+    }
+
+    SpscQueue(SpscQueue const&) = delete;
+    SpscQueue& operator=(SpscQueue const&) = delete;
+
+    ~SpscQueue() {
+        bhq_close_sender(sender_);
+        bhq_close_receiver(receiver_);
+        bhq_close_queue(queue_);
+    }
+
+    /// Returns false if the queue is full.
+    bool push(T const& message) { return bhq_push(sender_, &message, sizeof(T)) == BHQ_OK; }
+
+    /// Returns false if the queue is empty.
+    bool pop(T& message) { return bhq_pop(receiver_, &message, sizeof(T)) == 1; }
+
+    /// Pops up to one message and returns the number popped.
+    std::size_t pop(T* message, std::size_t) { return pop(*message); }
+
+private:
+    static void check(std::int32_t code) {
+        if (code < 0) throw std::runtime_error(bhq_error_text(code));
+    }
+
+    // Sender and receiver belong to two threads, which read these pointers only.
+    bhq_queue* queue_ = nullptr;
+    bhq_sender* sender_ = nullptr;
+    bhq_receiver* receiver_ = nullptr;
+};
+
+}  // namespace bulkhead
