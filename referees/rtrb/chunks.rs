@@ -1,6 +1,6 @@
 // The contender of the bench chunks: an item of a chunk is one message, pushed and drained in batches.
     "bulkhead-8",
-    shm::ring::spsc::heap_ring::<1>,
+    |capacity| shm::ring::spsc::heap_ring::<1>(capacity.next_power_of_two()),
     |p, s| &s[p.try_push_iter(s.iter().map(|&i| [i.into()]))..],
     |c, s| {
         let len = s.len();
