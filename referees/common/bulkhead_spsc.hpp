@@ -56,4 +56,23 @@ private:
     bhq_receiver* receiver_ = nullptr;
 };
 
+/// A queue whose ends wait without a PAUSE instruction, as the `Optimist` queues of atomic_queue do.
+template <class T, std::size_t Capacity = 1024>
+class BusySpscQueue : SpscQueue<T, Capacity> {
+public:
+    using value_type = T;
+
+    void push(T message) {
+        while (!SpscQueue<T, Capacity>::push(message)) {
+        }
+    }
+
+    T pop() {
+        T message;
+        while (!SpscQueue<T, Capacity>::pop(message)) {
+        }
+        return message;
+    }
+};
+
 }  // namespace bulkhead
