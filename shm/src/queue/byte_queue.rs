@@ -5,7 +5,7 @@ use super::byte_receiver::ByteReceiver;
 use super::byte_sender::ByteSender;
 use super::descriptor::{self, EndState, QueueEnd};
 use super::error::{MAX_SLOTS, QueueError};
-use super::liveness::{ProducerState, producer_states};
+use super::liveness::{ProducerState, producer_state, producer_states};
 use super::payload::{self, MAX_MESSAGE_BYTES};
 use super::technique_queue::Queue;
 use super::waking_mux::WakingMux;
@@ -131,6 +131,11 @@ impl ByteQueue {
         self.message_bytes
     }
 
+    /// Returns the maximum number of producers of the queue.
+    pub fn producer_count(&self) -> usize {
+        self.queue.producers()
+    }
+
     pub(super) fn label(&self) -> &str {
         self.queue.label()
     }
@@ -157,6 +162,15 @@ impl ByteQueue {
     /// What the system refused.
     pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
         producer_states(&self.queue)
+    }
+
+    /// Returns the state of one producer of the queue.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; what the system refused.
+    pub fn producer(&self, index: usize) -> Result<ProducerState, QueueError> {
+        self.queue.check_index(index)?;
+        producer_state(&self.queue, index)
     }
 
     /// Returns `true` if a live process has attached the receiver.

@@ -2,7 +2,7 @@
 
 use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
 use super::error::{ByteError, ProducerFault, QueueError};
-use super::liveness::{ProducerState, producer_states};
+use super::liveness::{ProducerState, producer_state, producer_states};
 use super::payload::{self, Partial};
 use super::technique_queue::Queue;
 use super::wake::{MAX_WAIT, Waiter};
@@ -98,7 +98,7 @@ impl ByteReceiver {
     /// until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other message
     /// can be taken. `None`: there is none now.
     ///
-    /// The bytes are the receiver's own copy, which no producer can change.
+    /// The bytes are the receiver's own copy, aligned to 8 bytes, which no producer can change.
     ///
     /// # Errors
     /// [`ByteError::Fault`]; [`ByteError::Taken`].
@@ -125,9 +125,8 @@ impl ByteReceiver {
     }
 
     fn wait_to_take(&mut self, timeout: Duration) -> Result<bool, ProducerFault> {
-        let taken = self.wait_for(timeout, |receiver| {
-            Ok::<_, ProducerFault>(receiver.take_checked()?.then_some(()))
-        });
+        let taken =
+            self.wait_for(timeout, |receiver| Ok::<_, ProducerFault>(receiver.take_checked()?.then_some(())));
         Ok(taken?.is_some())
     }
 
@@ -240,7 +239,7 @@ impl ByteReceiver {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn message_or_fault<R>(&mut self, taken: Option<(Option<usize>, R)>) -> Result<Option<R>, ProducerFault> {
         match taken {
             Some((producer, message)) => {
@@ -305,6 +304,15 @@ impl ByteReceiver {
     /// What the system refused.
     pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
         producer_states(&self.queue)
+    }
+
+    /// Returns the state of one producer of the queue.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; what the system refused.
+    pub fn producer(&self, index: usize) -> Result<ProducerState, QueueError> {
+        self.queue.check_index(index)?;
+        producer_state(&self.queue, index)
     }
 
     /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.

@@ -44,7 +44,10 @@ fn other_sizes_are_refused() {
         assert!(matches!(ByteQueue::sealed(1, 4, bytes), Err(QueueError::MessageBytes(_))), "{bytes}");
     }
     let mut queue = ByteQueue::create(&name("sizes"), 1, 4, 24).unwrap();
-    assert!(matches!(open::<u64>(&name("sizes")), Err(QueueError::MessageSize { expected: 8, found: 24, .. })));
+    assert!(matches!(
+        open::<u64>(&name("sizes")),
+        Err(QueueError::MessageSize { expected: 8, found: 24, .. })
+    ));
     let opened = ByteQueue::open(&name("sizes")).unwrap();
     assert!(opened.check_size(24).is_ok());
     assert!(matches!(opened.check_size(25), Err(QueueError::MessageSize { expected: 25, found: 24, .. })));

@@ -23,8 +23,10 @@ pub const MAX_MESSAGE_BYTES: usize = 1 << 16;
 
 /// Bytes of a slot without a part number.
 const SLOT_BYTES: usize = MESSAGE_WORDS * 8;
+/// Words of a slot after its part number.
+const PART_WORDS: usize = MESSAGE_WORDS - 1;
 /// Bytes of a slot after its part number.
-const PART_BYTES: usize = SLOT_BYTES - 8;
+const PART_BYTES: usize = PART_WORDS * 8;
 
 /// A type that can be sent through a queue: plain data of at most [`MAX_MESSAGE_BYTES`]. It has no
 /// padding, pointers or invalid values. Derive the three traits with `zerocopy`.
@@ -64,42 +66,51 @@ pub(super) fn split_into_slots(message: &[u8]) -> impl ExactSizeIterator<Item = 
 
 /// Collects the slots of a large message as they arrive from one producer.
 pub(super) struct Partial {
-    parts: Vec<u8>,
+    parts: Vec<[u64; PART_WORDS]>,
+    /// Number of parts of a message.
+    count: usize,
+    /// Number of the part that continues the message; 0 after its last part.
+    next: usize,
     message_bytes: usize,
 }
 
 impl Partial {
     /// Allocates the memory of one message, so that no message allocates when it arrives.
     pub(super) fn new(message_bytes: usize) -> Self {
-        Self { parts: Vec::with_capacity(slot_count(message_bytes) * PART_BYTES), message_bytes }
+        let count = slot_count(message_bytes);
+        Self { parts: Vec::with_capacity(count), count, next: 0, message_bytes }
     }
 
     /// Adds the next slot of a large message. Returns `true` if it was the last one:
     /// [`Partial::message`] is then whole until the next call.
     pub(super) fn add(&mut self, slot: &Slot) -> bool {
-        if slot[0] == 0 || self.is_whole() {
-            self.parts.clear();
-        }
-        if slot[0] != (self.parts.len() / PART_BYTES) as u64 {
+        if slot[0] == 0 {
+            self.clear();
+        } else if slot[0] != self.next as u64 {
             // The rest of a message whose first part is lost.
-            self.parts.clear();
+            self.next = 0;
             return false;
         }
-        self.parts.extend_from_slice(slot[1..].as_bytes());
-        self.is_whole()
+        let [_, part @ ..] = *slot;
+        self.parts.push(part);
+        self.next += 1;
+        let is_whole = self.next == self.count;
+        if is_whole {
+            self.next = 0;
+        }
+        is_whole
     }
 
-    fn is_whole(&self) -> bool {
-        self.parts.len() >= self.message_bytes
-    }
-
-    /// Returns the bytes of a whole message; those of an incomplete one are missing.
+    /// Returns the bytes of a whole message, aligned to 8 bytes; those of an incomplete one are
+    /// missing.
     pub(super) fn message(&self) -> &[u8] {
-        &self.parts[..self.message_bytes.min(self.parts.len())]
+        let bytes = self.parts.as_bytes();
+        &bytes[..self.message_bytes.min(bytes.len())]
     }
 
     pub(super) fn clear(&mut self) {
         self.parts.clear();
+        self.next = 0;
     }
 }
 
@@ -119,7 +130,8 @@ mod tests {
 
     /// Adds slots, and returns the messages that they complete.
     fn add(partial: &mut Partial, slots: impl Iterator<Item = Slot>) -> Vec<Vec<u8>> {
-        slots.filter_map(|slot| partial.add(&slot).then(|| partial.message().to_vec())).collect()
+        let add = |slot: Slot| if partial.add(&slot) { Some(partial.message().to_vec()) } else { None };
+        slots.filter_map(add).collect()
     }
 
     #[test]
