@@ -612,3 +612,6 @@ pub unsafe extern "C" fn bhq_receiver_producer_state(
         Ok(state)
     })
 }
+
+#[cfg(test)]
+mod tests;
