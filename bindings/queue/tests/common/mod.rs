@@ -1,5 +1,7 @@
 //! Compiles the examples against the library of this build, and runs them.
 
+#![allow(dead_code, reason = "each test program uses some of them")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
@@ -36,11 +38,17 @@ pub fn text(output: &Output) -> String {
 pub fn compile(folder: &TempDir, compiler: &str, source: &str, flags: &[&str]) -> PathBuf {
     let source = crate_folder().join("examples").join(source);
     let program = folder.path().join("program");
-    let library = library_folder();
+    let library = library_folder().join("libbulkhead_queue.so");
+    for name in ["libbulkhead_queue.so", "libbulkhead_queue.so.1"] {
+        let link = folder.path().join(name);
+        if !link.exists() {
+            std::os::unix::fs::symlink(&library, link).expect("a link to the library");
+        }
+    }
     let mut command = Command::new(compiler);
     command.args(["-O2", "-Wall", "-Wextra", "-Werror"]).args(flags).arg(source).arg("-o").arg(&program);
-    command.arg("-I").arg(crate_folder().join("include")).arg("-L").arg(&library);
-    command.arg(format!("-Wl,-rpath,{}", library.display())).arg("-lbulkhead_queue");
+    command.arg("-I").arg(crate_folder().join("include")).arg("-L").arg(folder.path());
+    command.arg("-Wl,-rpath,$ORIGIN").arg("-lbulkhead_queue");
     run(&mut command);
     program
 }
