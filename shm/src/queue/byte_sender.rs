@@ -65,7 +65,7 @@ impl ByteSender {
 
     fn push_parts(&mut self, message: &[u8]) -> Result<(), Full> {
         let ring = &mut self.ring.0;
-        if ring.free_slots() < payload::slot_count(message.len()) as u64 {
+        if !ring.has_room_for(payload::slot_count(message.len()) as u64) {
             return Err(Full);
         }
         // There is space for all of them, and only this end takes it.

@@ -134,6 +134,15 @@ impl<const M: usize> Producer<M> {
         self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head))
     }
 
+    /// Returns `true` if that many messages can be pushed now. Only this end's pushes can change a
+    /// yes. Loads the consumer's head only if the last one known does not suffice.
+    #[inline]
+    pub fn has_room_for(&mut self, count: u64) -> bool {
+        // As in `free_slots`, for a hostile head.
+        let known = self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head));
+        known >= count || self.free_slots() >= count
+    }
+
     /// Pushes a message into the ring.
     ///
     /// # Errors
