@@ -5,6 +5,8 @@ mod abi;
 mod harness_queue;
 #[cfg(feature = "own-ring")]
 mod own_ring;
+#[cfg(feature = "own-ring")]
+mod report_words;
 
 use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport, report_type};
 use exchange::{
