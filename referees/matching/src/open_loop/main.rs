@@ -108,12 +108,14 @@ fn run(words: &[String]) -> Result<(), String> {
     let (ticks, end) = std::thread::scope(|scope| {
         let (due, is_over) = (&due, &is_over);
         let drained = scope.spawn(move || {
-            pin::pin_to(drainer).map(|()| drain(reports, due, is_over)).map_err(|error| error.to_string())
+            // The player's thread, from which this one inherits its cores, has one.
+            pin::pin_beyond_mask(drainer).unwrap_or_else(|error| fail(&error.to_string()));
+            drain(reports, due, is_over)
         });
         let end = play(&engine, &flow, due);
         is_over.store(1, Ordering::Release);
-        Ok::<_, String>((drained.join().map_err(|_| "the draining thread failed")??, end))
-    })?;
+        (drained.join().expect("it drains"), end)
+    });
     let ns = |ticks: u64| (ticks as f64 * ns_per_tick) as u64;
     let seconds = ns(end.saturating_sub(due[0])).max(1) as f64 / 1e9;
     let at = |share| ns(ticks.value_at_quantile(share));
@@ -125,7 +127,11 @@ fn run(words: &[String]) -> Result<(), String> {
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Err(error) = run(&words) {
-        eprintln!("open-loop: {error}");
-        std::process::exit(2);
+        fail(&error);
     }
+}
+
+fn fail(error: &str) -> ! {
+    eprintln!("open-loop: {error}");
+    std::process::exit(2);
 }
