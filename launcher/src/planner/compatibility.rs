@@ -239,8 +239,10 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
     for fault in settings.fault().0 {
         let by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
             && !matches!(fault.when, Some(FaultTime::Push { .. }));
+        // What is calm does nothing: its orders are left out of the figures.
+        let needs_own = !by_signal && fault.kind != FaultKind::Calm;
         let FaultTarget::Strategy(index) = fault.target else { continue };
-        if plan.trading().program_of(index).is_some() && !by_signal {
+        if plan.trading().program_of(index).is_some() && needs_own {
             return usage(format!(
                 "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
                  Use kill or stop at a time, for example kill:strategy-0@1s, or let the program do it",
@@ -302,7 +304,7 @@ mod tests {
     #[test]
     fn unsupported_setting_is_refused() {
         let machine = fake::two_core_vm().machine();
-        let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s'";
+        let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s; calm:strategy-3'";
         assert!(planned(fine, &machine).is_ok());
         for (words, wanted) in [
             ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),

@@ -34,16 +34,6 @@ pub struct ModifyMessage {
     pub reserved: [u8; 3],
 }
 
-/// The types of a report (`me_report_type_t`).
-pub mod report_type {
-    pub const ORDER_ACK: u8 = 0;
-    pub const TRADE: u8 = 1;
-    pub const CANCEL_ACK: u8 = 2;
-    pub const MODIFY_ACK: u8 = 3;
-    pub const CANCEL_REJECT: u8 = 4;
-    pub const MODIFY_REJECT: u8 = 5;
-}
-
 /// A report of the matching engine on an order (`me_report_t`), one cache line.
 #[derive(Default)]
 #[repr(C)]
@@ -70,41 +60,6 @@ pub struct Transport {
     pub drain: extern "C" fn(*mut c_void, *mut Report, u32) -> u32,
     pub flush: extern "C" fn(*mut c_void),
     pub destroy: extern "C" fn(*mut c_void),
-}
-
-impl Report {
-    /// Returns a report's fields as words.
-    #[inline(always)]
-    #[cfg(feature = "own-ring")]
-    pub fn to_words(&self) -> [u64; 7] {
-        let kinds = u64::from(self.report_type) | u64::from(self.side) << 8;
-        [
-            kinds | u64::from(self.quantity) << 32,
-            self.sequence_number,
-            self.order_id,
-            self.price_ticks as u64,
-            self.maker_order_id,
-            self.taker_order_id,
-            0,
-        ]
-    }
-
-    /// Returns the report that has these words.
-    #[inline(always)]
-    #[cfg(feature = "own-ring")]
-    pub fn from_words(words: [u64; 7]) -> Report {
-        Report {
-            report_type: words[0] as u8,
-            side: (words[0] >> 8) as u8,
-            quantity: (words[0] >> 32) as u32,
-            sequence_number: words[1],
-            order_id: words[2],
-            price_ticks: words[3] as i64,
-            maker_order_id: words[4],
-            taker_order_id: words[5],
-            ..Report::default()
-        }
-    }
 }
 
 const _: () = assert!(size_of::<NewOrderMessage>() == 32 && size_of::<CancelMessage>() == 16);

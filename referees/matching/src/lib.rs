@@ -5,8 +5,11 @@ mod abi;
 mod harness_queue;
 #[cfg(feature = "own-ring")]
 mod own_ring;
+mod report_type;
+#[cfg(feature = "own-ring")]
+mod report_words;
 
-use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport, report_type};
+use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport};
 use exchange::{
     CancelReason, Capacity, Command, Event, Events, Exchange, Instrument, NewOrder, Side, TimeInForce,
 };

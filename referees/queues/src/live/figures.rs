@@ -19,6 +19,10 @@ pub struct Figures {
     /// Values that changed while a reader held a reference.
     pub changed: u64,
     pub died: u64,
+    /// CPU time of the writer's thread, in nanoseconds.
+    pub writer_cpu: u64,
+    /// CPU time of all readers' threads, in nanoseconds.
+    pub reader_cpu: u64,
     /// Time for which the writer wrote, in nanoseconds.
     pub ns: u64,
 }
@@ -30,15 +34,28 @@ fn histogram() -> Histogram<u64> {
 impl Figures {
     pub fn new() -> Self {
         let [write, from_due, propagation] = std::array::from_fn(|_| histogram());
-        let [writes, reads, missed, torn, changed, died, ns] = [0; 7];
-        Self { write, from_due, propagation, writes, reads, missed, torn, changed, died, ns }
+        let [writes, reads, missed, torn, changed, died, writer_cpu, reader_cpu, ns] = [0; 9];
+        Self {
+            write,
+            from_due,
+            propagation,
+            writes,
+            reads,
+            missed,
+            torn,
+            changed,
+            died,
+            writer_cpu,
+            reader_cpu,
+            ns,
+        }
     }
 
     fn histograms(&mut self) -> [(&'static str, &mut Histogram<u64>); 3] {
         [("write", &mut self.write), ("due", &mut self.from_due), ("propagation", &mut self.propagation)]
     }
 
-    fn counts(&mut self) -> [(&'static str, &mut u64); 7] {
+    fn counts(&mut self) -> [(&'static str, &mut u64); 9] {
         [
             ("writes", &mut self.writes),
             ("reads", &mut self.reads),
@@ -46,6 +63,8 @@ impl Figures {
             ("torn", &mut self.torn),
             ("changed", &mut self.changed),
             ("died", &mut self.died),
+            ("writer-cpu", &mut self.writer_cpu),
+            ("reader-cpu", &mut self.reader_cpu),
             ("ns", &mut self.ns),
         ]
     }
@@ -108,6 +127,29 @@ impl Figures {
             self.torn,
             self.changed,
             self.died,
+        );
+    }
+
+    pub const FAN_OUT_HEAD: &str = "                    readers | write p50      p99 | delivery p50       p99  to fewest |  writes/s  miss%  torn died | writer  each reader";
+
+    /// Prints a row of the fan-out table, with the ratio of its p99 of delivery to that with the
+    /// fewest readers; CPU in cores.
+    pub fn print_fan_out(&self, name: &str, readers: usize, fewest: &Self) {
+        let p99 = |figures: &Self| figures.propagation.value_at_quantile(0.99);
+        let cores = |cpu: u64| cpu as f64 / self.ns.max(1) as f64;
+        println!(
+            "{name:<19} {readers:>7} | {:>9} {:>8} | {:>12} {:>9} {:>10.2} | {:>9.0} {:>6.1} {:>5} {:>4} | {:>6.2} {:>12.2}",
+            self.write.value_at_quantile(0.5),
+            self.write.value_at_quantile(0.99),
+            self.propagation.value_at_quantile(0.5),
+            p99(self),
+            p99(self) as f64 / p99(fewest).max(1) as f64,
+            self.writes as f64 * 1e9 / self.ns.max(1) as f64,
+            100.0 * self.missed as f64 / (self.missed + self.reads).max(1) as f64,
+            self.torn,
+            self.died,
+            cores(self.writer_cpu),
+            cores(self.reader_cpu) / readers as f64,
         );
     }
 }

@@ -8,13 +8,14 @@ use mmap_sync::instance::InstanceVersion;
 use mmap_sync::locks::LockDisabled;
 use mmap_sync::synchronizer::Synchronizer;
 use shaq::broadcast::{Broadcast, BroadcastConfig, Consumer, ProducerId};
-use shm::board::{self, BoardShape, NamedWriter};
+use shm::board::{self, BoardShape, LogPoll, LogReader, NamedWriter};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 use wyhash::WyHash;
 
-const ROOM: usize = 1024;
+/// Values that a reader may be late where each value is kept.
+pub const ROOM: usize = 1024;
 
 pub fn all() -> Vec<Contender> {
     vec![
@@ -28,14 +29,32 @@ pub fn all() -> Vec<Contender> {
             |folder| (board::Reader::open(&name(folder)).expect("the board"), 0),
             copies(read_board),
         ),
+        log(),
         mmap_sync::<1000, SECOND>("mmap-sync"),
         mmap_sync::<{ SHORT.0 }, { SHORT.1 }>("mmap-sync, 10 ms"),
         shaq(),
+        #[cfg(feature = "aeron")]
+        crate::aeron::publication(),
         #[cfg(feature = "iceoryx2")]
         crate::iceoryx::published(),
         #[cfg(feature = "iceoryx2")]
         crate::iceoryx::blackboard(),
     ]
+}
+
+/// The board of this project, read as a log: every value to every reader that is at most [`ROOM`]
+/// late; its writer waits for nobody.
+fn log() -> Contender {
+    Contender::new(
+        "log",
+        |folder, _| {
+            let shape = BoardShape::log(WORDS, ROOM).expect("a shape");
+            NamedWriter::create(&name(folder), shape).expect("a board")
+        },
+        |writer, value| _ = writer.write(0, value[1], value),
+        |folder| board::Reader::open(&name(folder)).expect("the board").follow(0, 0),
+        copies(|reader: &mut LogReader, into| matches!(reader.next(into), Ok(LogPoll::Entry(_)))),
+    )
 }
 
 /// Both ends are of this type.

@@ -7,6 +7,7 @@ use shm::sync::Ordering;
 use std::time::Duration;
 use system::clock::{Clock, Monotonic};
 use system::pin;
+use system::usage::thread_cpu_ns;
 
 pub const WORDS: usize = 8;
 pub type Value = [u64; WORDS];
@@ -135,6 +136,7 @@ fn start(control: &AtomicWords) -> u64 {
 pub fn write(mut write: impl FnMut(&Value), control: &AtomicWords, due: &[u64], ns: u64) -> Figures {
     let mut mine = Figures::new();
     let start = start(control);
+    let cpu = thread_cpu_ns();
     loop {
         let wanted = match due.get(mine.writes as usize) {
             Some(due) => start + due,
@@ -156,6 +158,7 @@ pub fn write(mut write: impl FnMut(&Value), control: &AtomicWords, due: &[u64], 
         mine.from_due.saturating_record((done - wanted).max(1));
     }
     mine.ns = Monotonic.now().saturating_sub(start);
+    mine.writer_cpu = thread_cpu_ns() - cpu;
     control[STATE].store(OVER, Ordering::Release);
     mine
 }
@@ -170,6 +173,7 @@ pub fn read<R>(
 ) -> Figures {
     let (mut mine, mut into, mut last) = (Figures::new(), [0; WORDS], 0);
     start(control);
+    let cpu = thread_cpu_ns();
     loop {
         let was_over = control[STATE].load(Ordering::Acquire) == OVER;
         let hold = if was_over { Duration::ZERO } else { hold };
@@ -188,6 +192,7 @@ pub fn read<R>(
             last = into[0];
             mine.propagation.saturating_record(got.saturating_sub(into[1]).max(1));
         } else if was_over {
+            mine.reader_cpu = thread_cpu_ns() - cpu;
             break mine;
         } else if shared {
             std::thread::yield_now();
