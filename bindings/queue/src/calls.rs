@@ -97,41 +97,16 @@ pub(crate) fn receiver(attached: Result<ByteReceiver, QueueError>) -> Result<Rec
     Ok(ReceiverHandle { receiver: attached, faulty: None })
 }
 
-/// Maximum size in bytes of a message of one slot.
-const SLOT_BYTES: usize = 56;
-
-/// Pushes a message. Small ones have a function of their own, whose frame is small.
 #[inline(always)]
 pub(crate) fn push(sender: &mut SenderHandle, message: &[u8]) -> Result<i32, i32> {
-    if message.len() <= SLOT_BYTES { push_any(sender, message) } else { push_large(sender, message) }
-}
-
-#[inline(never)]
-fn push_large(sender: &mut SenderHandle, message: &[u8]) -> Result<i32, i32> {
-    push_any(sender, message)
-}
-
-#[inline(always)]
-fn push_any(sender: &mut SenderHandle, message: &[u8]) -> Result<i32, i32> {
     match sender.0.push(message) {
         Ok(()) => Ok(BHQ_OK),
         Err(error) => Err(from_bytes(&error)),
     }
 }
 
-/// Pops a message. Small ones have a function of their own, as in [`push`].
 #[inline(always)]
 pub(crate) fn pop(receiver: &mut ReceiverHandle, message: &mut [u8]) -> Result<i32, i32> {
-    if message.len() <= SLOT_BYTES { pop_any(receiver, message) } else { pop_large(receiver, message) }
-}
-
-#[inline(never)]
-fn pop_large(receiver: &mut ReceiverHandle, message: &mut [u8]) -> Result<i32, i32> {
-    pop_any(receiver, message)
-}
-
-#[inline(always)]
-fn pop_any(receiver: &mut ReceiverHandle, message: &mut [u8]) -> Result<i32, i32> {
     match receiver.receiver.pop_into(message) {
         Ok(has_message) => Ok(has_message.into()),
         Err(error) => Err(fault(receiver, &error)),
