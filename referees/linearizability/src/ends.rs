@@ -15,7 +15,11 @@ const fn words(value: u64) -> Words {
 
 const fn outcome(found: &Words) -> Outcome {
     let expected = words(found[0]);
-    if found[1] == expected[1] && found[2] == expected[2] { Outcome::Value(found[0]) } else { Outcome::Broken }
+    if found[1] == expected[1] && found[2] == expected[2] {
+        Outcome::Value(found[0])
+    } else {
+        Outcome::Broken
+    }
 }
 
 /// A sending end. `held` is a message that a broken variant has promised and not yet pushed.

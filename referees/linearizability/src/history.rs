@@ -82,7 +82,10 @@ pub fn is_linearizable(calls: &[Call], spec: &Spec) -> bool {
         let outcomes = possible_outcomes(&calls[index], calls);
         let with = |choice: &Vec<_>| {
             let choice = choice.clone();
-            outcomes.iter().map(move |outcome| [&choice[..], &[(index, *outcome)]].concat()).collect::<Vec<_>>()
+            outcomes
+                .iter()
+                .map(move |outcome| [&choice[..], &[(index, *outcome)]].concat())
+                .collect::<Vec<_>>()
         };
         choices = choices.iter().flat_map(with).collect();
     }

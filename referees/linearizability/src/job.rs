@@ -68,7 +68,8 @@ fn number(option: Option<u64>) -> u64 {
 impl Job {
     /// Returns the job as a line of words.
     pub fn to_line(&self) -> String {
-        let Self { name, worker, seed, operations, first_phase, last_phase, producer, first_value, .. } = self;
+        let Self { name, worker, seed, operations, first_phase, last_phase, producer, first_value, .. } =
+            self;
         let role = ROLES.iter().position(|role| *role == self.role).unwrap_or_default();
         let fault = FAULTS.iter().position(|fault| *fault == self.fault).unwrap_or_default();
         let trap = number(self.trap.map(|call| call as u64));
@@ -84,7 +85,8 @@ impl Job {
         let (name, numbers) = line.split_once(' ')?;
         let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let numbers: [u64; 12] = numbers.try_into().ok()?;
-        let [worker, role, seed, operations, first_phase, last_phase, producer, first_value, trap, ..] = numbers;
+        let [worker, role, seed, operations, first_phase, last_phase, producer, first_value, trap, ..] =
+            numbers;
         Some(Self {
             name: name.into(),
             worker: worker as usize,

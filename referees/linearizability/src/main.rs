@@ -101,7 +101,9 @@ fn main() {
                         format!(", {} kills, {} of them in a call", pool.killed, pool.killed_in_call)
                     });
                     let seconds = start.elapsed().as_secs_f64();
-                    println!("{kind:?}, {what}: {histories} histories, {calls} calls{kills}: linearizable ({seconds:.0} s)");
+                    println!(
+                        "{kind:?}, {what}: {histories} histories, {calls} calls{kills}: linearizable ({seconds:.0} s)"
+                    );
                 }
                 Err((history, calls)) => {
                     failures += 1;

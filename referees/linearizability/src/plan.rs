@@ -1,9 +1,9 @@
 //! The plan of a history: an object, the jobs of its workers, and who is killed; all from a seed.
 
+use crate::ends::Words;
 use crate::job::{Fault, Job, Role};
 use crate::random::Random;
 use crate::spec::{BoardSpec, PRODUCER_STEP, QueueSpec, Spec};
-use crate::ends::Words;
 use shm::board::{BoardShape, NamedWriter};
 use shm::queue::{self, MessageQueue};
 
@@ -22,21 +22,15 @@ pub struct Plan {
     pub jobs: Vec<Job>,
     /// Workers that are killed, in this order, each in a phase of its own.
     pub victims: Vec<usize>,
-    object: Object,
-}
-
-enum Object {
-    /// The creator's handle: dropping it removes the name.
-    Queue { _queue: MessageQueue<Words> },
-    Board(String),
+    /// The creator's handle: dropping it removes the queue's name.
+    _queue: Option<MessageQueue<Words>>,
+    board: Option<String>,
 }
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        if let Object::Board(name) = &self.object {
-            // A writer that is dropped removes the board.
-            drop(NamedWriter::resume(name));
-        }
+        // A writer that is dropped removes the board.
+        drop(self.board.as_deref().map(NamedWriter::resume));
     }
 }
 
@@ -50,14 +44,14 @@ impl Plan {
             Kind::Board => 0,
         };
         let capacity = [2, 4][random.below(2) as usize];
-        let (object, spec) = if kind == Kind::Board {
+        let (queue, board, spec) = if kind == Kind::Board {
             let slots = [2, 4, 8][random.below(3) as usize];
             let shape = BoardShape::with_slots(1, size_of::<Words>() / 8, slots).expect("a board's numbers");
             NamedWriter::create(name, shape).expect("space in /dev/shm").leave();
-            (Object::Board(name.into()), Spec::Board(BoardSpec::default()))
+            (None, Some(name.into()), Spec::Board(BoardSpec::default()))
         } else {
             let queue = queue::mpsc_of(name, producers, capacity).expect("space in /dev/shm");
-            (Object::Queue { _queue: queue }, Spec::Queue(QueueSpec::new(producers, capacity as usize)))
+            (Some(queue), None, Spec::Queue(QueueSpec::new(producers, capacity as usize)))
         };
         let kills = if kills == 0 { 0 } else { 1 + random.below(kills) };
         let last_phase = 2 * kills + 1;
@@ -89,7 +83,7 @@ impl Plan {
             add(Role::Receiver, 3 * producers + 3, 0);
         }
         let victims = choose_victims(&mut jobs, kills, &mut random);
-        Self { spec, jobs, victims, object }
+        Self { spec, jobs, victims, _queue: queue, board }
     }
 
     /// Returns the jobs that end by themselves; a receiver waits for the others.

@@ -74,7 +74,8 @@ impl Pool {
     fn process(&mut self) -> Process {
         self.idle.pop().unwrap_or_else(|| {
             let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
-            let mut child = command.args([WORKER, &self.name]).stdin(Stdio::piped()).spawn().expect("a process");
+            let mut child =
+                command.args([WORKER, &self.name]).stdin(Stdio::piped()).spawn().expect("a process");
             let input = child.stdin.take().expect("piped");
             Process { child, input }
         })
@@ -114,7 +115,10 @@ impl Pool {
             *longest = steps;
         }
         process.child.kill().expect("it is a child");
-        while !matches!(waitpid(process.pid(), None), Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..)) | Err(_)) {}
+        while !matches!(
+            waitpid(process.pid(), None),
+            Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..)) | Err(_)
+        ) {}
         self.killed += 1;
         self.killed_in_call += u64::from(self.record.is_in_call(job.worker));
         Killed { worker: job.worker, at: self.record.draw_ticket() }

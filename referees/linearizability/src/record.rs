@@ -122,13 +122,16 @@ impl Record {
         self.0[Self::start(worker)].store(number as u64 + 1, Ordering::SeqCst);
         let result = call();
         let returned = self.draw_ticket();
-        store(3, match outcome(&result) {
-            Outcome::Done => 1,
-            Outcome::Full => 2,
-            Outcome::Nothing => 3,
-            Outcome::Broken => 4,
-            Outcome::Value(value) => FIRST_VALUE + value,
-        });
+        store(
+            3,
+            match outcome(&result) {
+                Outcome::Done => 1,
+                Outcome::Full => 2,
+                Outcome::Nothing => 3,
+                Outcome::Broken => 4,
+                Outcome::Value(value) => FIRST_VALUE + value,
+            },
+        );
         store(4, returned);
         result
     }
