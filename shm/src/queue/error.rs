@@ -1,7 +1,8 @@
 //! Errors of creating and opening queues, and of attaching their ends.
 
+use super::payload::MAX_MESSAGE_BYTES;
 use crate::memory::RegionError;
-use crate::ring::PeerFault;
+use crate::ring::{Full, PeerFault};
 use thiserror::Error;
 
 /// Maximum number of producers of a queue, limited by the block owners of `linked`. It has a
@@ -38,6 +39,9 @@ pub enum QueueError {
         /// Number of slots that a message takes.
         slots: usize,
     },
+    /// The size of a message is out of range.
+    #[error("invalid message size {0}: use 1 to {MAX_MESSAGE_BYTES} bytes")]
+    MessageBytes(usize),
     /// The technique cannot run there.
     #[error("{technique} cannot be {where_}")]
     Home {
@@ -170,4 +174,28 @@ pub struct ProducerFault {
     pub producer: usize,
     /// The violation of the protocol.
     pub fault: PeerFault,
+}
+
+/// Errors of a push or a pop of a message whose size is known when the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ByteError {
+    /// The queue has no room for the message now.
+    #[error(transparent)]
+    Full(#[from] Full),
+    /// The message has another size than the queue's messages.
+    #[error("invalid message of {found} bytes: the messages of the queue have {expected}")]
+    Size {
+        /// Size of the queue's messages in bytes.
+        expected: usize,
+        /// Size of the given message in bytes.
+        found: usize,
+    },
+    /// A message was taken with [`ByteReceiver::take`](super::ByteReceiver::take), and neither
+    /// released nor put back.
+    #[error("cannot take another message: release the one that was taken, or put it back")]
+    Taken,
+    /// A producer broke the protocol.
+    #[error(transparent)]
+    Fault(#[from] ProducerFault),
 }

@@ -28,17 +28,19 @@ pub enum ProducerState {
     Retired,
 }
 
+/// Returns the state of one producer of the queue, whose index was checked.
+pub(super) fn producer_state(queue: &Queue<WakingMux>, index: usize) -> Result<ProducerState, QueueError> {
+    let end = QueueEnd::Producer(index);
+    // First: a process that ends in between has its state then, and no lock.
+    let state = descriptor::end_state(&queue.words, end);
+    Ok(match state {
+        EndState::Free => ProducerState::Free,
+        EndState::Retired => ProducerState::Retired,
+        EndState::Attached(pid) if queue.is_end_locked(end)? => ProducerState::Alive { pid },
+        EndState::Attached(pid) => ProducerState::Dead { pid },
+    })
+}
+
 pub(super) fn producer_states(queue: &Queue<WakingMux>) -> Result<Vec<ProducerState>, QueueError> {
-    let state = |index| {
-        let end = QueueEnd::Producer(index);
-        // First: a process that ends in between has its state then, and no lock.
-        let state = descriptor::end_state(&queue.words, end);
-        Ok(match state {
-            EndState::Free => ProducerState::Free,
-            EndState::Retired => ProducerState::Retired,
-            EndState::Attached(pid) if queue.is_end_locked(end)? => ProducerState::Alive { pid },
-            EndState::Attached(pid) => ProducerState::Dead { pid },
-        })
-    };
-    (0..queue.producers()).map(state).collect()
+    (0..queue.producers()).map(|index| producer_state(queue, index)).collect()
 }

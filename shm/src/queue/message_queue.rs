@@ -1,13 +1,11 @@
 //! A typed queue under a name, and the attachment of its senders and its receiver.
 
-use super::descriptor::{self, EndState, QueueEnd};
-use super::error::{MAX_SLOTS, QueueError};
-use super::liveness::{ProducerState, producer_states};
-use super::payload::{self, Message};
+use super::byte_queue::ByteQueue;
+use super::error::QueueError;
+use super::liveness::ProducerState;
+use super::payload::{Message, message_bytes};
 use super::receiver::Receiver;
 use super::sender::Sender;
-use super::technique_queue::Queue;
-use super::waking_mux::WakingMux;
 use core::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -51,7 +49,7 @@ pub fn mpsc_of<T: Message>(
     producers: usize,
     capacity: u32,
 ) -> Result<MessageQueue<T>, QueueError> {
-    let queue = Queue::create_typed(name, producers, slots::<T>(capacity)?, message_bytes::<T>())?;
+    let queue = ByteQueue::create_sized(name, producers, capacity, message_bytes::<T>())?;
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
@@ -76,7 +74,7 @@ pub fn mpsc_of<T: Message>(
 /// # Errors
 /// As [`mpsc_of`], without a name.
 pub fn sealed<T: Message>(producers: usize, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
-    let queue = Queue::create_sealed(producers, slots::<T>(capacity)?, message_bytes::<T>())?;
+    let queue = ByteQueue::seal_sized(producers, capacity, message_bytes::<T>())?;
     Ok(MessageQueue { queue, message: PhantomData })
 }
 
@@ -89,14 +87,7 @@ pub fn sealed<T: Message>(producers: usize, capacity: u32) -> Result<MessageQueu
 /// [`QueueError::Descriptors`]; [`QueueError::MessageSize`]; memory that is damaged, or of another
 /// build.
 pub fn from_fds<T: Message>(fds: [OwnedFd; 2]) -> Result<MessageQueue<T>, QueueError> {
-    check_type(Queue::from_fds(fds)?)
-}
-
-pub(super) fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
-    let slots = payload::slots::<T>();
-    let total = (u64::from(capacity.max(2)) * slots as u64).next_power_of_two();
-    let too_many = QueueError::TooManySlots { capacity, message_bytes: size_of::<T>(), slots };
-    u32::try_from(total).ok().filter(|total| *total <= MAX_SLOTS).ok_or(too_many)
+    check_type(ByteQueue::from_fds_sized(fds)?)
 }
 
 /// Opens a queue that another process has created under a name.
@@ -105,26 +96,18 @@ pub(super) fn slots<T: Message>(capacity: u32) -> Result<u32, QueueError> {
 /// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;
 /// [`QueueError::MessageSize`]: its messages have another size than `T`; a queue of another build.
 pub fn open<T: Message>(name: &str) -> Result<MessageQueue<T>, QueueError> {
-    check_type(Queue::open_any(name)?)
+    check_type(ByteQueue::open_sized(name)?)
 }
 
-fn check_type<T: Message>(queue: Queue<WakingMux>) -> Result<MessageQueue<T>, QueueError> {
-    let (expected, found) = (message_bytes::<T>(), queue.descriptor.message_bytes);
-    if expected != found {
-        return Err(QueueError::MessageSize { name: queue.label().into(), expected, found });
-    }
+fn check_type<T: Message>(queue: ByteQueue) -> Result<MessageQueue<T>, QueueError> {
+    queue.check_size(message_bytes::<T>())?;
     Ok(MessageQueue { queue, message: PhantomData })
-}
-
-/// Returns the size of a message as the descriptor has it: 0 there means no typed messages.
-const fn message_bytes<T>() -> u64 {
-    if size_of::<T>() == 0 { u64::MAX } else { size_of::<T>() as u64 }
 }
 
 /// A handle of a queue of typed messages, from which its ends are attached. Ends outlive their
 /// handle.
 pub struct MessageQueue<T> {
-    queue: Queue<WakingMux>,
+    queue: ByteQueue,
     message: PhantomData<fn(T) -> T>,
 }
 
@@ -150,7 +133,7 @@ impl<T: Message> MessageQueue<T> {
     /// # Errors
     /// What the system refused.
     pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
-        producer_states(&self.queue)
+        self.queue.producers()
     }
 
     /// Returns `true` if a live process has attached the receiver.
@@ -158,7 +141,7 @@ impl<T: Message> MessageQueue<T> {
     /// # Errors
     /// What the system refused.
     pub fn has_receiver(&self) -> Result<bool, QueueError> {
-        self.queue.is_end_locked(QueueEnd::Consumer)
+        self.queue.has_receiver()
     }
 
     /// Attaches a sender to the queue as the first free producer. The end of a crashed producer is
@@ -168,24 +151,7 @@ impl<T: Message> MessageQueue<T> {
     /// [`QueueError::SenderCrashed`]; [`QueueError::NoFreeProducer`]; segments that are missing or
     /// damaged.
     pub fn sender(&mut self) -> Result<Sender<T>, QueueError> {
-        for index in 0..self.queue.producers() {
-            let end = QueueEnd::Producer(index);
-            if descriptor::end_state(&self.queue.words, end) != EndState::Free {
-                continue;
-            }
-            // Another process may have attached it, and closed it again, since.
-            let Some(lock) = self.queue.lock_end(end)? else { continue };
-            if descriptor::end_state(&self.queue.words, end) == EndState::Free {
-                return Sender::attach(&mut self.queue, index, lock);
-            }
-        }
-        let (name, producers) = (self.queue.label().into(), self.queue.producers());
-        let states = self.producers()?;
-        let crashed = states.iter().position(|state| matches!(state, ProducerState::Dead { .. }));
-        Err(match crashed {
-            Some(index) => QueueError::SenderCrashed { name, index },
-            None => QueueError::NoFreeProducer { name, producers },
-        })
+        self.queue.sender().map(Sender::from_bytes)
     }
 
     /// Attaches a sender in place of a crashed producer, which continues after its last message.
@@ -196,13 +162,7 @@ impl<T: Message> MessageQueue<T> {
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments
     /// that are missing or damaged: the receiver resets them with [`Receiver::renew`].
     pub fn resume_sender(&mut self, index: usize) -> Result<Sender<T>, QueueError> {
-        self.queue.check_index(index)?;
-        let end = QueueEnd::Producer(index);
-        let lock = self.queue.lock_end(end)?.ok_or(QueueError::ProducerAlive(index))?;
-        if descriptor::end_state(&self.queue.words, end) == EndState::Retired {
-            return Err(QueueError::Retired(index));
-        }
-        Sender::attach(&mut self.queue, index, lock)
+        self.queue.resume_sender(index).map(Sender::from_bytes)
     }
 
     /// Attaches the receiver of the queue.
@@ -211,7 +171,7 @@ impl<T: Message> MessageQueue<T> {
     /// [`QueueError::Attached`]; [`QueueError::ReceiverCrashed`]: continue with
     /// [`MessageQueue::resume_receiver`]; segments that are missing or damaged.
     pub fn receiver(&mut self) -> Result<Receiver<T>, QueueError> {
-        self.attach_receiver(false)
+        self.queue.receiver().map(Receiver::from_bytes)
     }
 
     /// Attaches the queue's receiver in place of a crashed one. Every message that was not released
@@ -223,24 +183,12 @@ impl<T: Message> MessageQueue<T> {
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.
     pub fn resume_receiver(&mut self) -> Result<Receiver<T>, QueueError> {
-        self.attach_receiver(true)
+        self.queue.resume_receiver().map(Receiver::from_bytes)
     }
 
     #[cfg(test)]
     pub(super) fn attached(&mut self) -> &mut crate::attached::Attached<'static> {
-        &mut self.queue.attached
-    }
-
-    fn attach_receiver(&mut self, can_resume: bool) -> Result<Receiver<T>, QueueError> {
-        let state = |queue: &Queue<WakingMux>| descriptor::end_state(&queue.words, QueueEnd::Consumer);
-        let Some(lock) = self.queue.lock_end(QueueEnd::Consumer)? else {
-            let pid = if let EndState::Attached(pid) = state(&self.queue) { pid } else { 0 };
-            return Err(QueueError::Attached { end: "receiver".into(), pid });
-        };
-        if !can_resume && state(&self.queue) != EndState::Free {
-            return Err(QueueError::ReceiverCrashed(self.queue.label().into()));
-        }
-        Receiver::attach(self.queue.duplicate()?, lock)
+        self.queue.attached()
     }
 }
 

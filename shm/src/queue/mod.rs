@@ -25,8 +25,7 @@
 //!   [`Receiver::take`] keeps them until [`TakenMessage::release`]: nothing is lost, and a receiver
 //!   that is killed after it has used a message and before it has released it doubles that one.
 //! - **Nothing blocks**, allocates or panics in [`Sender::push`], [`Receiver::pop`] or
-//!   [`Receiver::take`], whatever the peers wrote. (A message of several slots allocates when the
-//!   first one of a producer arrives.)
+//!   [`Receiver::take`], whatever the peers wrote.
 //! - **Memory ordering**: everything a sender did before its push happens before everything the
 //!   receiver does after the pop that returns the message (Release and Acquire).
 //! - **Waiting**: [`Receiver::pop_timeout`] sleeps in the kernel. The receiver's file descriptor
@@ -103,6 +102,11 @@
 //! are for a run to give, see the crate `protocol`. A queue that is [`sealed`] has no name and no
 //! file: its descriptors are sent or inherited.
 
+mod byte_queue;
+mod byte_receiver;
+mod byte_sender;
+#[cfg(all(test, not(miri)))]
+mod byte_tests;
 mod descriptor;
 mod error;
 mod leftovers;
@@ -128,7 +132,10 @@ mod wake;
 mod waking_mux;
 
 pub use crate::ring::Full;
-pub use error::{MAX_PRODUCERS, ProducerFault, QueueError};
+pub use byte_queue::ByteQueue;
+pub use byte_receiver::ByteReceiver;
+pub use byte_sender::ByteSender;
+pub use error::{ByteError, MAX_PRODUCERS, ProducerFault, QueueError};
 pub use leftovers::{dead, leftovers, remove};
 pub use liveness::ProducerState;
 pub use message_queue::{MPSC_PRODUCERS, MessageQueue, from_fds, mpsc, mpsc_of, open, sealed, spsc};

@@ -1,20 +1,13 @@
 //! The receiving end of a typed queue.
 
-use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
+use super::byte_receiver::ByteReceiver;
 use super::error::{ProducerFault, QueueError};
-use super::liveness::{ProducerState, producer_states};
-use super::payload::{self, Message, Partial};
+use super::liveness::ProducerState;
+use super::payload::Message;
 use super::taken_message::TakenMessage;
-use super::technique_queue::Queue;
-use super::wake::{MAX_WAIT, Waiter};
-use super::waking_mux::WakingMux;
-use crate::ring::spsc_mux::Mux;
-use crate::ring::{Consumer as _, Link};
 use core::marker::PhantomData;
 use core::time::Duration;
-use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::time::Instant;
 
 /// The receiving end of a queue of typed messages, which polls its producers in turn. Dropping it
 /// leaves the messages that it has not taken to the next receiver.
@@ -22,31 +15,14 @@ use std::time::Instant;
 /// Its file descriptor becomes readable for a message that is pushed after
 /// [`Receiver::prepare_wait`]: register it with epoll, or with tokio's `AsyncFd`.
 pub struct Receiver<T> {
-    mux: Mux,
-    queue: Queue<WakingMux>,
-    waiter: Waiter,
-    /// Incomplete messages of several slots, by producer; empty for messages of one slot.
-    partial: Vec<Partial>,
-    last_producer: usize,
-    #[cfg_attr(not(test), expect(dead_code, reason = "freed when it is dropped"))]
-    end: AttachedEnd,
+    receiver: ByteReceiver,
     message: PhantomData<fn() -> T>,
 }
 
 impl<T: Message> Receiver<T> {
-    pub(super) fn attach(mut queue: Queue<WakingMux>, lock: File) -> Result<Self, QueueError> {
-        let fifo = queue.open_fifo()?;
-        let waiter = Waiter::attach(&mut queue.attached, fifo)?;
-        let mut mux = WakingMux::consumer(&queue.spec, &mut queue.attached)?;
-        for index in 0..queue.producers() {
-            if descriptor::end_state(&queue.words, QueueEnd::Producer(index)) == EndState::Retired {
-                mux.forget(index);
-            }
-        }
-        let is_large = const { payload::slots::<T>() } > 1;
-        let partial = (0..if is_large { queue.producers() } else { 0 }).map(|_| Partial::default()).collect();
-        let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
-        Ok(Self { mux, queue, waiter, partial, last_producer: 0, end, message: PhantomData })
+    /// Makes a typed end of one whose messages have the size of `T`.
+    pub(super) const fn from_bytes(receiver: ByteReceiver) -> Self {
+        Self { receiver, message: PhantomData }
     }
 
     /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
@@ -62,14 +38,7 @@ impl<T: Message> Receiver<T> {
     /// the others.
     #[inline]
     pub fn pop(&mut self) -> Result<Option<T>, ProducerFault> {
-        self.waiter.disarm();
-        let popped = if const { payload::slots::<T>() } == 1 {
-            self.mux.try_pop().map(|(producer, slot)| (producer, payload::from_slot(&slot)))
-        } else {
-            // All slots at once: a receiver that crashes before leaves the whole message.
-            self.take_parts().inspect(|_| self.mux.release())
-        };
-        self.message_or_fault(popped)
+        next::<true, T>(&mut self.receiver)
     }
 
     /// Takes the next message as [`Receiver::pop`] does, and keeps its slots until
@@ -101,49 +70,8 @@ impl<T: Message> Receiver<T> {
     /// As [`Receiver::pop`].
     #[inline]
     pub fn take(&mut self) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
-        let taken = self.take_unreleased()?;
-        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
-    }
-
-    #[inline]
-    fn take_unreleased(&mut self) -> Result<Option<T>, ProducerFault> {
-        self.waiter.disarm();
-        let taken = if const { payload::slots::<T>() } == 1 {
-            self.mux.take().map(|(producer, slot)| (producer, payload::from_slot(&slot)))
-        } else {
-            self.take_parts()
-        };
-        self.message_or_fault(taken)
-    }
-
-    /// Takes all slots of the next large message, without freeing them.
-    fn take_parts(&mut self) -> Option<(Option<usize>, T)> {
-        loop {
-            let (producer, slot) = self.mux.take()?;
-            let message = self.partial.get_mut(producer.unwrap_or_default())?.add(&slot);
-            if let Some(message) = message {
-                return Some((producer, message));
-            }
-        }
-    }
-
-    #[inline]
-    fn message_or_fault(&mut self, taken: Option<(Option<usize>, T)>) -> Result<Option<T>, ProducerFault> {
-        match taken {
-            Some((producer, message)) => {
-                self.last_producer = producer.unwrap_or_default();
-                Ok(Some(message))
-            }
-            None => self.fault(),
-        }
-    }
-
-    #[inline]
-    fn fault(&mut self) -> Result<Option<T>, ProducerFault> {
-        match self.mux.take_fault() {
-            Some((producer, fault)) => Err(ProducerFault { producer: producer.unwrap_or_default(), fault }),
-            None => Ok(None),
-        }
+        let taken = next::<false, T>(&mut self.receiver)?;
+        Ok(taken.map(|message| TakenMessage::new(&mut self.receiver, message)))
     }
 
     /// Takes the next message as [`Receiver::pop`] does, waiting for one at most for `timeout`.
@@ -154,7 +82,7 @@ impl<T: Message> Receiver<T> {
     /// # Errors
     /// As [`Receiver::pop`].
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<Option<T>, ProducerFault> {
-        self.wait_for(timeout, Self::pop)
+        self.receiver.wait_for(timeout, next::<true, T>)
     }
 
     /// Takes the next message as [`Receiver::take`] does, waiting for one at most for `timeout`.
@@ -162,28 +90,8 @@ impl<T: Message> Receiver<T> {
     /// # Errors
     /// As [`Receiver::pop`].
     pub fn take_timeout(&mut self, timeout: Duration) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
-        let taken = self.wait_for(timeout, Self::take_unreleased)?;
-        Ok(taken.map(|message| TakenMessage::new(&mut self.mux, self.last_producer, message)))
-    }
-
-    fn wait_for(
-        &mut self,
-        timeout: Duration,
-        next: impl Fn(&mut Self) -> Result<Option<T>, ProducerFault>,
-    ) -> Result<Option<T>, ProducerFault> {
-        let start = Instant::now();
-        loop {
-            if let Some(message) = next(self)? {
-                return Ok(Some(message));
-            }
-            let left = timeout.saturating_sub(start.elapsed());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            if self.prepare_wait() {
-                self.waiter.wait(left.min(MAX_WAIT));
-            }
-        }
+        let taken = self.receiver.wait_for(timeout, next::<false, T>)?;
+        Ok(taken.map(|message| TakenMessage::new(&mut self.receiver, message)))
     }
 
     /// Arms the queue's file descriptor, so that it becomes readable when a message is pushed.
@@ -193,17 +101,12 @@ impl<T: Message> Receiver<T> {
     /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
     /// wake-up leaves the message unannounced until the next push.
     pub fn prepare_wait(&mut self) -> bool {
-        self.waiter.arm();
-        let is_empty = self.mux.looks_empty();
-        if !is_empty {
-            self.waiter.disarm();
-        }
-        is_empty
+        self.receiver.prepare_wait()
     }
 
     /// Returns the index of the producer of the message that was popped last.
     pub const fn last_producer(&self) -> usize {
-        self.last_producer
+        self.receiver.last_producer()
     }
 
     /// Returns the states of all producers of the queue, in the order of their indices.
@@ -211,7 +114,7 @@ impl<T: Message> Receiver<T> {
     /// # Errors
     /// What the system refused.
     pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
-        producer_states(&self.queue)
+        self.receiver.producers()
     }
 
     /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
@@ -219,7 +122,7 @@ impl<T: Message> Receiver<T> {
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.
     pub fn retire(&mut self, index: usize) -> Result<bool, QueueError> {
-        Ok(self.drain_check(index)?.is_some())
+        self.receiver.retire(index)
     }
 
     /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
@@ -229,37 +132,26 @@ impl<T: Message> Receiver<T> {
     /// # Errors
     /// As [`Receiver::retire`].
     pub fn renew(&mut self, index: usize) -> Result<bool, QueueError> {
-        let Some(_lock) = self.drain_check(index)? else { return Ok(false) };
-        self.queue.renew(index, &mut self.mux)
+        self.receiver.renew(index)
     }
 
     /// Ends this receiver as the death of its process would: its end is neither freed nor locked.
     #[cfg(test)]
-    pub(super) fn abandon(mut self) {
-        self.end.abandon();
+    pub(super) fn abandon(self) {
+        self.receiver.abandon();
     }
+}
 
-    /// Retires a producer if nothing is left of it, and returns the lock of its end.
-    fn drain_check(&mut self, index: usize) -> Result<Option<File>, QueueError> {
-        self.queue.check_index(index)?;
-        let lock = self.queue.lock_end(QueueEnd::Producer(index))?;
-        let lock = lock.ok_or(QueueError::ProducerAlive(index))?;
-        if !self.mux.is_drained(index) {
-            return Ok(None);
-        }
-        // Before the ring is renewed: a successor of this receiver must not read it again.
-        descriptor::retire_end(&self.queue.words, index);
-        self.mux.retire(index);
-        if let Some(partial) = self.partial.get_mut(index) {
-            partial.clear();
-        }
-        Ok(Some(lock))
-    }
+#[inline(always)]
+fn next<const RELEASES: bool, T: Message>(receiver: &mut ByteReceiver) -> Result<Option<T>, ProducerFault> {
+    receiver.next_message::<RELEASES, T>(size_of::<T>(), |bytes| {
+        T::read_from_bytes(bytes).expect("the size is that of the type")
+    })
 }
 
 impl<T> AsFd for Receiver<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.waiter.fd()
+        self.receiver.as_fd()
     }
 }
 
@@ -271,6 +163,6 @@ impl<T> AsRawFd for Receiver<T> {
 
 impl<T> core::fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Receiver").field("queue", &self.queue.label()).finish_non_exhaustive()
+        f.debug_struct("Receiver").field("queue", &self.receiver.label()).finish_non_exhaustive()
     }
 }

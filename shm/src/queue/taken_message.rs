@@ -1,8 +1,8 @@
 //! A message that its receiver has taken and not yet released.
 
+use super::byte_receiver::ByteReceiver;
 use super::payload::{self, Message};
 use crate::ring::Consumer as _;
-use crate::ring::spsc_mux::Mux;
 use core::ops::Deref;
 
 /// A message that was taken and still has its slots in the queue: see
@@ -13,16 +13,15 @@ use core::ops::Deref;
 /// receiver's successor takes it.
 #[must_use = "a message that is dropped without `release` is taken again"]
 pub struct TakenMessage<'a, T: Message> {
-    mux: &'a mut Mux,
-    producer: usize,
+    receiver: &'a mut ByteReceiver,
     message: T,
     is_released: bool,
 }
 
 impl<'a, T: Message> TakenMessage<'a, T> {
     #[inline]
-    pub(super) const fn new(mux: &'a mut Mux, producer: usize, message: T) -> Self {
-        Self { mux, producer, message, is_released: false }
+    pub(super) const fn new(receiver: &'a mut ByteReceiver, message: T) -> Self {
+        Self { receiver, message, is_released: false }
     }
 
     /// Frees the message's slots for its sender: it has been used, and is not taken again.
@@ -30,13 +29,13 @@ impl<'a, T: Message> TakenMessage<'a, T> {
     /// Release: everything that this thread did with the message comes before its slots are reused.
     #[inline]
     pub fn release(mut self) {
-        self.mux.release();
+        self.receiver.mux.release();
         self.is_released = true;
     }
 
     /// Returns the index of the producer of the message.
     pub const fn producer(&self) -> usize {
-        self.producer
+        self.receiver.last_producer()
     }
 }
 
@@ -53,7 +52,7 @@ impl<T: Message> Drop for TakenMessage<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_released {
-            self.mux.rewind(const { payload::slots::<T>() as u64 });
+            self.receiver.mux.rewind(const { payload::slot_count(size_of::<T>()) as u64 });
         }
     }
 }

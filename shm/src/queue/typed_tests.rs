@@ -70,8 +70,8 @@ fn refused_capacity_is_the_one_that_was_given() {
     }
     assert!(refused(spsc::<u64>("slots", 1_500_000).unwrap_err()).ends_with("use at most 1048576"));
     // What the message recommends is accepted.
-    assert_eq!(message_queue::slots::<[u64; 8192]>(767).unwrap(), 1 << 20);
-    assert!(message_queue::slots::<[u64; 8192]>(768).is_err());
+    assert_eq!(byte_queue::ring_slots(767, 65536).unwrap(), 1 << 20);
+    assert!(byte_queue::ring_slots(768, 65536).is_err());
 }
 
 #[test]

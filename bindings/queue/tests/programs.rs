@@ -1,0 +1,63 @@
+//! The examples in C and C++, compiled with warnings as errors, run, and killed.
+#![forbid(unsafe_code)]
+
+mod common;
+
+use common::{compile, is_installed, run, text};
+use std::process::Command;
+
+/// Rounds of a kill and a successor.
+const ROUNDS: &str = "10";
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder for programs")
+}
+
+#[test]
+fn two_processes_in_c_exchange_messages() {
+    let folder = folder();
+    let program = compile(&folder, "cc", "c/two_processes.c", &["-std=c11"]);
+    assert!(run(&mut Command::new(program)).contains("100000 trades"));
+}
+
+#[test]
+fn killed_senders_in_c_lose_nothing() {
+    let folder = folder();
+    for words in ["1", "3", "125"] {
+        let words = format!("-DWORDS={words}");
+        let program = compile(&folder, "cc", "c/crash_and_successor.c", &["-std=c11", &words]);
+        let found = run(Command::new(program).arg(ROUNDS));
+        assert!(found.starts_with("10 senders killed") && found.contains("none lost"), "{found}");
+    }
+}
+
+#[test]
+fn killed_senders_in_cpp_lose_nothing() {
+    for compiler in ["g++", "clang++"] {
+        if !is_installed(compiler) {
+            println!("SKIPPED, NOTHING WAS COMPILED: no {compiler} here");
+            continue;
+        }
+        let folder = folder();
+        let program =
+            compile(&folder, compiler, "cpp/crash_and_successor.cpp", &["-std=c++17", "-Wpedantic"]);
+        let found = run(Command::new(program).arg(ROUNDS));
+        assert!(found.starts_with("10 senders killed") && found.contains("none lost"), "{found}");
+    }
+}
+
+/// The broken senders: the receivers of the examples find each.
+#[test]
+fn planted_errors_of_senders_are_found() {
+    let sources =
+        [("cc", "c/crash_and_successor.c", "-std=c11"), ("c++", "cpp/crash_and_successor.cpp", "-std=c++17")];
+    for (compiler, source, standard) in sources {
+        let folder = folder();
+        let program = compile(&folder, compiler, source, &[standard]);
+        for planted in ["lost", "doubled", "torn"] {
+            let output = Command::new(&program).args([ROUNDS, planted]).output().expect("the program runs");
+            let found = text(&output);
+            assert!(!output.status.success() && found.starts_with(planted), "{source}, {planted}: {found}");
+        }
+    }
+}

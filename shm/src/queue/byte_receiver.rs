@@ -1,0 +1,389 @@
+//! The receiving end of a queue of messages of a size that is known when the program runs.
+
+use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
+use super::error::{ByteError, ProducerFault, QueueError};
+use super::liveness::{ProducerState, producer_state, producer_states};
+use super::payload::{self, Partial};
+use super::technique_queue::Queue;
+use super::wake::{MAX_WAIT, Waiter};
+use super::waking_mux::WakingMux;
+use crate::ring::spsc_mux::Mux;
+use crate::ring::{Consumer as _, Link, MESSAGE_WORDS, Message as Slot};
+use core::time::Duration;
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::time::Instant;
+use zerocopy::IntoBytes as _;
+
+/// The receiving end of a queue of messages of a fixed number of bytes:
+/// [`ByteQueue`](super::ByteQueue). It is used as [`Receiver`](super::Receiver).
+pub struct ByteReceiver {
+    pub(super) mux: Mux,
+    queue: Queue<WakingMux>,
+    waiter: Waiter,
+    message_bytes: usize,
+    /// Incomplete messages of several slots, by producer; empty for messages of one slot.
+    partial: Vec<Partial>,
+    /// Copy of the message that was taken, if it is of one slot.
+    taken_slot: Slot,
+    /// A message was taken with [`ByteReceiver::take`], and neither released nor put back.
+    has_taken: bool,
+    last_producer: usize,
+    #[cfg_attr(not(test), expect(dead_code, reason = "freed when it is dropped"))]
+    end: AttachedEnd,
+}
+
+impl ByteReceiver {
+    pub(super) fn attach(
+        mut queue: Queue<WakingMux>,
+        message_bytes: usize,
+        lock: File,
+    ) -> Result<Self, QueueError> {
+        let fifo = queue.open_fifo()?;
+        let waiter = Waiter::attach(&mut queue.attached, fifo)?;
+        let mut mux = WakingMux::consumer(&queue.spec, &mut queue.attached)?;
+        for index in 0..queue.producers() {
+            if descriptor::end_state(&queue.words, QueueEnd::Producer(index)) == EndState::Retired {
+                mux.forget(index);
+            }
+        }
+        let is_large = payload::slot_count(message_bytes) > 1;
+        let partial = 0..if is_large { queue.producers() } else { 0 };
+        let partial = partial.map(|_| Partial::new(message_bytes)).collect();
+        let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
+        Ok(Self {
+            mux,
+            queue,
+            waiter,
+            message_bytes,
+            partial,
+            taken_slot: [0; MESSAGE_WORDS],
+            has_taken: false,
+            last_producer: 0,
+            end,
+        })
+    }
+
+    /// Returns the size of the queue's messages in bytes.
+    pub const fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
+    /// Takes the next message into `message`, as [`Receiver::pop`](super::Receiver::pop) does.
+    /// Returns `false` if there is none now.
+    ///
+    /// # Errors
+    /// [`ByteError::Fault`]; [`ByteError::Size`]: `message` has another size than the queue's
+    /// messages; [`ByteError::Taken`]. Nothing was taken.
+    #[inline]
+    pub fn pop_into(&mut self, message: &mut [u8]) -> Result<bool, ByteError> {
+        self.check_pop(message.len())?;
+        Ok(self.pop_checked(message)?)
+    }
+
+    /// Takes the next message as [`ByteReceiver::pop_into`] does, waiting for one at most for
+    /// `timeout`.
+    ///
+    /// # Errors
+    /// As [`ByteReceiver::pop_into`].
+    pub fn pop_into_timeout(&mut self, message: &mut [u8], timeout: Duration) -> Result<bool, ByteError> {
+        self.check_pop(message.len())?;
+        let popped = self.wait_for(timeout, |receiver| {
+            Ok::<_, ProducerFault>(receiver.pop_checked(message)?.then_some(()))
+        });
+        Ok(popped?.is_some())
+    }
+
+    /// Takes the next message as [`Receiver::take`](super::Receiver::take) does. It keeps its slots
+    /// until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other message
+    /// can be taken. `None`: there is none now.
+    ///
+    /// The bytes are the receiver's own copy, aligned to 8 bytes, which no producer can change.
+    ///
+    /// # Errors
+    /// [`ByteError::Fault`]; [`ByteError::Taken`].
+    #[inline]
+    pub fn take(&mut self) -> Result<Option<&[u8]>, ByteError> {
+        self.take_timeout(Duration::ZERO)
+    }
+
+    /// Takes the next message as [`ByteReceiver::take`] does, waiting for one at most for
+    /// `timeout`.
+    ///
+    /// # Errors
+    /// As [`ByteReceiver::take`].
+    #[inline]
+    pub fn take_timeout(&mut self, timeout: Duration) -> Result<Option<&[u8]>, ByteError> {
+        if self.has_taken {
+            return Err(ByteError::Taken);
+        }
+        if self.take_checked()? || (!timeout.is_zero() && self.wait_to_take(timeout)?) {
+            self.has_taken = true;
+            return Ok(Some(self.taken_bytes()));
+        }
+        Ok(None)
+    }
+
+    fn wait_to_take(&mut self, timeout: Duration) -> Result<bool, ProducerFault> {
+        let taken =
+            self.wait_for(timeout, |receiver| Ok::<_, ProducerFault>(receiver.take_checked()?.then_some(())));
+        Ok(taken?.is_some())
+    }
+
+    /// Frees the slots of the message that was taken, which is not taken again. Returns `false` if
+    /// there was none.
+    ///
+    /// Release: everything that this thread did with the message comes before its slots are reused.
+    #[inline]
+    pub fn release(&mut self) -> bool {
+        let has_taken = core::mem::take(&mut self.has_taken);
+        if has_taken {
+            self.mux.release();
+        }
+        has_taken
+    }
+
+    /// Makes the message that was taken the next one of its producer again. Messages of other
+    /// producers may come first. Returns `false` if there was none.
+    pub fn put_back(&mut self) -> bool {
+        let has_taken = core::mem::take(&mut self.has_taken);
+        if has_taken {
+            self.mux.rewind(payload::slot_count(self.message_bytes) as u64);
+        }
+        has_taken
+    }
+
+    #[inline(always)]
+    fn check_pop(&self, found: usize) -> Result<(), ByteError> {
+        if found != self.message_bytes {
+            return Err(ByteError::Size { expected: self.message_bytes, found });
+        }
+        if self.has_taken { Err(ByteError::Taken) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn pop_checked(&mut self, message: &mut [u8]) -> Result<bool, ProducerFault> {
+        let popped = if payload::slot_count(message.len()) == 1 {
+            self.waiter.disarm();
+            let popped = self.next_slot::<true>();
+            let popped = popped.map(|(producer, slot)| (producer, payload::copy_from_slot(slot, message)));
+            self.message_or_fault(popped)
+        } else {
+            self.next_message::<true, _>(message.len(), |found| message.copy_from_slice(found))
+        };
+        Ok(popped?.is_some())
+    }
+
+    #[inline(always)]
+    fn take_checked(&mut self) -> Result<bool, ProducerFault> {
+        let bytes = self.message_bytes;
+        if payload::slot_count(bytes) > 1 {
+            // The message stays where its parts were collected.
+            return Ok(self.next_message::<false, _>(bytes, |_| ())?.is_some());
+        }
+        let mut slot = [0; MESSAGE_WORDS];
+        let taken = self.next_slot::<false>().map(|(producer, found)| {
+            slot = found;
+            (producer, ())
+        });
+        let is_taken = self.message_or_fault(taken)?.is_some();
+        self.taken_slot = slot;
+        Ok(is_taken)
+    }
+
+    #[inline]
+    fn taken_bytes(&self) -> &[u8] {
+        match self.partial.get(self.last_producer) {
+            Some(partial) => partial.message(),
+            None => &self.taken_slot.as_bytes()[..self.message_bytes],
+        }
+    }
+
+    #[inline(always)]
+    fn next_slot<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Slot)> {
+        if RELEASES { self.mux.try_pop() } else { self.mux.take() }
+    }
+
+    /// Passes the next message to `read`. Its slots are freed if `RELEASES`. `bytes` is the size of
+    /// the queue's messages; a constant one leaves one of the two ways.
+    #[inline(always)]
+    pub(super) fn next_message<const RELEASES: bool, R>(
+        &mut self,
+        bytes: usize,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>, ProducerFault> {
+        self.waiter.disarm();
+        let taken = if payload::slot_count(bytes) == 1 {
+            self.next_slot::<RELEASES>().map(|(producer, slot)| (producer, read(&slot.as_bytes()[..bytes])))
+        } else {
+            self.read_parts::<RELEASES, R>(read)
+        };
+        self.message_or_fault(taken)
+    }
+
+    #[inline]
+    fn read_parts<const RELEASES: bool, R>(
+        &mut self,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Option<(Option<usize>, R)> {
+        let producer = self.take_parts()?;
+        let message = self.partial.get(producer.unwrap_or_default())?.message();
+        let message = read(message);
+        if RELEASES {
+            // All slots at once: a receiver that crashes before leaves the whole message.
+            self.mux.release();
+        }
+        Some((producer, message))
+    }
+
+    /// Takes all slots of the next large message, without freeing them.
+    #[inline]
+    fn take_parts(&mut self) -> Option<Option<usize>> {
+        loop {
+            let (producer, slot) = self.mux.take()?;
+            if self.partial.get_mut(producer.unwrap_or_default())?.add(&slot) {
+                return Some(producer);
+            }
+        }
+    }
+
+    #[inline]
+    fn message_or_fault<R>(&mut self, taken: Option<(Option<usize>, R)>) -> Result<Option<R>, ProducerFault> {
+        match taken {
+            Some((producer, message)) => {
+                self.last_producer = producer.unwrap_or_default();
+                Ok(Some(message))
+            }
+            None => self.fault(),
+        }
+    }
+
+    #[inline]
+    fn fault<R>(&mut self) -> Result<Option<R>, ProducerFault> {
+        match self.mux.take_fault() {
+            Some((producer, fault)) => Err(ProducerFault { producer: producer.unwrap_or_default(), fault }),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn wait_for<R, E>(
+        &mut self,
+        timeout: Duration,
+        mut next: impl FnMut(&mut Self) -> Result<Option<R>, E>,
+    ) -> Result<Option<R>, E> {
+        let start = Instant::now();
+        loop {
+            if let Some(message) = next(self)? {
+                return Ok(Some(message));
+            }
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            if self.prepare_wait() {
+                self.waiter.wait(left.min(MAX_WAIT));
+            }
+        }
+    }
+
+    /// Arms the queue's file descriptor, so that it becomes readable when a message is pushed.
+    /// Returns `true` if the queue is empty: wait until the descriptor is readable, then pop until
+    /// `None`. Returns `false` if there is a message already.
+    ///
+    /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
+    /// wake-up leaves the message unannounced until the next push.
+    pub fn prepare_wait(&mut self) -> bool {
+        self.waiter.arm();
+        let is_empty = self.mux.looks_empty();
+        if !is_empty {
+            self.waiter.disarm();
+        }
+        is_empty
+    }
+
+    /// Returns the index of the producer of the message that was popped last.
+    pub const fn last_producer(&self) -> usize {
+        self.last_producer
+    }
+
+    /// Returns the states of all producers of the queue, in the order of their indices.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn producers(&self) -> Result<Vec<ProducerState>, QueueError> {
+        producer_states(&self.queue)
+    }
+
+    /// Returns the state of one producer of the queue.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; what the system refused.
+    pub fn producer(&self, index: usize) -> Result<ProducerState, QueueError> {
+        self.queue.check_index(index)?;
+        producer_state(&self.queue, index)
+    }
+
+    /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
+    ///
+    /// # Errors
+    /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.
+    pub fn retire(&mut self, index: usize) -> Result<bool, QueueError> {
+        Ok(self.drain_check(index)?.is_some())
+    }
+
+    /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
+    /// `false` while it has messages to pop. A successor that only continues can
+    /// [`resume_sender`](super::ByteQueue::resume_sender) instead; a damaged ring needs this.
+    ///
+    /// # Errors
+    /// As [`ByteReceiver::retire`].
+    pub fn renew(&mut self, index: usize) -> Result<bool, QueueError> {
+        let Some(_lock) = self.drain_check(index)? else { return Ok(false) };
+        self.queue.renew(index, &mut self.mux)
+    }
+
+    pub(super) fn label(&self) -> &str {
+        self.queue.label()
+    }
+
+    /// Ends this receiver as the death of its process would: its end is neither freed nor locked.
+    #[cfg(test)]
+    pub(super) fn abandon(mut self) {
+        self.end.abandon();
+    }
+
+    /// Retires a producer if nothing is left of it, and returns the lock of its end.
+    fn drain_check(&mut self, index: usize) -> Result<Option<File>, QueueError> {
+        self.queue.check_index(index)?;
+        let lock = self.queue.lock_end(QueueEnd::Producer(index))?;
+        let lock = lock.ok_or(QueueError::ProducerAlive(index))?;
+        if !self.mux.is_drained(index) {
+            return Ok(None);
+        }
+        // Before the ring is renewed: a successor of this receiver must not read it again.
+        descriptor::retire_end(&self.queue.words, index);
+        self.mux.retire(index);
+        if let Some(partial) = self.partial.get_mut(index) {
+            partial.clear();
+        }
+        Ok(Some(lock))
+    }
+}
+
+impl AsFd for ByteReceiver {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.waiter.fd()
+    }
+}
+
+impl AsRawFd for ByteReceiver {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl core::fmt::Debug for ByteReceiver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ByteReceiver").field("queue", &self.label()).finish_non_exhaustive()
+    }
+}
