@@ -4,6 +4,7 @@ use crate::error::JournalError;
 use crate::files::open_regular;
 use crate::format::{self, RECORD_HEADER, SEGMENT_HEADER, ScanResult, SegmentHeader};
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,25 @@ const PREFIX: &str = "log-";
 pub(crate) const UNFINISHED: &str = "unfinished-segment";
 
 /// Lists the files with a prefix and a number, the lowest number first.
+///
+/// # Errors
+/// The system's refusal, also in the middle: with a part of its segments a log seems to end early.
 pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>, JournalError> {
-    let entries = fs::read_dir(folder).map_err(JournalError::io(folder, "list the folder"))?;
-    let mut files: Vec<_> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            Some((name.strip_prefix(prefix)?.parse().ok()?, entry.path()))
-        })
-        .collect();
+    let entries = fs::read_dir(folder).and_then(|entries| numbered_of(entries, prefix));
+    entries.map_err(JournalError::io(folder, "list the folder"))
+}
+
+fn numbered_of(
+    entries: impl Iterator<Item = io::Result<fs::DirEntry>>,
+    prefix: &str,
+) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix)?.parse().ok());
+        files.extend(number.map(|number| (number, entry.path())));
+    }
     files.sort();
     Ok(files)
 }
@@ -92,5 +103,20 @@ impl OpenSegment {
                 _ => return Ok(None),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+
+    #[test]
+    fn failure_in_the_middle_of_a_listing_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(path(folder.path(), 3), []).unwrap();
+        assert_eq!(list(folder.path()).unwrap(), [(3, path(folder.path(), 3))]);
+        let failing = fs::read_dir(folder.path()).unwrap().chain([Err(Errno::EIO.into())]);
+        assert!(numbered_of(failing, PREFIX).is_err());
     }
 }

@@ -60,7 +60,14 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
 
 /// Returns a page's section with its heading.
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
-    html! { section id=(id) { h2 { (heading) } p class="hint" { "wider than this screen: swipe sideways →" } div class="scroll" { (content) } } }
+    html! {
+        section id=(id) {
+            h2 { (heading) }
+            p class="hint" { "wider than this screen: swipe sideways →" }
+            // Focusable, so that the arrow keys scroll a wide table.
+            div class="scroll" tabindex="0" role="group" aria-label=(heading) { (content) }
+        }
+    }
 }
 
 /// Formats names and values in columns, as HTML. The browser balances the columns.

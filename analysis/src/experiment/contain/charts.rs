@@ -63,8 +63,8 @@ fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], en
     html! {
         table class="matrix" {
             thead {
-                tr { th {} @for technique in techniques { th colspan=(levels.len()) scope="colgroup" { (technique) } } }
-                tr { th {} @for (_, level) in columns() { th scope="col" { (level) } } }
+                tr { td {} @for technique in techniques { th colspan=(levels.len()) scope="colgroup" { (technique) } } }
+                tr { td {} @for (_, level) in columns() { th scope="col" { (level) } } }
             }
             tbody { @for fault in &faults { tr {
                 th scope="row" { (fault) }
