@@ -1,11 +1,12 @@
 //! A word of the memory that a sender shares is overwritten, as a hostile sender would, while a
 //! receiver polls.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Outcome};
 use crate::peer::Peer;
 use crate::place::Place;
+use crate::popped::Popped;
 use crate::process::{Answer, PATIENCE, Process};
-use crate::trials::{Popped, both};
+use crate::trials::{both, leaves};
 use nix::sys::uio::pwrite;
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt as _;
@@ -96,4 +97,9 @@ pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts
     let has_no_room = matches!(&sent, Answer::Line(_)) && !accepted;
     facts.add(NAME, "both run: the sender finds no room", has_no_room.into());
     facts.add(NAME, "both run: the newest message does not arrive", is_silent.into());
+    // A receiver that reports the damage can begin again; one that does not is deceived.
+    let is_over = !continues && popped.error;
+    let is_stuck = !continues && !is_over && !is_silent;
+    Outcome { is_lost: is_silent, is_stuck, is_over, ..Outcome::default() }.count(NAME, facts);
+    leaves(peer, &place, []);
 }

@@ -1,41 +1,60 @@
 //! What transports between processes do when a peer is killed, paused or hostile: see README.md.
 //!
-//! `cargo run --release [--features iceoryx2] [-- POINTS [NAME …]]` in this folder. For each
-//! transport it prints a line for each fact: name, version, experiment, fact, count. Exits with 1
-//! if the digest of the facts of one is another than in `expected.csv`.
+//! `cargo run --release [--features iceoryx2] [-- [POINTS] [NAME …]]` in this folder. For each
+//! transport it prints a line for each fact: transport, library, version, language, kind,
+//! experiment, fact, count. Exits with 1 if the digest of the facts of one is another than in
+//! `expected.csv`.
 
 mod facts;
 mod hostile;
+mod lifecycle;
 mod messages;
 mod peer;
 mod peers;
 mod place;
+mod popped;
 mod process;
 mod role;
+mod tracer;
 mod trials;
 
 use facts::Facts;
-use peer::{Attach, End, Peer, version};
+use lifecycle::Act;
+use peer::{Attach, End, Peer, Program};
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-/// Number of points at which an end is killed, by default.
-const POINTS: usize = 200;
+/// Points at which an end is killed in each experiment, by default: as many instructions, and as
+/// many ends of system calls.
+const POINTS: usize = 40;
 
 const EXPECTED: &str = include_str!("../expected.csv");
 
-/// Words that are overwritten, for each place at which an end is killed.
+/// Words that are overwritten, for each point.
 const WORDS_PER_POINT: usize = 4;
 
 fn test(peer: &Peer, limit: usize) -> Facts {
     let mut facts = Facts::default();
-    let (push, pop) = (trials::instructions(peer, End::Sender), trials::instructions(peer, End::Receiver));
-    facts.add("sender killed", "instructions of the push", push as u64);
-    facts.add("receiver killed", "instructions of the pop", pop as u64);
-    for point in trials::points(push, limit) {
+    let (push, pop) = (trials::survey(peer, End::Sender), trials::survey(peer, End::Receiver));
+    facts.add("sender killed", "instructions of the push", push.instructions as u64);
+    facts.add("receiver killed", "instructions of the pop", pop.instructions as u64);
+    for point in push.points(limit) {
         trials::kill_sender(peer, point, &mut facts);
     }
-    for point in trials::points(pop, limit) {
+    for point in pop.points(limit) {
         trials::kill_receiver(peer, point, &mut facts);
+    }
+    for act in Act::ALL {
+        let Some(stretch) = lifecycle::survey(peer, act) else {
+            facts.add(act.experiment(), "the transport has no such successor", 1);
+            continue;
+        };
+        facts.add(act.experiment(), "instructions", stretch.instructions as u64);
+        facts.add(act.experiment(), "system calls", stretch.calls as u64);
+        for point in stretch.points(limit) {
+            lifecycle::kill(peer, act, point, &mut facts);
+        }
     }
     for place in hostile::places(peer, WORDS_PER_POINT * limit) {
         hostile::overwrite(peer, place, &mut facts);
@@ -50,18 +69,72 @@ fn usage(all: &[Peer]) -> ! {
     std::process::exit(2);
 }
 
+/// Runs as a process of a trial, if the arguments have that form.
 fn role(all: &[Peer], arguments: &[String]) -> bool {
-    let [word, name, end, place, attach, id] = arguments else { return false };
+    let [word, name, rest @ ..] = arguments else { return false };
     let peer = all.iter().find(|peer| peer.name == name);
-    let (true, Some(peer)) = (word == "role", peer) else { return false };
-    let end = if end == "sender" { End::Sender } else { End::Receiver };
-    let attach = match attach.as_str() {
-        "create" => Attach::Create,
-        "join" => Attach::Join,
-        _ => Attach::Resume,
+    let (true, Some(Program::Own { role, clean_up })) = (word == "role", peer.map(|peer| &peer.program)) else {
+        return false;
     };
-    (peer.role)(Path::new(place), end, attach, id.parse().unwrap_or(0));
+    match rest {
+        [clean, place] if clean == "clean" => {
+            if let Err(error) = clean_up(Path::new(place)) {
+                eprintln!("{name}: cannot clean up: {error}");
+                std::process::exit(1);
+            }
+        }
+        [end, place, attach, id] => {
+            let end = if end == "sender" { End::Sender } else { End::Receiver };
+            let attach = Attach::ALL.into_iter().find(|kind| kind.name() == attach).unwrap_or(Attach::Resume);
+            role(Path::new(place), end, attach, id.parse().unwrap_or(0));
+        }
+        _ => return false,
+    }
     true
+}
+
+/// Tests one transport. Returns `true` if its digest is the expected one.
+fn report(peer: &Peer, limit: usize) -> bool {
+    let Peer { name, library, version, language, kind, .. } = peer;
+    let start = std::time::Instant::now();
+    let facts = test(peer, limit);
+    for (experiment, fact, count) in facts.rows() {
+        println!("{name},{library},{version},{language},\"{kind}\",{experiment},\"{fact}\",{count}");
+    }
+    let digest = format!("{:016x}", facts.digest());
+    let expected = EXPECTED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(','));
+    let note = match expected {
+        None => "none is expected",
+        Some(expected) if expected == digest => "as expected",
+        Some(_) => "another one than in expected.csv",
+    };
+    eprintln!("{name}: digest {digest}, {note} ({} s)", start.elapsed().as_secs());
+    expected.is_none_or(|expected| expected == digest)
+}
+
+/// Tests each transport in a process of its own, as many at once as there are cores. Returns `true`
+/// if all had their expected digests.
+fn report_all(names: &[&str], limit: usize) -> bool {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = std::sync::Mutex::new(names.iter());
+    let results = std::sync::Mutex::new((std::io::stdout(), true));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let name = next.lock().expect("no panic there").next();
+                    let Some(name) = name else { break };
+                    let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
+                    command.args(["one", &limit.to_string(), name]).stderr(Stdio::inherit());
+                    let output = command.output().expect("a process");
+                    let mut results = results.lock().expect("no panic there");
+                    let _ = results.0.write_all(&output.stdout);
+                    results.1 &= output.status.success();
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no panic there").1
 }
 
 fn main() {
@@ -70,33 +143,29 @@ fn main() {
     if role(&all, &arguments) {
         return;
     }
+    if let [word, limit, name] = &arguments[..]
+        && word == "one"
+    {
+        let peer = all.iter().find(|peer| peer.name == name).unwrap_or_else(|| usage(&all));
+        let is_expected = report(peer, limit.parse().unwrap_or(POINTS));
+        std::process::exit((!is_expected).into());
+    }
     let limit = match arguments.first().map(|first| first.parse::<usize>()) {
         None => POINTS,
         Some(Ok(limit)) if limit >= 2 => limit,
         Some(_) => usage(&all),
     };
-    let names = arguments.get(1..).unwrap_or_default();
-    if names.iter().any(|name| all.iter().all(|peer| peer.name != name)) {
+    let chosen = arguments.get(1..).unwrap_or_default();
+    if chosen.iter().any(|name| all.iter().all(|peer| peer.name != name)) {
         usage(&all);
     }
-    let mut differs = false;
-    println!("transport,crate,version,kind,experiment,fact,count");
-    for peer in all.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name)) {
-        let Peer { name, krate, kind, .. } = peer;
-        let facts = test(peer, limit);
-        for (experiment, fact, count) in facts.rows() {
-            println!("{name},{krate},{},\"{kind}\",{experiment},\"{fact}\",{count}", version(krate));
-        }
-        let digest = format!("{:016x}", facts.digest());
-        let expected = EXPECTED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(','));
-        let is_expected = expected.is_some_and(|expected| expected == digest);
-        differs |= !is_expected;
-        eprintln!(
-            "{name}: digest {digest}, {}",
-            if is_expected { "as expected" } else { "another one than in expected.csv" }
-        );
+    if chosen.is_empty() {
+        peers::print_missing();
     }
-    if differs {
+    let is_chosen = |name: &&str| chosen.is_empty() || chosen.iter().any(|it| it == name);
+    let names: Vec<&str> = all.iter().map(|peer| peer.name).filter(is_chosen).collect();
+    println!("transport,library,version,language,kind,experiment,fact,count");
+    if !report_all(&names, limit) {
         std::process::exit(1);
     }
 }

@@ -1,8 +1,9 @@
-//! The transports, a file each. `control` is the negative control: a ring with a planted fault,
+//! The transports, a file each. `control` is the negative control: rings with a planted fault,
 //! which the trials must find.
 
 mod bulkhead;
 mod control;
+mod external;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx;
 mod interprocess;
@@ -12,14 +13,15 @@ mod mmap_sync;
 mod ringfire;
 mod shaq;
 
+pub use external::print_missing;
+
 use crate::peer::Peer;
 
 /// Returns all transports. A queue of bulkhead has as many senders as its parameter says.
 pub fn all() -> Vec<Peer> {
-    vec![
+    let mut all = vec![
         bulkhead::peer::<1>("bulkhead-spsc"),
         bulkhead::peer::<3>("bulkhead-mpsc"),
-        control::peer(),
         shaq::spsc(),
         shaq::mpmc(),
         ringfire::spmc(),
@@ -30,5 +32,8 @@ pub fn all() -> Vec<Peer> {
         mmap_sync::peer(),
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
-    ]
+    ];
+    all.extend(external::all());
+    all.extend(control::all());
+    all
 }
