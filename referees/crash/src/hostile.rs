@@ -5,31 +5,22 @@ use crate::facts::{Facts, Outcome};
 use crate::peer::Peer;
 use crate::place::Place;
 use crate::popped::Popped;
+use crate::shared::mappings;
 use crate::process::{Answer, PATIENCE, Process};
 use crate::trials::{both, leaves};
 use nix::sys::uio::pwrite;
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt as _;
 
-const NAME: &str = "hostile word";
+pub const NAME: &str = "hostile word";
 /// Messages before and after the word is overwritten.
 const MESSAGES: u64 = 3;
 /// The first words of a mapping, all of which are tried.
 const FIRST: usize = 64;
 
 fn words(process: &Process) -> Vec<Vec<u64>> {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid())).expect("it runs");
-    let mapping = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let (range, rights) = (fields.next()?, fields.next()?);
-        if !rights.starts_with("rw") || !rights.ends_with('s') {
-            return None;
-        }
-        let (start, end) = range.split_once('-')?;
-        let address = |text| u64::from_str_radix(text, 16).ok();
-        Some((address(start)?..address(end)?).step_by(8).collect())
-    };
-    maps.lines().filter_map(mapping).collect()
+    let words = |range: std::ops::Range<usize>| (range.start as u64..range.end as u64).step_by(8).collect();
+    mappings(process.pid()).into_iter().map(words).collect()
 }
 
 /// Returns the memory words to overwrite: the first ones of each mapping, and at most `limit` of

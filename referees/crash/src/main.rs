@@ -15,6 +15,7 @@ mod place;
 mod popped;
 mod process;
 mod role;
+mod shared;
 mod tracer;
 mod trials;
 
@@ -24,41 +25,56 @@ use peer::{Attach, End, Peer, Program};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// Points at which an end is killed in each experiment, by default: as many instructions, and as
-/// many ends of system calls.
+/// Points at which an end is killed in create, attach and detach, by default: half as many
+/// instructions at equal distances, and as many changes of shared memory and system calls.
 const POINTS: usize = 40;
+/// Instructions of push and pop at which an end is killed, for each point: by default all of most.
+const INSTRUCTIONS_PER_POINT: usize = 4;
+/// Time of one experiment; the points that are left then are skipped and counted.
+const MAX_TIME: Duration = Duration::from_secs(150);
 
 const EXPECTED: &str = include_str!("../expected.csv");
 
 /// Words that are overwritten, for each point.
 const WORDS_PER_POINT: usize = 4;
 
-fn test(peer: &Peer, limit: usize) -> Facts {
-    let mut facts = Facts::default();
-    let (push, pop) = (trials::survey(peer, End::Sender), trials::survey(peer, End::Receiver));
-    facts.add("sender killed", "instructions of the push", push.instructions as u64);
-    facts.add("receiver killed", "instructions of the pop", pop.instructions as u64);
-    for point in push.points(limit) {
-        trials::kill_sender(peer, point, &mut facts);
-    }
-    for point in pop.points(limit) {
-        trials::kill_receiver(peer, point, &mut facts);
-    }
-    for act in Act::ALL {
-        let Some(stretch) = lifecycle::survey(peer, act) else {
-            facts.add(act.experiment(), "the transport has no such successor", 1);
-            continue;
-        };
-        facts.add(act.experiment(), "instructions", stretch.instructions as u64);
-        facts.add(act.experiment(), "system calls", stretch.calls as u64);
-        for point in stretch.points(limit) {
-            lifecycle::kill(peer, act, point, &mut facts);
+fn try_all<T>(experiment: &'static str, points: Vec<T>, facts: &mut Facts, run: impl Fn(T, &mut Facts)) {
+    let end = Instant::now() + MAX_TIME;
+    for point in points {
+        if Instant::now() < end {
+            run(point, facts);
+        } else {
+            facts.add(experiment, "points skipped for lack of time", 1);
         }
     }
-    for place in hostile::places(peer, WORDS_PER_POINT * limit) {
-        hostile::overwrite(peer, place, &mut facts);
+}
+
+fn test(peer: &Peer, limit: usize) -> Facts {
+    let mut facts = Facts::default();
+    for (end, name, size, run) in [
+        (End::Sender, "sender killed", "instructions of the push", trials::kill_sender as trials::Kill),
+        (End::Receiver, "receiver killed", "instructions of the pop", trials::kill_receiver),
+    ] {
+        let stretch = trials::survey(peer, end);
+        facts.add(name, size, stretch.instructions as u64);
+        let points = stretch.every_instruction(INSTRUCTIONS_PER_POINT * limit);
+        try_all(name, points, &mut facts, |point, facts| run(peer, point, facts));
     }
+    for act in Act::ALL {
+        let name = act.experiment();
+        let Some(stretch) = lifecycle::survey(peer, act) else {
+            facts.add(name, "the transport has no such successor", 1);
+            continue;
+        };
+        facts.add(name, "instructions", stretch.instructions as u64);
+        facts.add(name, "system calls", stretch.calls as u64);
+        facts.add(name, "changes of shared memory", stretch.changes() as u64);
+        try_all(name, stretch.points(limit), &mut facts, |point, facts| lifecycle::kill(peer, act, point, facts));
+    }
+    let words = hostile::places(peer, WORDS_PER_POINT * limit);
+    try_all(hostile::NAME, words, &mut facts, |word, facts| hostile::overwrite(peer, word, facts));
     trials::leave(peer, &mut facts);
     facts
 }
@@ -96,7 +112,7 @@ fn role(all: &[Peer], arguments: &[String]) -> bool {
 /// Tests one transport. Returns `true` if its digest is the expected one.
 fn report(peer: &Peer, limit: usize) -> bool {
     let Peer { name, library, version, language, kind, .. } = peer;
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let facts = test(peer, limit);
     for (experiment, fact, count) in facts.rows() {
         println!("{name},{library},{version},{language},\"{kind}\",{experiment},\"{fact}\",{count}");

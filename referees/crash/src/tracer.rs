@@ -1,9 +1,12 @@
 //! A child process that is stopped at an instruction or a system call between two traps.
 //!
-//! A short stretch is executed instruction by instruction. In a long one the tracer goes from
-//! system call to system call, and executes instruction by instruction after the last one.
+//! A survey executes a stretch instruction by instruction, and records its system calls and the
+//! instructions after which shared memory differs. Between these, other processes cannot tell one
+//! instruction from the next. In a trial the tracer goes from system call to system call, and
+//! executes instruction by instruction after the last one.
 
 use crate::process::Process;
+use crate::shared::SharedMemory;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -30,10 +33,10 @@ pub struct Stretch {
     pub instructions: usize,
     /// Number of instructions before each system call, those within the counted instructions.
     before_calls: Vec<usize>,
+    /// Number of instructions after which shared memory differs.
+    changes: Vec<usize>,
     /// System calls in all.
     pub calls: usize,
-    /// `true` if all instructions were counted.
-    pub is_counted: bool,
 }
 
 impl Stretch {
@@ -43,10 +46,24 @@ impl Stretch {
         Point { calls, steps: instruction - start }
     }
 
+    /// Returns the number of changes of shared memory.
+    pub const fn changes(&self) -> usize {
+        self.changes.len()
+    }
+
     /// Returns at most `limit` of the points between instructions, at equal distances, the first
-    /// and the last among them; and at most `limit` points directly before and after system calls.
+    /// and the last among them.
+    pub fn every_instruction(&self, limit: usize) -> Vec<Point> {
+        in_turns(&spread(self.instructions, limit).map(|at| self.at(at)).collect::<Vec<_>>())
+    }
+
+    /// Returns half of `limit` points at equal distances, and at most `limit` each directly after a
+    /// change of shared memory, and directly before or after a system call.
     pub fn points(&self, limit: usize) -> Vec<Point> {
-        let mut points: Vec<Point> = spread(self.instructions, limit).map(|at| self.at(at)).collect();
+        let mut points: Vec<Point> = spread(self.instructions, limit / 2).map(|at| self.at(at)).collect();
+        if let Some(last) = self.changes.len().checked_sub(1) {
+            points.extend(spread(last, limit).map(|at| self.at(self.changes[at])));
+        }
         let around = self.before_calls.iter().flat_map(|before| [self.at(*before), self.at(*before + 1)]);
         let uncounted = (self.before_calls.len()..self.calls).map(|call| Point { calls: call + 1, steps: 0 });
         let boundaries: Vec<Point> = around.chain(uncounted).collect();
@@ -55,8 +72,14 @@ impl Stretch {
         }
         points.sort_unstable();
         points.dedup();
-        points
+        in_turns(&points)
     }
+}
+
+/// Orders points so that the first ones, if the time ends, are from all over the stretch.
+fn in_turns(points: &[Point]) -> Vec<Point> {
+    const TURNS: usize = 8;
+    (0..TURNS).flat_map(|turn| points.iter().skip(turn).step_by(TURNS)).copied().collect()
 }
 
 /// Returns at most `limit` numbers from 0 to `last`, both among them.
@@ -155,9 +178,11 @@ impl Process {
 
     /// Executes the whole stretch and returns its length. The process is not stopped afterwards.
     pub fn survey(&mut self) -> Stretch {
-        let mut stretch = Stretch { is_counted: true, ..Stretch::default() };
+        let mut stretch = Stretch::default();
+        let mut memory = SharedMemory::new(self.pid());
         while stretch.instructions < MAX_STEPS {
-            if self.is_at_call() {
+            let is_call = self.is_at_call();
+            if is_call {
                 stretch.before_calls.push(stretch.instructions);
             }
             if !matches!(self.step_once(), Stop::Step) {
@@ -166,8 +191,13 @@ impl Process {
                 return stretch;
             }
             stretch.instructions += 1;
+            if is_call {
+                memory.find();
+            }
+            if memory.has_changed() && !is_call {
+                stretch.changes.push(stretch.instructions);
+            }
         }
-        stretch.is_counted = false;
         stretch.calls = stretch.before_calls.len();
         while self.pass_call() {
             stretch.calls += 1;

@@ -52,6 +52,9 @@ pub fn survey(peer: &Peer, end: End) -> Stretch {
     stretch
 }
 
+/// A trial with one point.
+pub type Kill = fn(&Peer, Point, &mut Facts);
+
 const KILLED: &str = "sender killed";
 const PAUSED: &str = "sender paused";
 const SUCCESSOR: u64 = 1;
