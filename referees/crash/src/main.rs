@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// instructions at equal distances, and as many changes of shared memory and system calls.
 const POINTS: usize = 40;
 /// Instructions of push and pop at which an end is killed, for each point: by default all of most.
-const INSTRUCTIONS_PER_POINT: usize = 4;
+const INSTRUCTIONS_PER_POINT: usize = 5;
 /// Time of one experiment; the points that are left then are skipped and counted.
 const MAX_TIME: Duration = Duration::from_secs(150);
 

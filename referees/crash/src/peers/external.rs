@@ -10,19 +10,43 @@ struct External {
     library: &'static str,
     language: &'static str,
     kind: &'static str,
-    creator: End,
     has_many_senders: bool,
-    starts_over: bool,
     /// What to do if its program is not there.
     hint: &'static str,
 }
 
-const fn external(names: [&'static str; 4], creator: End, hint: &'static str) -> External {
+const BUILD: &str = "run external/build.sh";
+
+const fn external(names: [&'static str; 4], has_many_senders: bool, hint: &'static str) -> External {
     let [name, library, language, kind] = names;
-    External { name, library, language, kind, creator, has_many_senders: true, starts_over: false, hint }
+    External { name, library, language, kind, has_many_senders, hint }
 }
 
-const ALL: [External; 0] = [];
+const ALL: [External; 7] = [
+    external(
+        ["boost-queue", "Boost.Interprocess", "C++", "message_queue"],
+        true,
+        "apt-get install libboost-dev, and run external/build.sh",
+    ),
+    external(
+        ["cpp-ipc", "cpp-ipc", "C++", "channel"],
+        true,
+        "git clone https://github.com/mutouyun/cpp-ipc, and run external/build.sh OUT CHECKOUT",
+    ),
+    external(["posix-mq", "POSIX mq", "C", "mq_send"], true, BUILD),
+    external(["sysv-msg", "System V msg", "C", "msgsnd"], true, BUILD),
+    external(["unix-seqpacket", "Unix socket", "C", "SOCK_SEQPACKET"], true, BUILD),
+    external(
+        ["py-shared-memory", "multiprocessing.shared_memory", "Python", "SPSC ring in SharedMemory"],
+        false,
+        "install Python 3.11 or later",
+    ),
+    external(
+        ["py-connection", "multiprocessing.connection", "Python", "Listener and Client"],
+        true,
+        "install Python 3.11 or later",
+    ),
+];
 
 /// Folder of the sources, unless the programs are elsewhere: `CRASH_TABLE_PEERS`.
 fn folder() -> PathBuf {
@@ -46,19 +70,18 @@ fn find(external: &External) -> Option<(Vec<String>, String)> {
 pub fn all() -> Vec<Peer> {
     let peer = |external: &External| {
         let (command, version) = find(external)?;
-        let &External { name, library, language, kind, creator, has_many_senders, starts_over, .. } = external;
+        let &External { name, library, language, kind, has_many_senders, .. } = external;
         let program = Program::External(command);
-        let is_newest_only = false;
         Some(Peer {
             name,
             library,
             version,
             language,
             kind,
-            creator,
-            is_newest_only,
+            creator: End::Receiver,
+            is_newest_only: false,
             has_many_senders,
-            starts_over,
+            starts_over: false,
             program,
         })
     };

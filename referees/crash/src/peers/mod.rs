@@ -10,6 +10,7 @@ mod interprocess;
 mod ipc_ring;
 mod ipmpsc;
 mod mmap_sync;
+mod que;
 mod ringfire;
 mod shaq;
 
@@ -30,6 +31,7 @@ pub fn all() -> Vec<Peer> {
         ipmpsc::peer(),
         interprocess::peer(),
         mmap_sync::peer(),
+        que::peer(),
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
     ];
