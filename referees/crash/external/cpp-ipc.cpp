@@ -2,6 +2,7 @@
 // of one trial apart. A message goes to the receivers that are connected when it is sent.
 #include "role.hpp"
 #include "libipc/ipc.h"
+#include <algorithm>
 
 using Channel = ipc::channel;
 

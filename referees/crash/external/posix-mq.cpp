@@ -10,8 +10,8 @@ struct Queue {
     Queue(const std::string &place, Attach attach) {
         std::string name = "/" + name_of(place);
         mq_attr attributes{};
-        // The limit of a system without settings: /proc/sys/fs/mqueue/msg_max.
-        attributes.mq_maxmsg = 10;
+        // More than /proc/sys/fs/mqueue/msg_max is for root.
+        attributes.mq_maxmsg = CAPACITY;
         attributes.mq_msgsize = sizeof(Message);
         int flags = O_RDWR | O_NONBLOCK | (attach == Attach::Create ? O_CREAT : 0);
         queue = mq_open(name.c_str(), flags, 0600, attach == Attach::Create ? &attributes : nullptr);

@@ -155,10 +155,10 @@ fn report_all(names: &[&str], limit: usize) -> bool {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let all = peers::all();
-    if role(&all, &arguments) {
+    if role(&peers::own(), &arguments) {
         return;
     }
+    let all = peers::all();
     if let [word, limit, name] = &arguments[..]
         && word == "one"
     {

@@ -254,9 +254,11 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
         let mut rest = Popped::default();
         rest.ask(&mut successor, "drain");
         let (third, failed) = pushed(&sender.ask(&format!("push {MORE}")));
-        let is_over = failed || third < MORE;
-        facts.add(KILLED, "sender cannot continue", is_over.into());
+        let is_cut = failed || third < MORE;
+        facts.add(KILLED, "sender cannot continue", is_cut.into());
         rest.ask(&mut successor, "drain");
+        let is_over = is_cut && !flows_again(peer, &place, &mut successor);
+        facts.add(KILLED, "… but can attach again", (is_cut && !is_over).into());
         let who =
             ["successor hangs", "successor crashes", "successor reports an error", "messages that nobody sent"];
         rest.count(KILLED, facts, who);
@@ -279,6 +281,16 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
     let ends = if peer.creator == End::Sender { [successor, sender] } else { [sender, successor] };
     killed.is_leaked = leaves(peer, &place, ends);
     killed.count(KILLED, facts);
+}
+
+/// Returns `true` if a sender that attaches now reaches the receiver.
+fn flows_again(peer: &Peer, place: &Place, receiver: &mut Process) -> bool {
+    let (mut again, attached) = Process::start(peer, End::Sender, place.path(), Attach::Join, SUCCESSOR);
+    let sent = attached.is_ready() && again.ask("push 3") == Answer::Line("pushed 3".into());
+    let mut popped = Popped::default();
+    popped.ask(receiver, "drain");
+    again.finish();
+    sent && popped.of(SUCCESSOR).contains(&2)
 }
 
 /// Counts the files that both ends leave in `/dev/shm`, ended in order or killed. Then tries to

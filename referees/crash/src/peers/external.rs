@@ -4,6 +4,7 @@
 use crate::peer::{End, Peer, Program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 struct External {
     name: &'static str,
@@ -54,11 +55,21 @@ fn folder() -> PathBuf {
     std::env::var_os("CRASH_TABLE_PEERS").map_or(built, PathBuf::from)
 }
 
+/// Returns the path of the interpreter: `python3` may be a script that looks for it.
+fn python() -> Option<String> {
+    static PATH: OnceLock<Option<String>> = OnceLock::new();
+    let find = || {
+        let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+        Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    };
+    PATH.get_or_init(find).clone()
+}
+
 /// Returns the command of a transport and the version it reports; `None` if it cannot run here.
 fn find(external: &External) -> Option<(Vec<String>, String)> {
     let command = if external.language == "Python" {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("external").join(external.name);
-        vec!["python3".into(), script.with_extension("py").display().to_string()]
+        vec![python()?, "-SE".into(), script.with_extension("py").display().to_string()]
     } else {
         vec![folder().join(external.name).display().to_string()]
     };

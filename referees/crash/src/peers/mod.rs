@@ -18,9 +18,10 @@ pub use external::print_missing;
 
 use crate::peer::Peer;
 
-/// Returns all transports. A queue of bulkhead has as many senders as its parameter says.
-pub fn all() -> Vec<Peer> {
-    let mut all = vec![
+/// Returns the transports of this program. A queue of bulkhead has as many senders as its parameter
+/// says.
+pub fn own() -> Vec<Peer> {
+    let mut own = vec![
         bulkhead::peer::<1>("bulkhead-spsc"),
         bulkhead::peer::<3>("bulkhead-mpsc"),
         shaq::spsc(),
@@ -35,7 +36,11 @@ pub fn all() -> Vec<Peer> {
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
     ];
-    all.extend(external::all());
-    all.extend(control::all());
-    all
+    own.extend(control::all());
+    own
+}
+
+/// Returns all transports that can run here.
+pub fn all() -> Vec<Peer> {
+    own().into_iter().chain(external::all()).collect()
 }
