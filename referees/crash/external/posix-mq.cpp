@@ -1,8 +1,10 @@
 // POSIX message queue: the receiver creates it, the others open it. The kernel holds the messages.
 #include "role.hpp"
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <gnu/libc-version.h>
+#include <fstream>
 #include <mqueue.h>
 
 struct Queue {
@@ -10,8 +12,10 @@ struct Queue {
     Queue(const std::string &place, Attach attach) {
         std::string name = "/" + name_of(place);
         mq_attr attributes{};
-        // More than /proc/sys/fs/mqueue/msg_max is for root.
-        attributes.mq_maxmsg = CAPACITY;
+        // A system without settings allows 10.
+        long limit = 10;
+        std::ifstream("/proc/sys/fs/mqueue/msg_max") >> limit;
+        attributes.mq_maxmsg = std::min<long>(limit, CAPACITY);
         attributes.mq_msgsize = sizeof(Message);
         int flags = O_RDWR | O_NONBLOCK | (attach == Attach::Create ? O_CREAT : 0);
         queue = mq_open(name.c_str(), flags, 0600, attach == Attach::Create ? &attributes : nullptr);
