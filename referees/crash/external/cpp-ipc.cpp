@@ -3,6 +3,7 @@
 #include "role.hpp"
 #include "libipc/ipc.h"
 #include <algorithm>
+#include <sys/mman.h>
 
 using Channel = ipc::channel;
 
@@ -37,6 +38,9 @@ struct Receiver {
 
 int main(int count, char **words) {
     return run<Sender, Receiver>(count, words, CPP_IPC_VERSION, [](const std::string &place) {
-        Channel::clear_storage(ipc::prefix{(name_of(place) + "-").c_str()}, "channel");
+        std::string prefix = name_of(place) + "-";
+        Channel::clear_storage(ipc::prefix{prefix.c_str()}, "channel");
+        // A counter of connections, one for each prefix, is not a leak: usually all share one.
+        shm_unlink(("/" + prefix + "__IPC_SHM__CA_CONN__").c_str());
     });
 }

@@ -25,6 +25,7 @@ use peer::{Attach, End, Peer, Program};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Points at which an end is killed in create, attach and detach, by default: half as many
@@ -71,7 +72,9 @@ fn test(peer: &Peer, limit: usize) -> Facts {
         facts.add(name, "instructions", stretch.instructions as u64);
         facts.add(name, "system calls", stretch.calls as u64);
         facts.add(name, "changes of shared memory", stretch.changes() as u64);
-        try_all(name, stretch.points(limit), &mut facts, |point, facts| lifecycle::kill(peer, act, point, facts));
+        try_all(name, stretch.points(limit), &mut facts, |point, facts| {
+            lifecycle::kill(peer, act, point, facts)
+        });
     }
     let words = hostile::places(peer, WORDS_PER_POINT * limit);
     try_all(hostile::NAME, words, &mut facts, |word, facts| hostile::overwrite(peer, word, facts));
@@ -89,7 +92,8 @@ fn usage(all: &[Peer]) -> ! {
 fn role(all: &[Peer], arguments: &[String]) -> bool {
     let [word, name, rest @ ..] = arguments else { return false };
     let peer = all.iter().find(|peer| peer.name == name);
-    let (true, Some(Program::Own { role, clean_up })) = (word == "role", peer.map(|peer| &peer.program)) else {
+    let (true, Some(Program::Own { role, clean_up })) = (word == "role", peer.map(|peer| &peer.program))
+    else {
         return false;
     };
     match rest {
@@ -128,29 +132,47 @@ fn report(peer: &Peer, limit: usize) -> bool {
     expected.is_none_or(|expected| expected == digest)
 }
 
+/// What the processes of all transports have printed, those that have ended.
+struct Results {
+    outputs: Vec<Option<Vec<u8>>>,
+    printed: usize,
+    is_expected: bool,
+}
+
+impl Results {
+    /// Prints the outputs in the order of the transports, as far as they are there.
+    fn print(&mut self) {
+        while let Some(Some(output)) = self.outputs.get(self.printed) {
+            let _ = std::io::stdout().write_all(output);
+            self.printed += 1;
+        }
+    }
+}
+
 /// Tests each transport in a process of its own, two at once for each core, since trials mostly wait.
 /// Returns `true` if all had their expected digests.
 fn report_all(names: &[&str], limit: usize) -> bool {
     let jobs = std::thread::available_parallelism().map_or(2, |cores| 2 * cores.get());
-    let next = std::sync::Mutex::new(names.iter());
-    let results = std::sync::Mutex::new((std::io::stdout(), true));
+    let next = Mutex::new(names.iter().enumerate());
+    let results = Mutex::new(Results { outputs: vec![None; names.len()], printed: 0, is_expected: true });
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 loop {
                     let name = next.lock().expect("no panic there").next();
-                    let Some(name) = name else { break };
+                    let Some((index, name)) = name else { break };
                     let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
                     command.args(["one", &limit.to_string(), name]).stderr(Stdio::inherit());
                     let output = command.output().expect("a process");
                     let mut results = results.lock().expect("no panic there");
-                    let _ = results.0.write_all(&output.stdout);
-                    results.1 &= output.status.success();
+                    results.is_expected &= output.status.success();
+                    results.outputs[index] = Some(output.stdout);
+                    results.print();
                 }
             });
         }
     });
-    results.into_inner().expect("no panic there").1
+    results.into_inner().expect("no panic there").is_expected
 }
 
 fn main() {

@@ -125,7 +125,8 @@ impl Peer {
 pub fn remove_contents(place: &Path) -> Result<(), String> {
     for entry in std::fs::read_dir(place).map_err(text)?.flatten() {
         let path = entry.path();
-        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.map_err(text)?;
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+            .map_err(text)?;
     }
     Ok(())
 }

@@ -99,9 +99,12 @@ pub fn kill_sender(peer: &Peer, point: Point, facts: &mut Facts) {
         other.process.finish();
     }
     let before = popped.of(OTHER).len();
-    let (successor, attached) =
-        Process::start(peer, End::Sender, place.path(), Attach::Resume, SUCCESSOR);
-    facts.add(KILLED, if attached.is_ready() { "successor attaches" } else { "successor does not attach" }, 1);
+    let (successor, attached) = Process::start(peer, End::Sender, place.path(), Attach::Resume, SUCCESSOR);
+    facts.add(
+        KILLED,
+        if attached.is_ready() { "successor attaches" } else { "successor does not attach" },
+        1,
+    );
     let mut left = Vec::new();
     if attached.is_ready() {
         let goes_on = check_successor(peer, &place, successor, &mut receiver, &mut popped, facts, &mut left);
@@ -259,8 +262,12 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
         rest.ask(&mut successor, "drain");
         let is_over = is_cut && !flows_again(peer, &place, &mut successor);
         facts.add(KILLED, "… but can attach again", (is_cut && !is_over).into());
-        let who =
-            ["successor hangs", "successor crashes", "successor reports an error", "messages that nobody sent"];
+        let who = [
+            "successor hangs",
+            "successor crashes",
+            "successor reports an error",
+            "messages that nobody sent",
+        ];
         rest.count(KILLED, facts, who);
         killed.is_stuck |= is_over || rest.fails();
         if !rest.hangs && !rest.died {

@@ -59,7 +59,8 @@ fn folder() -> PathBuf {
 fn python() -> Option<String> {
     static PATH: OnceLock<Option<String>> = OnceLock::new();
     let find = || {
-        let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+        let output =
+            Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
         Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
     };
     PATH.get_or_init(find).clone()

@@ -6,8 +6,8 @@ use iceoryx2::node::{Node, NodeState};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{
-    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, SemanticString, ServiceName, ipc,
-    set_log_level,
+    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, SemanticString,
+    ServiceName, ipc, set_log_level,
 };
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 
@@ -62,12 +62,19 @@ pub fn peer() -> Peer {
         // As in the documentation of `Node`; one that is created removes stale resources as well.
         let config = config(place)?;
         drop(NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?);
-        Node::<Ipc>::list(&config, |state| {
+        let cleaned = Node::<Ipc>::list(&config, |state| {
             if let NodeState::Dead(view) = state {
                 let _ = view.try_remove_stale_resources();
             }
             CallbackProgression::Continue
-        })
-        .map_err(text)
+        });
+        // One file for each prefix, which all nodes of a machine share, is not a leak.
+        for entry in std::fs::read_dir("/dev/shm").map_err(text)?.flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if file.starts_with(&format!("{}_", name(place))) && file.ends_with(".global_mgmt") {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        cleaned.map_err(text)
     })
 }
