@@ -71,7 +71,7 @@ A cell counts the trials in which something went wrong, of all trials; 0: in non
 Push and pop are interrupted at every instruction, or at 180 at equal distances where there are more. Create, attach and detach are
 interrupted after each change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile
 words are the first 64 of each mapping and 150 others. Where a process reports an error that its documentation answers with another
-attachment, the trial does so. An experiment that took a minute was ended there. `referees/crash/README.md` has the commands, and rings
+attachment, the trial does so. Python rows have a quarter of the points. An experiment ends after a process has hung for 60 times. `referees/crash/README.md` has the commands, and rings
 with planted faults that the trials have to find.
 """
 
@@ -117,8 +117,8 @@ def notes(rows):
 
 
 def skipped(rows, counts):
-    names = [name for name in rows if any(counts[name, e, "points skipped for lack of time"] for c in COLUMNS.values() for e in c)]
-    return f"\nEnded after a minute in at least one experiment: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
+    names = [name for name in rows if any(counts[name, e, "points skipped after many hangs"] for c in COLUMNS.values() for e in c)]
+    return f"\nEnded after 60 hangs in at least one experiment, its points being from all over the function: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
 def page(rows, counts):

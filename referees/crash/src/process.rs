@@ -4,6 +4,7 @@ use crate::peer::{Attach, End, Peer, Program};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use shm::sync::{AtomicU64, Ordering};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -14,6 +15,14 @@ use std::time::{Duration, Instant};
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Time for a program to start, before it attaches anything.
 const START_TIME: Duration = Duration::from_secs(20);
+
+/// Answers for which this program has waited in vain.
+static HANGS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how often a process has hung so far, for [`PATIENCE`] each time.
+pub fn hangs() -> u64 {
+    HANGS.load(Ordering::Relaxed)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -125,6 +134,7 @@ impl Process {
                     // The time for which it waited for a core is not its fault.
                     let now = self.waited();
                     if now.saturating_sub(waited) < Duration::from_millis(50) {
+                        HANGS.fetch_add(1, Ordering::Relaxed);
                         return Answer::Hangs;
                     }
                     end += now.saturating_sub(waited);
