@@ -1,34 +1,26 @@
 //! A word of the memory that a sender shares is overwritten, as a hostile sender would, while a
 //! receiver polls.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Outcome};
 use crate::peer::Peer;
 use crate::place::Place;
+use crate::popped::Popped;
 use crate::process::{Answer, PATIENCE, Process};
-use crate::trials::{Popped, both};
+use crate::shared::mappings;
+use crate::trials::{both, leaves};
 use nix::sys::uio::pwrite;
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt as _;
 
-const NAME: &str = "hostile word";
+pub const NAME: &str = "hostile word";
 /// Messages before and after the word is overwritten.
 const MESSAGES: u64 = 3;
 /// The first words of a mapping, all of which are tried.
 const FIRST: usize = 64;
 
 fn words(process: &Process) -> Vec<Vec<u64>> {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.pid())).expect("it runs");
-    let mapping = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let (range, rights) = (fields.next()?, fields.next()?);
-        if !rights.starts_with("rw") || !rights.ends_with('s') {
-            return None;
-        }
-        let (start, end) = range.split_once('-')?;
-        let address = |text| u64::from_str_radix(text, 16).ok();
-        Some((address(start)?..address(end)?).step_by(8).collect())
-    };
-    maps.lines().filter_map(mapping).collect()
+    let words = |range: std::ops::Range<usize>| (range.start as u64..range.end as u64).step_by(8).collect();
+    mappings(process.pid()).into_iter().map(words).collect()
 }
 
 /// Returns the memory words to overwrite: the first ones of each mapping, and at most `limit` of
@@ -96,4 +88,9 @@ pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts
     let has_no_room = matches!(&sent, Answer::Line(_)) && !accepted;
     facts.add(NAME, "both run: the sender finds no room", has_no_room.into());
     facts.add(NAME, "both run: the newest message does not arrive", is_silent.into());
+    // A receiver that reports the damage can begin again; one that does not is deceived.
+    let is_over = !continues && popped.error;
+    let is_stuck = !continues && !is_over && !is_silent;
+    Outcome { is_lost: is_silent, is_stuck, is_over, ..Outcome::default() }.count(NAME, facts);
+    leaves(peer, &place, []);
 }

@@ -1,45 +1,84 @@
 //! What transports between processes do when a peer is killed, paused or hostile: see README.md.
 //!
-//! `cargo run --release [--features iceoryx2] [-- POINTS [NAME …]]` in this folder. For each
-//! transport it prints a line for each fact: name, version, experiment, fact, count. Exits with 1
-//! if the digest of the facts of one is another than in `expected.csv`.
+//! `cargo run --release [--features iceoryx2] [-- [POINTS] [NAME …]]` in this folder. For each
+//! transport it prints a line for each fact: transport, library, version, language, kind,
+//! experiment, fact, count. Exits with 1 if the digest of the facts of one is another than in
+//! `expected.csv`.
 
 mod facts;
 mod hostile;
+mod lifecycle;
 mod messages;
 mod peer;
 mod peers;
 mod place;
+mod popped;
 mod process;
 mod role;
+mod shared;
+mod tracer;
 mod trials;
 
 use facts::Facts;
-use peer::{Attach, End, Peer, version};
+use lifecycle::Act;
+use peer::{Attach, End, Peer, Program};
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
 
-/// Number of points at which an end is killed, by default.
-const POINTS: usize = 200;
+/// Points at which an end is killed in create, attach and detach, by default: half as many
+/// instructions at equal distances, and as many changes of shared memory and system calls.
+const POINTS: usize = 30;
+/// Instructions of push and pop at which an end is killed, for each point: by default all of most.
+const INSTRUCTIONS_PER_POINT: usize = 6;
+/// Answers that one experiment waits for in vain, a second each; the points that are left then are
+/// skipped and counted.
+const MAX_HANGS: u64 = 60;
 
 const EXPECTED: &str = include_str!("../expected.csv");
 
-/// Words that are overwritten, for each place at which an end is killed.
-const WORDS_PER_POINT: usize = 4;
+/// Words that are overwritten, for each point.
+const WORDS_PER_POINT: usize = 5;
+
+fn try_all<T>(experiment: &'static str, points: Vec<T>, facts: &mut Facts, run: impl Fn(T, &mut Facts)) {
+    let before = process::hangs();
+    for point in points {
+        if process::hangs() - before < MAX_HANGS {
+            run(point, facts);
+        } else {
+            facts.add(experiment, "points skipped after many hangs", 1);
+        }
+    }
+}
 
 fn test(peer: &Peer, limit: usize) -> Facts {
     let mut facts = Facts::default();
-    let (push, pop) = (trials::instructions(peer, End::Sender), trials::instructions(peer, End::Receiver));
-    facts.add("sender killed", "instructions of the push", push as u64);
-    facts.add("receiver killed", "instructions of the pop", pop as u64);
-    for point in trials::points(push, limit) {
-        trials::kill_sender(peer, point, &mut facts);
+    for (end, name, size, run) in [
+        (End::Sender, "sender killed", "instructions of the push", trials::kill_sender as trials::Kill),
+        (End::Receiver, "receiver killed", "instructions of the pop", trials::kill_receiver),
+    ] {
+        let stretch = trials::survey(peer, end);
+        facts.add(name, size, stretch.instructions as u64);
+        let points = stretch.every_instruction(INSTRUCTIONS_PER_POINT * limit);
+        try_all(name, points, &mut facts, |point, facts| run(peer, point, facts));
     }
-    for point in trials::points(pop, limit) {
-        trials::kill_receiver(peer, point, &mut facts);
+    for act in Act::ALL {
+        let name = act.experiment();
+        let Some(stretch) = lifecycle::survey(peer, act) else {
+            facts.add(name, "the transport has no such successor", 1);
+            continue;
+        };
+        facts.add(name, "instructions", stretch.instructions as u64);
+        facts.add(name, "system calls", stretch.calls as u64);
+        facts.add(name, "changes of shared memory", stretch.changes() as u64);
+        try_all(name, stretch.points(limit), &mut facts, |point, facts| {
+            lifecycle::kill(peer, act, point, facts)
+        });
     }
-    for place in hostile::places(peer, WORDS_PER_POINT * limit) {
-        hostile::overwrite(peer, place, &mut facts);
-    }
+    let words = hostile::places(peer, WORDS_PER_POINT * limit);
+    try_all(hostile::NAME, words, &mut facts, |word, facts| hostile::overwrite(peer, word, facts));
     trials::leave(peer, &mut facts);
     facts
 }
@@ -50,53 +89,124 @@ fn usage(all: &[Peer]) -> ! {
     std::process::exit(2);
 }
 
+/// Runs as a process of a trial, if the arguments have that form.
 fn role(all: &[Peer], arguments: &[String]) -> bool {
-    let [word, name, end, place, attach, id] = arguments else { return false };
+    let [word, name, rest @ ..] = arguments else { return false };
     let peer = all.iter().find(|peer| peer.name == name);
-    let (true, Some(peer)) = (word == "role", peer) else { return false };
-    let end = if end == "sender" { End::Sender } else { End::Receiver };
-    let attach = match attach.as_str() {
-        "create" => Attach::Create,
-        "join" => Attach::Join,
-        _ => Attach::Resume,
+    let (true, Some(Program::Own { role, clean_up })) = (word == "role", peer.map(|peer| &peer.program))
+    else {
+        return false;
     };
-    (peer.role)(Path::new(place), end, attach, id.parse().unwrap_or(0));
+    match rest {
+        [clean, place] if clean == "clean" => {
+            if let Err(error) = clean_up(Path::new(place)) {
+                eprintln!("{name}: cannot clean up: {error}");
+                std::process::exit(1);
+            }
+        }
+        [end, place, attach, id] => {
+            let end = if end == "sender" { End::Sender } else { End::Receiver };
+            let attach = Attach::ALL.into_iter().find(|kind| kind.name() == attach).unwrap_or(Attach::Resume);
+            role(Path::new(place), end, attach, id.parse().unwrap_or(0));
+        }
+        _ => return false,
+    }
     true
+}
+
+/// Tests one transport. Returns `true` if its digest is the expected one.
+fn report(peer: &Peer, limit: usize) -> bool {
+    let Peer { name, library, version, language, kind, .. } = peer;
+    let start = Instant::now();
+    let facts = test(peer, limit);
+    for (experiment, fact, count) in facts.rows() {
+        println!("{name},{library},{version},{language},\"{kind}\",{experiment},\"{fact}\",{count}");
+    }
+    let digest = format!("{:016x}", facts.digest());
+    let expected = EXPECTED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(','));
+    let note = match expected {
+        None => "none is expected",
+        Some(expected) if expected == digest => "as expected",
+        Some(_) => "another one than in expected.csv",
+    };
+    eprintln!("{name}: digest {digest}, {note} ({} s)", start.elapsed().as_secs());
+    expected.is_none_or(|expected| expected == digest)
+}
+
+/// What the processes of all transports have printed, those that have ended.
+struct Results {
+    outputs: Vec<Option<Vec<u8>>>,
+    printed: usize,
+    is_expected: bool,
+}
+
+impl Results {
+    /// Prints the outputs in the order of the transports, as far as they are there.
+    fn print(&mut self) {
+        while let Some(Some(output)) = self.outputs.get(self.printed) {
+            let _ = std::io::stdout().write_all(output);
+            self.printed += 1;
+        }
+    }
+}
+
+/// Tests each transport in a process of its own, two at once for each core, since trials mostly wait.
+/// Returns `true` if all had their expected digests.
+fn report_all(peers: &[&Peer], limit: usize) -> bool {
+    let jobs = std::thread::available_parallelism().map_or(2, |cores| 2 * cores.get());
+    let next = Mutex::new(peers.iter().enumerate());
+    let results = Mutex::new(Results { outputs: vec![None; peers.len()], printed: 0, is_expected: true });
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let peer = next.lock().expect("no panic there").next();
+                    let Some((index, peer)) = peer else { break };
+                    // An interpreter starts slowly and executes many instructions: a sample.
+                    let limit = if peer.language == "Python" { (limit / 4).max(2) } else { limit };
+                    let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
+                    command.args(["one", &limit.to_string(), peer.name]).stderr(Stdio::inherit());
+                    let output = command.output().expect("a process");
+                    let mut results = results.lock().expect("no panic there");
+                    results.is_expected &= output.status.success();
+                    results.outputs[index] = Some(output.stdout);
+                    results.print();
+                }
+            });
+        }
+    });
+    results.into_inner().expect("no panic there").is_expected
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let all = peers::all();
-    if role(&all, &arguments) {
+    if role(&peers::own(), &arguments) {
         return;
+    }
+    let all = peers::all();
+    if let [word, limit, name] = &arguments[..]
+        && word == "one"
+    {
+        let peer = all.iter().find(|peer| peer.name == name).unwrap_or_else(|| usage(&all));
+        let is_expected = report(peer, limit.parse().unwrap_or(POINTS));
+        std::process::exit((!is_expected).into());
     }
     let limit = match arguments.first().map(|first| first.parse::<usize>()) {
         None => POINTS,
         Some(Ok(limit)) if limit >= 2 => limit,
         Some(_) => usage(&all),
     };
-    let names = arguments.get(1..).unwrap_or_default();
-    if names.iter().any(|name| all.iter().all(|peer| peer.name != name)) {
+    let chosen = arguments.get(1..).unwrap_or_default();
+    if chosen.iter().any(|name| all.iter().all(|peer| peer.name != name)) {
         usage(&all);
     }
-    let mut differs = false;
-    println!("transport,crate,version,kind,experiment,fact,count");
-    for peer in all.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name)) {
-        let Peer { name, krate, kind, .. } = peer;
-        let facts = test(peer, limit);
-        for (experiment, fact, count) in facts.rows() {
-            println!("{name},{krate},{},\"{kind}\",{experiment},\"{fact}\",{count}", version(krate));
-        }
-        let digest = format!("{:016x}", facts.digest());
-        let expected = EXPECTED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(','));
-        let is_expected = expected.is_some_and(|expected| expected == digest);
-        differs |= !is_expected;
-        eprintln!(
-            "{name}: digest {digest}, {}",
-            if is_expected { "as expected" } else { "another one than in expected.csv" }
-        );
+    if chosen.is_empty() {
+        peers::print_missing();
     }
-    if differs {
+    let is_chosen = |peer: &&Peer| chosen.is_empty() || chosen.iter().any(|name| name == peer.name);
+    let peers: Vec<&Peer> = all.iter().filter(is_chosen).collect();
+    println!("transport,library,version,language,kind,experiment,fact,count");
+    if !report_all(&peers, limit) {
         std::process::exit(1);
     }
 }

@@ -1,25 +1,40 @@
 //! Processes with an end, and what they answer.
 
-use crate::peer::{Attach, End};
+use crate::peer::{Attach, End, Peer, Program};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use shm::sync::{AtomicU64, Ordering};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time after which a process that does not answer counts as hanging. The machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for a program to start, before it attaches anything.
+const START_TIME: Duration = Duration::from_secs(20);
+
+/// Answers for which this program has waited in vain.
+static HANGS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how often a process has hung so far, for [`PATIENCE`] each time.
+pub fn hangs() -> u64 {
+    HANGS.load(Ordering::Relaxed)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Line(String),
     Hangs,
     Died,
+}
+
+impl Answer {
+    pub fn is_ready(&self) -> bool {
+        *self == Self::Line("ready".into())
+    }
 }
 
 /// A child process that holds an end of a transport. It is killed and reaped when it is dropped.
@@ -29,28 +44,64 @@ pub struct Process {
     output: ChildStdout,
     /// Bytes of a line that is not complete.
     rest: Vec<u8>,
-    is_traced: bool,
+    pub(crate) is_traced: bool,
     is_ended: bool,
+}
+
+fn program(peer: &Peer) -> Command {
+    match &peer.program {
+        Program::Own { .. } => {
+            let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
+            command.arg("role");
+            command
+        }
+        Program::External(words) => {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            command
+        }
+    }
 }
 
 impl Process {
     /// Starts a child process that attaches an end of a transport. Returns its answer once it is
     /// attached: `ready`, or `refused` with the reason.
-    pub fn start(peer: &str, end: End, place: &Path, attach: Attach, id: u64) -> (Self, Answer) {
-        let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
-        command.arg("role").arg(peer).arg(if end == End::Sender { "sender" } else { "receiver" });
-        command.arg(place).arg(match attach {
-            Attach::Create => "create",
-            Attach::Join => "join",
-            Attach::Resume => "resume",
-        });
-        command.arg(id.to_string());
+    pub fn start(peer: &Peer, end: End, place: &Path, attach: Attach, id: u64) -> (Self, Answer) {
+        let mut process = Self::start_at_gate(peer, end, place, attach, id);
+        let answer = process.ask("go");
+        (process, answer)
+    }
+
+    /// Starts a child process that attaches its end when it is told to: `go`.
+    pub fn start_at_gate(peer: &Peer, end: End, place: &Path, attach: Attach, id: u64) -> Self {
+        let mut command = program(peer);
+        command.arg(peer.name).arg(end.name()).arg(place).arg(attach.name()).arg(id.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a process");
         let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         let mut process = Self { child, input, output, rest: Vec::new(), is_traced: false, is_ended: false };
-        let answer = process.answer(PATIENCE);
-        (process, answer)
+        let answer = process.answer(START_TIME);
+        assert_eq!(answer, Answer::Line("gate".into()), "{}: its program does not start", peer.name);
+        process
+    }
+
+    /// Removes what is left at a place, the way the transport documents. Returns `false` if that
+    /// fails or hangs.
+    pub fn clean_up(peer: &Peer, place: &Path) -> bool {
+        let mut command = program(peer);
+        command.arg(peer.name).arg("clean").arg(place);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("a process");
+        let end = Instant::now() + START_TIME;
+        while Instant::now() < end {
+            if let Ok(Some(status)) = child.try_wait() {
+                return status.success();
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        false
     }
 
     pub fn pid(&self) -> Pid {
@@ -68,7 +119,8 @@ impl Process {
     }
 
     pub fn answer(&mut self, patience: Duration) -> Answer {
-        let end = Instant::now() + patience;
+        let mut end = Instant::now() + patience;
+        let mut waited = self.waited();
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
@@ -78,7 +130,16 @@ impl Process {
             let timeout = PollTimeout::try_from(left.as_millis() as i32).unwrap_or(PollTimeout::ZERO);
             let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
             match poll(&mut fds, timeout) {
-                Ok(0) if left.is_zero() || Instant::now() >= end => return Answer::Hangs,
+                Ok(0) if left.is_zero() || Instant::now() >= end => {
+                    // The time for which it waited for a core is not its fault.
+                    let now = self.waited();
+                    if now.saturating_sub(waited) < Duration::from_millis(50) {
+                        HANGS.fetch_add(1, Ordering::Relaxed);
+                        return Answer::Hangs;
+                    }
+                    end += now.saturating_sub(waited);
+                    waited = now;
+                }
                 Ok(0) | Err(_) => continue,
                 Ok(_) => {}
             }
@@ -90,31 +151,11 @@ impl Process {
         }
     }
 
-    /// Runs the child process up to the first instruction of one push or pop, and stops it there.
-    pub fn begin_step(&mut self) {
-        ptrace::seize(self.pid(), Options::empty()).expect("a child may be traced");
-        self.is_traced = true;
-        self.send_command("step");
-        assert!(self.is_at_trap_after(|| waitpid(self.pid(), None)), "it was to stop at its trap");
-    }
-
-    fn is_at_trap_after(&self, wait: impl FnOnce() -> nix::Result<WaitStatus>) -> bool {
-        let status = wait().expect("a child of ours");
-        assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{status:?}");
-        // A step has code TRAP_TRACE, a trap instruction SI_KERNEL.
-        ptrace::getsiginfo(self.pid()).expect("it is stopped").si_code == 0x80
-    }
-
-    /// Lets the stopped process execute at most that many instructions, and stops it again. Returns
-    /// the number of instructions executed, fewer than `count` if the push or pop is complete.
-    pub fn step(&mut self, count: usize) -> usize {
-        for done in 0..count {
-            ptrace::step(self.pid(), None).expect("it is stopped");
-            if self.is_at_trap_after(|| waitpid(self.pid(), None)) {
-                return done;
-            }
-        }
-        count
+    /// Returns the time for which the process could run and had no core.
+    fn waited(&self) -> Duration {
+        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.pid())).unwrap_or_default();
+        let nanoseconds = text.split_whitespace().nth(1).and_then(|waited| waited.parse().ok());
+        Duration::from_nanos(nanoseconds.unwrap_or(0))
     }
 
     pub fn kill(mut self) {
@@ -127,10 +168,10 @@ impl Process {
             return;
         }
         let _ = self.child.kill();
-        // A traced process reports a stop first.
+        // A traced process reports stops first.
         while self.is_traced
             && !matches!(
-                waitpid(self.pid(), None),
+                waitpid(self.pid(), Some(WaitPidFlag::__WALL)),
                 Err(_) | Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..))
             )
         {}
@@ -139,17 +180,22 @@ impl Process {
 
     /// Lets the child process end in order, or kills it if it does not. Returns `true` if it did.
     pub fn finish(mut self) -> bool {
-        self.ask("exit") == Answer::Line("bye".into())
+        let is_bye = self.ask("exit") == Answer::Line("bye".into());
+        if is_bye {
+            // What a runtime does at its end comes after that line.
+            let _ = self.status();
+        }
+        is_bye
     }
 
     /// Returns how the child process ended, if it has.
-    pub fn status(&mut self) -> Option<std::process::ExitStatus> {
+    pub fn status(&mut self) -> Option<ExitStatus> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Some(status);
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_micros(200));
         }
         None
     }

@@ -1,16 +1,20 @@
-//! A process with one end of a transport, which executes commands from its standard input.
+//! A process with one end of a transport, which executes commands from its standard input. It
+//! prints `gate` when it has started, and attaches its end after the line `go`.
 //!
 //! ```text
-//! push N      sends N messages                 → pushed ACCEPTED [error]
-//! fill        sends until the ring is full     → pushed ACCEPTED [error]
-//! drain       takes until nothing comes        → popped SENDER:NUMBER … [error]
-//! take N      takes at most N messages         → popped SENDER:NUMBER … [error]
-//! poll MS     takes for that long              → popped SENDER:NUMBER … [error]
-//! step        one push or pop between traps    → stepped
-//! exit        drops its end                    → bye
+//! go          attaches between traps          → ready, or refused REASON
+//! push N      sends N messages                → pushed ACCEPTED [error]
+//! fill        sends until the ring is full    → pushed ACCEPTED [error]
+//! drain       takes until nothing comes       → popped SENDER:NUMBER … [error]
+//! take N      takes at most N messages        → popped SENDER:NUMBER … [error]
+//! poll MS     takes for that long             → popped SENDER:NUMBER … [error]
+//! step        one push or pop between traps   → stepped
+//! drop        drops its end between traps     → dropped
+//! exit        drops its end                   → bye
 //! ```
 //!
-//! `?` stands for a message that no sender has made.
+//! `marked` in front of `go` and `drop` asks for the traps. `?` stands for a message that no sender
+//! has made. Programs in other languages speak the same: `external/README.md`.
 
 use crate::messages::{CAPACITY, Message, decode, message};
 use std::io::{BufRead as _, Write as _};
@@ -31,36 +35,59 @@ fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Carries out each command; the end is dropped at the last one.
-fn serve<T>(attached: Result<T, String>, mut command: impl FnMut(&mut T, &str, u64) -> String) {
-    let mut end = match attached {
-        Ok(end) => end,
-        Err(error) => return print_line(&format!("refused {error}")),
-    };
-    print_line("ready");
+fn marked<T>(is_marked: bool, action: impl FnOnce() -> T) -> T {
+    if is_marked {
+        trap();
+    }
+    let result = action();
+    if is_marked {
+        trap();
+    }
+    result
+}
+
+/// Attaches at the gate and carries out each command; the end is dropped at the last one.
+fn serve<T>(attach: impl Fn() -> Result<T, String>, mut command: impl FnMut(&mut T, &str, u64) -> String) {
+    print_line("gate");
+    let mut end = None;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let (word, number) = line.split_once(' ').unwrap_or((&line, "0"));
-        if word == "exit" {
-            break;
+        let (line, is_marked) = match line.strip_prefix("marked ") {
+            Some(rest) => (rest, true),
+            None => (&*line, false),
+        };
+        let (word, number) = line.split_once(' ').unwrap_or((line, "0"));
+        match (word, &mut end) {
+            ("go", _) => match marked(is_marked, &attach) {
+                Ok(attached) => {
+                    end = Some(attached);
+                    print_line("ready");
+                }
+                Err(error) => return print_line(&format!("refused {error}").replace('\n', " ")),
+            },
+            ("exit", _) => break,
+            ("drop", _) => {
+                let dropped = end.take();
+                marked(is_marked, || drop(dropped));
+                print_line("dropped");
+            }
+            (_, Some(end)) => print_line(&command(end, word, number.parse().unwrap_or(0))),
+            (_, None) => print_line("not attached"),
         }
-        print_line(&command(&mut end, word, number.parse().unwrap_or(0)));
     }
     drop(end);
     print_line("bye");
 }
 
 pub fn sender<S>(
-    attached: Result<S, String>,
+    attach: impl Fn() -> Result<S, String>,
     push: impl Fn(&mut S, &Message) -> Result<bool, String>,
     id: u64,
 ) {
     let mut next = 0;
-    serve(attached, |sender, word, number| {
+    serve(attach, |sender, word, number| {
         if word == "step" {
             let message = message(id, next);
-            trap();
-            let _ = push(sender, &message);
-            trap();
+            let _ = marked(true, || push(sender, &message));
             return "stepped".into();
         }
         let first = next;
@@ -76,12 +103,13 @@ pub fn sender<S>(
     });
 }
 
-pub fn receiver<R>(attached: Result<R, String>, pop: impl Fn(&mut R) -> Result<Option<Message>, String>) {
-    serve(attached, |receiver, word, number| {
+pub fn receiver<R>(
+    attach: impl Fn() -> Result<R, String>,
+    pop: impl Fn(&mut R) -> Result<Option<Message>, String>,
+) {
+    serve(attach, |receiver, word, number| {
         if word == "step" {
-            trap();
-            let _ = pop(receiver);
-            trap();
+            let _ = marked(true, || pop(receiver));
             return "stepped".into();
         }
         let mut line = String::from("popped");

@@ -1,7 +1,8 @@
-//! bulkhead-shm: queues under a name, of one sender and of several.
+//! bulkhead-shm: queues under a name, of one sender and of several. A receiver releases a message
+//! once it has it.
 
 use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
-use shm::queue::{self, MessageQueue, Receiver, Sender};
+use shm::queue::{self, MessageQueue, ProducerState, Receiver, Sender};
 
 /// A queue of this project, with `SENDERS` senders.
 pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
@@ -12,7 +13,14 @@ pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
         End::Receiver,
         |place, attach| {
             let mut queue = queue::open::<Message>(&name(place)).map_err(text)?;
-            if attach == Attach::Resume { queue.resume_sender(0) } else { queue.sender() }.map_err(text)
+            let states = queue.producers().map_err(text)?;
+            // One that was killed before it had attached left its place free.
+            let dead = states.iter().position(|state| matches!(state, ProducerState::Dead { .. }));
+            match dead.filter(|_| attach == Attach::Resume) {
+                Some(index) => queue.resume_sender(index),
+                None => queue.sender(),
+            }
+            .map_err(text)
         },
         // The creator's handle removes the name when it is dropped.
         |place, attach| {
@@ -26,7 +34,13 @@ pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
             Ok((receiver.map_err(text)?, queue))
         },
         |sender: &mut Sender<_>, message| Ok(sender.push(message).is_ok()),
-        |(receiver, _): &mut (Receiver<_>, _)| receiver.pop().map_err(text),
+        |(receiver, _): &mut (Receiver<_>, _)| {
+            let Some(taken) = receiver.take().map_err(text)? else { return Ok(None) };
+            let message = *taken;
+            taken.release();
+            Ok(Some(message))
+        },
     );
     Peer { has_many_senders: SENDERS > 1, ..peer }
+        .with_clean_up(|place| queue::remove(&name(place)).map(drop).map_err(text))
 }

@@ -2,26 +2,31 @@
 //! stale resources of dead nodes are removed by the library when a node is created or dropped.
 
 use crate::peer::{CAPACITY, End, Message, Peer, name, text};
-use iceoryx2::node::Node;
+use iceoryx2::node::{Node, NodeState};
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{
-    BackpressureStrategy, Config, FileName, LogLevel, NodeBuilder, SemanticString, ServiceName, ipc,
-    set_log_level,
+    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, SemanticString,
+    ServiceName, ipc, set_log_level,
 };
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
 
 type Ipc = ipc::Service;
 type Service = PortFactory<Ipc, Message, ()>;
 
-/// A node whose files are in that folder; what is not is in `/dev/shm` and begins with the folder's
-/// name, so that it can be removed.
-fn service(place: &std::path::Path) -> Result<(Service, Node<Ipc>), String> {
+/// A configuration whose files are in that folder; what is not is in `/dev/shm` and begins with the
+/// folder's name, so that it can be removed.
+fn config(place: &std::path::Path) -> Result<Config, String> {
     set_log_level(LogLevel::Fatal);
     let mut config = Config::default();
     let path = place.display().to_string();
     config.global.set_root_path(&iceoryx2::prelude::Path::new(path.as_bytes()).map_err(text)?);
     config.global.prefix = FileName::new(format!("{}_", name(place)).as_bytes()).map_err(text)?;
+    Ok(config)
+}
+
+fn service(place: &std::path::Path) -> Result<(Service, Node<Ipc>), String> {
+    let config = config(place)?;
     let node = NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?;
     let service = ServiceName::new(&name(place)).map_err(text)?;
     let builder = node.service_builder(&service).publish_subscribe::<Message>();
@@ -53,5 +58,23 @@ pub fn peer() -> Peer {
             Ok(Some(*sample.payload()))
         },
     );
-    Peer { has_many_senders: true, ..peer }
+    Peer { has_many_senders: true, ..peer }.with_clean_up(|place| {
+        // As in the documentation of `Node`; one that is created removes stale resources as well.
+        let config = config(place)?;
+        drop(NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?);
+        let cleaned = Node::<Ipc>::list(&config, |state| {
+            if let NodeState::Dead(view) = state {
+                let _ = view.try_remove_stale_resources();
+            }
+            CallbackProgression::Continue
+        });
+        // One file for each prefix, which all nodes of a machine share, is not a leak.
+        for entry in std::fs::read_dir("/dev/shm").map_err(text)?.flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if file.starts_with(&format!("{}_", name(place))) && file.ends_with(".global_mgmt") {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        cleaned.map_err(text)
+    })
 }

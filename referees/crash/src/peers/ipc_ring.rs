@@ -8,7 +8,7 @@ use ipc_ring::{IpcError, RingReader, RingWriter};
 const BYTES: usize = (CAPACITY * 64).next_power_of_two();
 
 pub fn peer() -> Peer {
-    Peer::new(
+    let peer = Peer::new(
         ["ipc_ring", "ipc_ring", "SPSC ring of bytes"],
         End::Sender,
         |place, _| RingWriter::create(place.join("ring"), BYTES).map_err(text),
@@ -29,5 +29,6 @@ pub fn peer() -> Peer {
             }
             Ok(Some(message))
         },
-    )
+    );
+    Peer { starts_over: true, ..peer }
 }

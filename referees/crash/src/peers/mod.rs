@@ -1,25 +1,29 @@
-//! The transports, a file each. `control` is the negative control: a ring with a planted fault,
+//! The transports, a file each. `control` is the negative control: rings with a planted fault,
 //! which the trials must find.
 
 mod bulkhead;
 mod control;
+mod external;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx;
 mod interprocess;
 mod ipc_ring;
 mod ipmpsc;
 mod mmap_sync;
+mod que;
 mod ringfire;
 mod shaq;
 
+pub use external::print_missing;
+
 use crate::peer::Peer;
 
-/// Returns all transports. A queue of bulkhead has as many senders as its parameter says.
-pub fn all() -> Vec<Peer> {
-    vec![
+/// Returns the transports of this program. A queue of bulkhead has as many senders as its parameter
+/// says.
+pub fn own() -> Vec<Peer> {
+    let mut own = vec![
         bulkhead::peer::<1>("bulkhead-spsc"),
         bulkhead::peer::<3>("bulkhead-mpsc"),
-        control::peer(),
         shaq::spsc(),
         shaq::mpmc(),
         ringfire::spmc(),
@@ -28,7 +32,15 @@ pub fn all() -> Vec<Peer> {
         ipmpsc::peer(),
         interprocess::peer(),
         mmap_sync::peer(),
+        que::peer(),
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
-    ]
+    ];
+    own.extend(control::all());
+    own
+}
+
+/// Returns all transports that can run here.
+pub fn all() -> Vec<Peer> {
+    own().into_iter().chain(external::all()).collect()
 }

@@ -1,0 +1,225 @@
+//! A child process that is stopped at an instruction or a system call between two traps.
+//!
+//! A survey executes a stretch instruction by instruction, and records its system calls and the
+//! instructions after which shared memory differs. Between these, other processes cannot tell one
+//! instruction from the next. In a trial the tracer goes from system call to system call, and
+//! executes instruction by instruction after the last one.
+
+use crate::process::Process;
+use crate::shared::SharedMemory;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Instructions that a survey executes one by one; after them it counts system calls only.
+const MAX_STEPS: usize = 300_000;
+/// Time for one traced stretch; a process that takes longer is killed and counts as stopped.
+const MAX_TIME: Duration = Duration::from_secs(30);
+
+/// A place in a stretch: after that many system calls, and that many instructions after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    pub calls: usize,
+    pub steps: usize,
+}
+
+/// The length of a stretch.
+#[derive(Debug, Default)]
+pub struct Stretch {
+    /// Instructions, at most [`MAX_STEPS`].
+    pub instructions: usize,
+    /// Number of instructions before each system call, those within the counted instructions.
+    before_calls: Vec<usize>,
+    /// Number of instructions after which shared memory differs.
+    changes: Vec<usize>,
+    /// System calls in all.
+    pub calls: usize,
+}
+
+impl Stretch {
+    fn at(&self, instruction: usize) -> Point {
+        let calls = self.before_calls.partition_point(|before| *before < instruction);
+        let start = calls.checked_sub(1).map_or(0, |last| self.before_calls[last] + 1);
+        Point { calls, steps: instruction - start }
+    }
+
+    /// Returns the number of changes of shared memory.
+    pub const fn changes(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Returns at most `limit` of the points between instructions, at equal distances, the first
+    /// and the last among them.
+    pub fn every_instruction(&self, limit: usize) -> Vec<Point> {
+        in_turns(&spread(self.instructions, limit).map(|at| self.at(at)).collect::<Vec<_>>())
+    }
+
+    /// Returns half of `limit` points at equal distances, and at most `limit` each directly after a
+    /// change of shared memory, and directly before or after a system call.
+    pub fn points(&self, limit: usize) -> Vec<Point> {
+        let mut points: Vec<Point> = spread(self.instructions, limit / 2).map(|at| self.at(at)).collect();
+        if let Some(last) = self.changes.len().checked_sub(1) {
+            points.extend(spread(last, limit).map(|at| self.at(self.changes[at])));
+        }
+        let around = self.before_calls.iter().flat_map(|before| [self.at(*before), self.at(*before + 1)]);
+        let uncounted = (self.before_calls.len()..self.calls).map(|call| Point { calls: call + 1, steps: 0 });
+        let boundaries: Vec<Point> = around.chain(uncounted).collect();
+        if let Some(last) = boundaries.len().checked_sub(1) {
+            points.extend(spread(last, limit).map(|at| boundaries[at]));
+        }
+        points.sort_unstable();
+        points.dedup();
+        in_turns(&points)
+    }
+}
+
+/// Orders points so that the first ones, if the time ends, are from all over the stretch.
+fn in_turns(points: &[Point]) -> Vec<Point> {
+    const TURNS: usize = 8;
+    (0..TURNS).flat_map(|turn| points.iter().skip(turn).step_by(TURNS)).copied().collect()
+}
+
+/// Returns at most `limit` numbers from 0 to `last`, both among them.
+fn spread(last: usize, limit: usize) -> impl Iterator<Item = usize> {
+    let count = (last + 1).min(limit.max(2));
+    (0..count).map(move |number| if count < 2 { 0 } else { number * last / (count - 1) })
+}
+
+enum Stop {
+    /// At one of the traps of the child.
+    Trap,
+    Step,
+    Call,
+    Gone,
+}
+
+/// The child that is being traced, and until when it may run.
+static WATCHED: Mutex<Option<(i32, Instant)>> = Mutex::new(None);
+
+/// Kills a traced child that takes too long; the tracer waits for it without a limit.
+fn start_watching() {
+    static STARTED: std::sync::Once = std::sync::Once::new();
+    STARTED.call_once(|| {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::sleep(Duration::from_millis(100));
+                let mut watched = WATCHED.lock().expect("no panic there");
+                if let Some((pid, _)) = watched.take_if(|(_, end)| Instant::now() >= *end) {
+                    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                }
+            }
+        });
+    });
+}
+
+fn watch(pid: Option<Pid>) {
+    *WATCHED.lock().expect("no panic there") = pid.map(|pid| (pid.as_raw(), Instant::now() + MAX_TIME));
+}
+
+impl Process {
+    /// Runs the child process up to the first trap of a command, and stops it there.
+    pub fn begin(&mut self, command: &str) {
+        start_watching();
+        ptrace::seize(self.pid(), Options::PTRACE_O_TRACESYSGOOD).expect("a child may be traced");
+        self.is_traced = true;
+        self.send_command(command);
+        watch(Some(self.pid()));
+        let stop = self.wait_stop(None);
+        assert!(matches!(stop, Stop::Trap | Stop::Gone), "it was to stop at its trap");
+    }
+
+    /// Waits for a stop, and passes on the signals that are the child's own.
+    fn wait_stop(&self, again: Option<fn(Pid, Option<Signal>) -> nix::Result<()>>) -> Stop {
+        loop {
+            match waitpid(self.pid(), Some(WaitPidFlag::__WALL)) {
+                Ok(WaitStatus::PtraceSyscall(_)) => return Stop::Call,
+                Ok(WaitStatus::Stopped(_, Signal::SIGTRAP)) => {
+                    // A step has code TRAP_TRACE, a trap instruction SI_KERNEL.
+                    let is_trap = ptrace::getsiginfo(self.pid()).is_ok_and(|info| info.si_code == 0x80);
+                    return if is_trap { Stop::Trap } else { Stop::Step };
+                }
+                Ok(WaitStatus::Stopped(_, signal)) => {
+                    let resume = again.unwrap_or(|pid, signal| ptrace::cont(pid, signal));
+                    if resume(self.pid(), Some(signal)).is_err() {
+                        return Stop::Gone;
+                    }
+                }
+                Ok(WaitStatus::PtraceEvent(..)) => {
+                    let _ = ptrace::cont(self.pid(), None);
+                }
+                _ => return Stop::Gone,
+            }
+        }
+    }
+
+    fn resume_with(&self, how: fn(Pid, Option<Signal>) -> nix::Result<()>) -> Stop {
+        if how(self.pid(), None).is_err() { Stop::Gone } else { self.wait_stop(Some(how)) }
+    }
+
+    fn step_once(&self) -> Stop {
+        self.resume_with(|pid, signal| ptrace::step(pid, signal))
+    }
+
+    fn is_at_call(&self) -> bool {
+        let Ok(registers) = ptrace::getregs(self.pid()) else { return false };
+        ptrace::read(self.pid(), registers.rip as ptrace::AddressType)
+            .is_ok_and(|word| word.to_le_bytes()[..2] == [0x0f, 0x05])
+    }
+
+    /// Runs the stopped process to the next end of a system call. Returns `false` if the stretch
+    /// ended first.
+    fn pass_call(&self) -> bool {
+        let to_call = || self.resume_with(|pid, signal| ptrace::syscall(pid, signal));
+        matches!(to_call(), Stop::Call) && matches!(to_call(), Stop::Call)
+    }
+
+    /// Executes the whole stretch and returns its length. The process is not stopped afterwards.
+    pub fn survey(&mut self) -> Stretch {
+        let mut stretch = Stretch::default();
+        let mut memory = SharedMemory::new(self.pid());
+        while stretch.instructions < MAX_STEPS {
+            let is_call = self.is_at_call();
+            if is_call {
+                stretch.before_calls.push(stretch.instructions);
+            }
+            if !matches!(self.step_once(), Stop::Step) {
+                stretch.calls = stretch.before_calls.len();
+                self.release();
+                return stretch;
+            }
+            stretch.instructions += 1;
+            if is_call {
+                memory.find();
+            }
+            if memory.has_changed() && !is_call {
+                stretch.changes.push(stretch.instructions);
+            }
+        }
+        stretch.calls = stretch.before_calls.len();
+        while self.pass_call() {
+            stretch.calls += 1;
+        }
+        self.release();
+        stretch
+    }
+
+    /// Lets the stopped process run up to a point of its stretch, or to its end.
+    pub fn run_to(&mut self, point: Point) {
+        let is_there = (0..point.calls).all(|_| self.pass_call());
+        if is_there {
+            let _ = (0..point.steps).all(|_| matches!(self.step_once(), Stop::Step));
+        }
+        watch(None);
+    }
+
+    /// Lets the process run without a tracer.
+    fn release(&mut self) {
+        watch(None);
+        if ptrace::detach(self.pid(), None).is_ok() {
+            self.is_traced = false;
+        }
+    }
+}
