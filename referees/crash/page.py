@@ -32,7 +32,7 @@ def read():
         if name.startswith("control"):
             continue
         rows[name] = line
-        if line["fact"].startswith("= ") or line["fact"].startswith("points skipped"):
+        if line["fact"].startswith(("= ", "points skipped", "the transport has no")):
             counts[name, line["experiment"], line["fact"].removeprefix("= ")] += int(line["count"])
     return rows, counts
 
@@ -43,12 +43,14 @@ def total(counts, name, column, fact):
 
 def cell(counts, name, column):
     trials = total(counts, name, column, "trials")
+    none = [e.split()[0] for e in COLUMNS[column] if counts[name, e, "the transport has no such successor"]]
+    note = f"no successor of the {' or '.join(none)}" if none else ""
     if not trials:
-        return "–"
+        return note or "–"
     found = [f"{count} {kind}" for kind in KINDS if (count := total(counts, name, column, kind))]
     if over := total(counts, name, column, "starts over"):
         found.append(f"{over} over")
-    return f"{', '.join(found) or '0'} of {trials}"
+    return f"{', '.join(found) or '0'} of {trials}" + (f"; {note}" if note else "")
 
 
 INTRODUCTION = """# The crash table
@@ -56,7 +58,7 @@ INTRODUCTION = """# The crash table
 What transports between processes do when a process is killed in push, pop, create, attach or detach, is paused, or overwrites a word. For
 somebody who chooses a transport and wants to know what is left to do after a crash. [The queue of this project](queue.md) comes first.
 
-![For each transport and experiment, the share of trials in which a message was lost, came twice, a process was stuck, or something leaked](images/crash-table.svg)
+![Share of trials with a loss, a double, a stuck process or a leak, for each transport and experiment](images/crash-table.svg)
 """
 
 MEANING = """
@@ -66,13 +68,15 @@ A cell counts the trials in which something went wrong, of all trials; 0: in non
 - *doubled*: a message that had been received before arrived again, or one twice.
 - *stuck*: a process that was not killed hung for a second, crashed or could not go on; or no successor could begin.
 - *leaked*: something was left in `/dev/shm` after all processes had ended and the documented clean-up was done.
+- *no successor*: after one end is killed between two messages, no other end of its kind can attach, so none is killed there.
 - *over*: the documentation has no successor, and both ends begin with a new transport; or a receiver reported the damaged word.
 
-Push and pop are interrupted at every instruction, or at 180 at equal distances where there are more. Create, attach and detach are
+Push and pop are interrupted at every instruction, or at 180 at equal distances where there are more.
+Rows with fewer trials are samples: their trials hang, or their runtime is slow. Create, attach and detach are
 interrupted after each change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile
 words are the first 64 of each mapping and 150 others. Where a process reports an error that its documentation answers with another
-attachment, the trial does so. Python rows have a quarter of the points. An experiment ends after a process has hung for 60 times. `referees/crash/README.md` has the commands, and rings
-with planted faults that the trials have to find.
+attachment, the trial does so. An experiment ends after a process has hung for 60 times. `referees/crash/README.md` has the commands, and
+rings with planted faults that the trials have to find.
 """
 
 NOTES = """
@@ -92,7 +96,7 @@ LIMITS = """
   change no shared memory and make no system call; other processes cannot see such a window.
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
 - The controls of the kernel (message queues, sockets) keep their data outside of the processes, so there is no hostile word to write.
-- Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
+- Not in the table: iceoryx2 0.10.0 (its trials did not end in time; `--features iceoryx2` runs them), Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
   a newer compiler), disruptor-mp 0.1.0-alpha.2 (not entered yet), nexus-shm (not in a registry), and Java.
 """
 

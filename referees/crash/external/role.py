@@ -13,7 +13,7 @@ BYTES = 8 * WORDS
 MASK = (1 << 64) - 1
 
 # A function of two instructions, int3 and ret, at which the tracer stops this process.
-_code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+_code = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
 _code.write(b"\xcc\xc3")
 _trap = ctypes.CFUNCTYPE(None)(ctypes.addressof(ctypes.c_char.from_buffer(_code)))
 

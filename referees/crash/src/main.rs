@@ -152,7 +152,7 @@ impl Results {
 
 /// Tests each transport in a process of its own, two at once for each core, since trials mostly wait.
 /// Returns `true` if all had their expected digests.
-fn report_all(peers: &[&Peer], limit: usize) -> bool {
+fn report_all(peers: &[(&str, usize)]) -> bool {
     let jobs = std::thread::available_parallelism().map_or(2, |cores| 2 * cores.get());
     let next = Mutex::new(peers.iter().enumerate());
     let results = Mutex::new(Results { outputs: vec![None; peers.len()], printed: 0, is_expected: true });
@@ -161,11 +161,9 @@ fn report_all(peers: &[&Peer], limit: usize) -> bool {
             scope.spawn(|| {
                 loop {
                     let peer = next.lock().expect("no panic there").next();
-                    let Some((index, peer)) = peer else { break };
-                    // An interpreter starts slowly and executes many instructions: a sample.
-                    let limit = if peer.language == "Python" { (limit / 4).max(2) } else { limit };
+                    let Some((index, (name, limit))) = peer else { break };
                     let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
-                    command.args(["one", &limit.to_string(), peer.name]).stderr(Stdio::inherit());
+                    command.args(["one", &limit.to_string(), name]).stderr(Stdio::inherit());
                     let output = command.output().expect("a process");
                     let mut results = results.lock().expect("no panic there");
                     results.is_expected &= output.status.success();
@@ -203,10 +201,14 @@ fn main() {
     if chosen.is_empty() {
         peers::print_missing();
     }
-    let is_chosen = |peer: &&Peer| chosen.is_empty() || chosen.iter().any(|name| name == peer.name);
-    let peers: Vec<&Peer> = all.iter().filter(is_chosen).collect();
+    let is_chosen = |peer: &Peer| chosen.is_empty() || chosen.iter().any(|name| name == peer.name);
+    let with_limit = |peer: &Peer| {
+        // An interpreter starts slowly and executes many instructions: a sample.
+        (peer.name, if peer.language == "Python" { (limit / 4).max(2) } else { limit })
+    };
+    let peers: Vec<(&str, usize)> = all.iter().filter(|peer| is_chosen(peer)).map(with_limit).collect();
     println!("transport,library,version,language,kind,experiment,fact,count");
-    if !report_all(&peers, limit) {
+    if !report_all(&peers) {
         std::process::exit(1);
     }
 }

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// Time after which a process that does not answer counts as hanging. The machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(1);
+/// Maximum time without a core that is added to that.
+const MAX_WAIT: Duration = Duration::from_secs(3);
 /// Time for a program to start, before it attaches anything.
 const START_TIME: Duration = Duration::from_secs(20);
 
@@ -120,6 +122,7 @@ impl Process {
 
     pub fn answer(&mut self, patience: Duration) -> Answer {
         let mut end = Instant::now() + patience;
+        let last = end + MAX_WAIT;
         let mut waited = self.waited();
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -133,7 +136,8 @@ impl Process {
                 Ok(0) if left.is_zero() || Instant::now() >= end => {
                     // The time for which it waited for a core is not its fault.
                     let now = self.waited();
-                    if now.saturating_sub(waited) < Duration::from_millis(50) {
+                    let is_over = Instant::now() >= last;
+                    if is_over || now.saturating_sub(waited) < Duration::from_millis(50) {
                         HANGS.fetch_add(1, Ordering::Relaxed);
                         return Answer::Hangs;
                     }

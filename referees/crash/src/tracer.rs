@@ -88,6 +88,9 @@ fn spread(last: usize, limit: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |number| if count < 2 { 0 } else { number * last / (count - 1) })
 }
 
+/// How a stopped process is resumed: by a step, up to a system call, or without a stop.
+type Resume = fn(Pid, Option<Signal>) -> nix::Result<()>;
+
 enum Stop {
     /// At one of the traps of the child.
     Trap,
@@ -108,6 +111,7 @@ fn start_watching() {
                 std::thread::sleep(Duration::from_millis(100));
                 let mut watched = WATCHED.lock().expect("no panic there");
                 if let Some((pid, _)) = watched.take_if(|(_, end)| Instant::now() >= *end) {
+                    #[expect(clippy::disallowed_methods, reason = "its tracer has not reaped it")]
                     let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
                 }
             }
@@ -132,7 +136,7 @@ impl Process {
     }
 
     /// Waits for a stop, and passes on the signals that are the child's own.
-    fn wait_stop(&self, again: Option<fn(Pid, Option<Signal>) -> nix::Result<()>>) -> Stop {
+    fn wait_stop(&self, again: Option<Resume>) -> Stop {
         loop {
             match waitpid(self.pid(), Some(WaitPidFlag::__WALL)) {
                 Ok(WaitStatus::PtraceSyscall(_)) => return Stop::Call,
@@ -142,7 +146,7 @@ impl Process {
                     return if is_trap { Stop::Trap } else { Stop::Step };
                 }
                 Ok(WaitStatus::Stopped(_, signal)) => {
-                    let resume = again.unwrap_or(|pid, signal| ptrace::cont(pid, signal));
+                    let resume = again.unwrap_or(ptrace::cont);
                     if resume(self.pid(), Some(signal)).is_err() {
                         return Stop::Gone;
                     }
@@ -155,12 +159,12 @@ impl Process {
         }
     }
 
-    fn resume_with(&self, how: fn(Pid, Option<Signal>) -> nix::Result<()>) -> Stop {
+    fn resume_with(&self, how: Resume) -> Stop {
         if how(self.pid(), None).is_err() { Stop::Gone } else { self.wait_stop(Some(how)) }
     }
 
     fn step_once(&self) -> Stop {
-        self.resume_with(|pid, signal| ptrace::step(pid, signal))
+        self.resume_with(ptrace::step)
     }
 
     fn is_at_call(&self) -> bool {
@@ -172,7 +176,7 @@ impl Process {
     /// Runs the stopped process to the next end of a system call. Returns `false` if the stretch
     /// ended first.
     fn pass_call(&self) -> bool {
-        let to_call = || self.resume_with(|pid, signal| ptrace::syscall(pid, signal));
+        let to_call = || self.resume_with(ptrace::syscall);
         matches!(to_call(), Stop::Call) && matches!(to_call(), Stop::Call)
     }
 
