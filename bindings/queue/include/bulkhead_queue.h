@@ -294,8 +294,8 @@ int32_t bhq_sender_index(const bhq_sender *sender);
 // call. At most once: a receiver that is killed afterwards loses the message if it had not used
 // it. `bytes` is the size of the queue's messages.
 //
-// Returns 1 for a message, 0 for none now, BHQ_FAULT, BHQ_TAKEN, BHQ_BAD_SIZE or BHQ_NULL. Acquire:
-// sees everything that the sender did before its push.
+// Returns 1 for a message, 0 for none now, BHQ_FAULT, BHQ_TAKEN, BHQ_BAD_SIZE or BHQ_NULL.
+// Acquire: sees everything that the sender did before its push.
 //
 // # Safety
 // `receiver` is null or a handle; `message` is null or valid for the write of `bytes` bytes.
@@ -310,8 +310,8 @@ int32_t bhq_pop_timeout(bhq_receiver *receiver, void *message, size_t bytes, uin
 
 // Takes the next message and writes its address to `message`: the receiver's own copy, aligned to
 // 8 bytes, valid until bhq_release or bhq_put_back. At least once: a message that was not released
-// is the successor's if this process is killed. Sleeps at most for `timeout_ns` nanoseconds; 0: not
-// at all.
+// is the successor's if this process is killed. Sleeps at most for `timeout_ns` nanoseconds; 0:
+// not at all.
 //
 // Returns 1 for a message, 0 for none now, BHQ_FAULT, BHQ_TAKEN or BHQ_NULL. Acquire: as bhq_pop.
 //

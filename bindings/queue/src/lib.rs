@@ -10,3 +10,8 @@ mod calls;
 pub mod codes;
 mod errors;
 pub mod handles;
+
+/// Counts the allocations of each thread of the tests.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;

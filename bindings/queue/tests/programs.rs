@@ -5,6 +5,7 @@ mod common;
 
 use common::{compile, is_installed, run, text};
 use std::process::Command;
+use std::time::Duration;
 
 /// Rounds of a kill and a successor.
 const ROUNDS: &str = "10";
@@ -18,6 +19,23 @@ fn two_processes_in_c_exchange_messages() {
     let folder = folder();
     let program = compile(&folder, "cc", "c/two_processes.c", &["-std=c11"]);
     assert!(run(&mut Command::new(program)).contains("100000 trades"));
+}
+
+/// The example's sender, and a receiver in Rust, whose message type has the layout of the C struct.
+#[test]
+fn rust_receives_what_c_sends() {
+    let folder = folder();
+    let program = compile(&folder, "cc", "c/two_processes.c", &["-std=c11"]);
+    let name = format!("rust-and-c-{}", std::process::id());
+    let mut queue = shm::queue::spsc::<[u64; 3]>(&name, 1024).expect("a queue");
+    let mut receiver = queue.receiver().expect("its receiver");
+    let mut child = Command::new(program).arg(&name).spawn().expect("the sender starts");
+    for n in 0..100_000 {
+        let message = receiver.pop_timeout(Duration::from_secs(60)).expect("no fault");
+        assert_eq!(message, Some([n, 100 + n % 7, 1 + n % 3]));
+    }
+    assert!(child.wait().expect("its status").success());
+    assert_eq!(receiver.pop(), Ok(None));
 }
 
 #[test]

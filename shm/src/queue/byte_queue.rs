@@ -140,13 +140,14 @@ impl ByteQueue {
         self.queue.label()
     }
 
-    /// Returns the queue's name, by which other processes open it; `None` if it is [`sealed`](ByteQueue::sealed).
+    /// Returns the queue's name, by which other processes open it; `None` if it is
+    /// [`sealed`](ByteQueue::sealed).
     pub fn name(&self) -> Option<&str> {
         self.queue.name()
     }
 
-    /// Returns the two descriptors by which other processes open a [`sealed`](ByteQueue::sealed) queue; `None` if it
-    /// has a name. They are its memory and its pipe.
+    /// Returns the two descriptors by which other processes open a [`sealed`](ByteQueue::sealed)
+    /// queue; `None` if it has a name. They are its memory and its pipe.
     ///
     /// Send duplicates of them over a Unix socket (`SCM_RIGHTS`), or let a child inherit them:
     /// [`inherited_by`](crate::memory::sealed::inherited_by), and in the child
@@ -237,8 +238,9 @@ impl ByteQueue {
     /// Attaches the queue's receiver in place of a crashed one. Every message that was not released
     /// arrives, in order.
     ///
-    /// A message that the crashed receiver was popping is lost if its [`ByteReceiver::pop_into`] had freed
-    /// the slot. One that it had taken with [`ByteReceiver::take`] and not released arrives again.
+    /// A message that the crashed receiver was popping is lost if its
+    /// [`ByteReceiver::pop_into`] had freed the slot. One that it had taken with
+    /// [`ByteReceiver::take`] and not released arrives again.
     ///
     /// # Errors
     /// [`QueueError::Attached`]; segments that are missing or damaged.

@@ -93,6 +93,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Messages of a size that is known when the program runs
+//!
+//! [`ByteQueue`] is the queue that the typed ones are built on, for interfaces of other languages.
+//! Its ends and typed ends of the same size exchange messages.
+//!
 //! # Names
 //!
 //! A queue's files in `/dev/shm` begin with `bulkhead-queue.NAME.`. Its creator holds a lock for as

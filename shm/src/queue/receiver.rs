@@ -98,8 +98,8 @@ impl<T: Message> Receiver<T> {
     /// Returns `true` if the queue is empty: wait until the descriptor is readable, then pop until
     /// `None`. Returns `false` if there is a message already.
     ///
-    /// Wait with a timeout of [`MAX_WAIT`]: a sender that is killed between its message and its
-    /// wake-up leaves the message unannounced until the next push.
+    /// Wait with a timeout of [`MAX_WAIT`](super::MAX_WAIT): a sender that is killed between its
+    /// message and its wake-up leaves the message unannounced until the next push.
     pub fn prepare_wait(&mut self) -> bool {
         self.receiver.prepare_wait()
     }

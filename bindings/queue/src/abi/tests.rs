@@ -310,3 +310,29 @@ fn overwritten_ring_is_a_fault_and_is_renewed() {
     let found = (0..3).map(|_| handles.pop(&mut popped)).find(|code| *code == 1);
     assert_eq!((found, popped), (Some(1), [4; 8]));
 }
+
+/// From the first message on; a refused call, whose text is kept, is what the counter must see.
+#[test]
+fn messages_do_not_allocate() {
+    use system::alloc::{allocations, is_counted};
+    assert!(is_counted());
+    for bytes in [8, 24, 25, 56, 57, 1000, BHQ_MAX_MESSAGE_BYTES] {
+        let handles = Handles::sealed(bytes);
+        let (message, mut popped, mut taken) = (vec![7; bytes], vec![0; bytes], null());
+        let before = allocations();
+        for _ in 0..20 {
+            let codes = [handles.push(&message), handles.push(&message), handles.pop(&mut popped)];
+            // SAFETY: an open handle, and a place for an address.
+            let more = unsafe {
+                let code = bhq_take(handles.receiver, &raw mut taken, 0);
+                [code, bhq_release(handles.receiver), bhq_prepare_wait(handles.receiver)]
+            };
+            let none = handles.pop(&mut popped);
+            assert_eq!((codes, more, none), ([0, 0, 1], [1, 0, 1], 0));
+        }
+        while handles.push(&message) == BHQ_OK {}
+        assert_eq!(allocations() - before, 0, "{bytes} bytes");
+        assert_eq!(handles.push(&[]), BHQ_BAD_SIZE);
+        assert!(allocations() > before);
+    }
+}
