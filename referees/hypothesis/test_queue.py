@@ -73,6 +73,12 @@ class QueueMachine(RuleBasedStateMachine):
     def handle(self, data):
         return data.draw(st.sampled_from(self.handles))
 
+    def removed(self, attach):
+        """Returns True if the creator has removed the queue's files: then nothing can be attached, with any handle."""
+        if not self.is_named:
+            assert code_of(attach) < 0
+        return not self.is_named
+
     @rule(data=st.data())
     def look(self, data):
         handle = self.handle(data)
@@ -91,6 +97,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def attach_sender(self, data):
         handle = self.handle(data)
+        if self.removed(handle.sender):
+            return
         free = [index for index, ring in enumerate(self.rings) if ring.state == "free"]
         if not free:
             assert code_of(handle.sender) == bhq.NO_FREE_PRODUCER
@@ -102,6 +110,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), index=st.integers(0, 4))
     def resume_sender(self, data, index):
         handle = self.handle(data)
+        if self.removed(lambda: handle.resume_sender(index)):
+            return
         state = self.rings[index].state if index < len(self.rings) else None
         expected = {None: bhq.BAD_INDEX, "alive": bhq.PRODUCER_ALIVE, "retired": bhq.RETIRED}.get(state)
         if expected is not None:
@@ -140,6 +150,8 @@ class QueueMachine(RuleBasedStateMachine):
     def attach_receiver(self, data, resumes):
         handle = self.handle(data)
         attach = handle.resume_receiver if resumes else handle.receiver
+        if self.removed(attach):
+            return
         if self.receiver is not None:
             assert code_of(attach) == bhq.ATTACHED
         else:
@@ -201,7 +213,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.taken.messages.pop(0)
         self.taken = None
 
-    @precondition(lambda self: self.receiver is not None)
+    @precondition(lambda self: self.receiver is not None and self.is_named)
     @rule(index=st.integers(0, 4), renews=st.booleans())
     def retire_or_renew(self, index, renews):
         call = self.receiver.renew if renews else self.receiver.retire

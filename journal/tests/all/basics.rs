@@ -1,7 +1,9 @@
 //! Append, roll, follow and reopen; the syncs of each durability.
 
 use crate::common::{State, append, folder, payload, recovered};
-use journal::{Durability, FailingDisk, JournalError, LOCK_FILE, Options, Reader, Writer, lock_directory};
+use journal::{
+    Durability, FailingDisk, InputLog as _, JournalError, LOCK_FILE, Options, Reader, Writer, lock_directory,
+};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, Barrier};
@@ -170,4 +172,72 @@ fn inherited_lock_stays_taken_between_writers() {
     assert!(matches!(Writer::open(folder.path(), &Options::default(), |_| {}), Err(JournalError::Locked(_))));
     drop((options, held));
     other_handle.try_lock().unwrap();
+}
+
+#[test]
+fn snapshot_is_due_after_its_number_of_records() {
+    let folder = folder();
+    let every = |snapshot_every| Options { snapshot_every, ..options(Durability::Process) };
+    let mut writer = Writer::open(folder.path(), &every(3), |_| {}).unwrap();
+    for _ in 0..2 {
+        for due in [false, false, true] {
+            append(&mut writer, 1);
+            assert_eq!(writer.is_snapshot_due(), due, "after record {}", writer.last());
+        }
+        writer.snapshot(vec![1]).unwrap();
+        assert!(!writer.is_snapshot_due());
+    }
+    drop(writer);
+    let mut writer = Writer::open(folder.path(), &every(0), |_| {}).unwrap();
+    append(&mut writer, 10);
+    assert!(!writer.is_snapshot_due(), "never, if not every so many records");
+}
+
+#[test]
+fn outputs_wait_only_for_undurable_records_of_groups() {
+    let folder = folder();
+    let mut writer = open(folder.path());
+    append(&mut writer, 2);
+    assert_eq!((writer.undurable(false), writer.undurable(true)), (None, None));
+    drop(writer);
+    let slow = Durability::GroupCommit { records: 1_000, within: Duration::from_secs(1_000) };
+    let mut writer = Writer::open(folder.path(), &options(slow), |_| {}).unwrap();
+    append(&mut writer, 1);
+    assert_eq!((writer.undurable(false), writer.undurable(true)), (Some(3), Some(3)));
+    writer.sync().unwrap();
+    assert_eq!((writer.undurable(false), writer.undurable(true)), (None, Some(3)));
+}
+
+#[test]
+fn progress_is_last_record_and_recovered_end() {
+    let folder = folder();
+    append(&mut open(folder.path()), 5);
+    let mut writer = open(folder.path());
+    append(&mut writer, 2);
+    let (last, recovered) = writer.progress();
+    assert_eq!((last, recovered.unwrap().last), (7, 5));
+}
+
+#[test]
+fn recovery_continues_after_a_segment_filled_to_its_mark() {
+    let folder = folder();
+    let small = Options { segment_bytes: 4096, ..options(Durability::Process) };
+    let mut writer = Writer::open(folder.path(), &small, |_| {}).unwrap();
+    // The largest record: after it, the segment has space for the mark of its end alone.
+    let largest = match writer.append(&[7; 4096]) {
+        Err(JournalError::Length { max, .. }) => max,
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..3 {
+        writer.append(&vec![7; largest]).unwrap();
+    }
+    drop(writer);
+    let mut lengths = Vec::new();
+    journal::recover(folder.path(), |part| {
+        if let journal::Recovered::Record { payload, .. } = part {
+            lengths.push(payload.len());
+        }
+    })
+    .unwrap();
+    assert_eq!(lengths, [largest; 3]);
 }

@@ -357,7 +357,9 @@ impl ByteReceiver {
         self.queue.check_index(index)?;
         let lock = self.queue.lock_end(QueueEnd::Producer(index))?;
         let lock = lock.ok_or(QueueError::ProducerAlive(index))?;
-        if !self.mux.is_drained(index) {
+        // The ring has moved past a taken message, which is still the receiver's until its release.
+        let is_taken_from = self.has_taken && self.last_producer == index;
+        if is_taken_from || !self.mux.is_drained(index) {
             return Ok(None);
         }
         // Before the ring is renewed: a successor of this receiver must not read it again.

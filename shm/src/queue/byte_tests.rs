@@ -145,3 +145,18 @@ fn sealed_queues_are_opened_by_their_descriptors() {
     assert!(opened.receiver().unwrap().pop_into_timeout(&mut popped, Duration::ZERO).unwrap());
     assert_eq!(popped, [5; 100]);
 }
+
+#[test]
+fn producer_of_a_taken_message_is_not_retired() {
+    let mut queue = ByteQueue::sealed(2, 4, 8).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    sender.push(&numbered(1, 8)).unwrap();
+    drop(sender);
+    assert!(receiver.take().unwrap().is_some());
+    assert!(!receiver.retire(0).unwrap() && !receiver.renew(0).unwrap());
+    assert!(receiver.retire(1).unwrap(), "the other one has no message");
+    assert!(receiver.put_back());
+    assert_eq!(receiver.take().unwrap(), Some(&numbered(1, 8)[..]));
+    assert!(receiver.release());
+    assert!(receiver.retire(0).unwrap());
+}
