@@ -163,8 +163,14 @@ impl ByteReceiver {
 
     #[inline(always)]
     fn pop_checked(&mut self, message: &mut [u8]) -> Result<bool, ProducerFault> {
-        let bytes = message.len();
-        let popped = self.next_message::<true, _>(bytes, |found| message.copy_from_slice(found));
+        let popped = if payload::slot_count(message.len()) == 1 {
+            self.waiter.disarm();
+            let popped = self.next_slot::<true>();
+            let popped = popped.map(|(producer, slot)| (producer, payload::copy_from_slot(slot, message)));
+            self.message_or_fault(popped)
+        } else {
+            self.next_message::<true, _>(message.len(), |found| message.copy_from_slice(found))
+        };
         Ok(popped?.is_some())
     }
 
@@ -185,6 +191,7 @@ impl ByteReceiver {
         Ok(is_taken)
     }
 
+    #[inline]
     fn taken_bytes(&self) -> &[u8] {
         match self.partial.get(self.last_producer) {
             Some(partial) => partial.message(),
@@ -230,6 +237,7 @@ impl ByteReceiver {
     }
 
     /// Takes all slots of the next large message, without freeing them.
+    #[inline]
     fn take_parts(&mut self) -> Option<Option<usize>> {
         loop {
             let (producer, slot) = self.mux.take()?;

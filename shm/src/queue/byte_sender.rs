@@ -63,6 +63,7 @@ impl ByteSender {
         Ok(())
     }
 
+    #[inline]
     fn push_parts(&mut self, message: &[u8]) -> Result<(), Full> {
         let ring = &mut self.ring.0;
         if !ring.has_room_for(payload::slot_count(message.len()) as u64) {

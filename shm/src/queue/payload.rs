@@ -47,14 +47,76 @@ pub(super) const fn slot_count(bytes: usize) -> usize {
 }
 
 /// Returns the slot of a message of up to 56 bytes.
+///
+/// Whole words are copied word by word, in one way for each number of words. A call of `memcpy`
+/// would load words that were just written in pieces of 32 bytes, and wait until they have left the
+/// CPU's store buffer.
 #[inline(always)]
 pub(super) fn to_slot(message: &[u8]) -> Slot {
+    match message.len() {
+        8 => slot_of_words::<1>(message),
+        16 => slot_of_words::<2>(message),
+        24 => slot_of_words::<3>(message),
+        32 => slot_of_words::<4>(message),
+        40 => slot_of_words::<5>(message),
+        48 => slot_of_words::<6>(message),
+        SLOT_BYTES => slot_of_words::<7>(message),
+        _ => {
+            let mut slot = [0; MESSAGE_WORDS];
+            slot.as_mut_bytes()[..message.len()].copy_from_slice(message);
+            slot
+        }
+    }
+}
+
+#[inline(always)]
+fn slot_of_words<const W: usize>(message: &[u8]) -> Slot {
     let mut slot = [0; MESSAGE_WORDS];
-    slot.as_mut_bytes()[..message.len()].copy_from_slice(message);
+    let (words, _) = message.as_chunks::<8>();
+    for (at, word) in words.iter().take(W).enumerate() {
+        slot[at] = u64::from_ne_bytes(*word);
+    }
     slot
 }
 
+/// Copies a message of up to 56 bytes out of its slot, as [`to_slot`] does.
+#[inline(always)]
+pub(super) fn copy_from_slot(slot: Slot, message: &mut [u8]) {
+    match message.len() {
+        8 => copy_words::<1>(slot, message),
+        16 => copy_words::<2>(slot, message),
+        24 => copy_words::<3>(slot, message),
+        32 => copy_words::<4>(slot, message),
+        40 => copy_words::<5>(slot, message),
+        48 => copy_words::<6>(slot, message),
+        SLOT_BYTES => copy_words::<7>(slot, message),
+        _ => {
+            let [a, b, c, d, e, f, g] = slot;
+            copy_bytes(a, b, c, d, e, f, g, message);
+        }
+    }
+}
+
+#[inline(always)]
+fn copy_words<const W: usize>(slot: Slot, message: &mut [u8]) {
+    let (words, _) = message.as_chunks_mut::<8>();
+    for (at, word) in words.iter_mut().take(W).enumerate() {
+        *word = slot[at].to_ne_bytes();
+    }
+}
+
+/// Copies a message whose size is not of whole words. Takes words, not their address: with an
+/// address they would be in memory for the other sizes, too.
+#[inline(never)]
+#[expect(clippy::too_many_arguments, reason = "the words of a slot")]
+fn copy_bytes(a: u64, b: u64, c: u64, d: u64, e: u64, f: u64, g: u64, message: &mut [u8]) {
+    let slot = [a, b, c, d, e, f, g];
+    let bytes = message.len().min(SLOT_BYTES);
+    message[..bytes].copy_from_slice(&slot.as_bytes()[..bytes]);
+}
+
 /// Splits a large message into the words of its slots, in order.
+#[inline]
 pub(super) fn split_into_slots(message: &[u8]) -> impl ExactSizeIterator<Item = Slot> {
     message.chunks(PART_BYTES).enumerate().map(|(part, bytes)| {
         let mut slot = [0; MESSAGE_WORDS];
@@ -83,6 +145,7 @@ impl Partial {
 
     /// Adds the next slot of a large message. Returns `true` if it was the last one:
     /// [`Partial::message`] is then whole until the next call.
+    #[inline]
     pub(super) fn add(&mut self, slot: &Slot) -> bool {
         if slot[0] == 0 {
             self.clear();
@@ -103,11 +166,13 @@ impl Partial {
 
     /// Returns the bytes of a whole message, aligned to 8 bytes; those of an incomplete one are
     /// missing.
+    #[inline]
     pub(super) fn message(&self) -> &[u8] {
         let bytes = self.parts.as_bytes();
         &bytes[..self.message_bytes.min(bytes.len())]
     }
 
+    #[inline]
     pub(super) fn clear(&mut self) {
         self.parts.clear();
         self.next = 0;
