@@ -26,7 +26,7 @@ ALL_IN_MEMORY = ("large", "chunks-large")
 
 
 def list_rows(programs):
-    """Returns `{row: {contender: (program, id)}}`. An id is GROUP/CONTENDER or GROUP/CONTENDER/SIZE."""
+    """Returns `{row: {contender: (program, id)}}`; an id is GROUP/CONTENDER, with /SIZE if any."""
     rows = {}
     for bench in BENCHES:
         listed = subprocess.run([programs / bench, "--bench", "--list"], capture_output=True, text=True, check=True)

@@ -19,7 +19,7 @@ import referee  # noqa: E402
 
 
 def read_figures(text):
-    """Returns `{(contender, kind): value}` of the output: of drogalis the medians, of rigtorp the only figures."""
+    """Returns `{(contender, kind): value}`: of drogalis the medians, of rigtorp the only figures."""
     figures, contender = {}, None
     for line in text.splitlines():
         name = re.fullmatch(r"([A-Za-z]\S*):\s*", line)
