@@ -124,8 +124,13 @@ pub fn check_alone(html: &str) {
     for word in ["NaN", "inf ", "Infinity"] {
         assert!(!html.contains(word), "{word}");
     }
-    for image in having(html, "role").iter().filter(|element| element.name == "div") {
+    let is_image = |element: &&Element| element.name == "div" && element.get("role") == Some("img");
+    for image in having(html, "role").iter().filter(is_image) {
         assert!(image.get("aria-label").is_some_and(|text| text.len() > 20), "{image:?}");
+    }
+    for table in elements(html).iter().filter(|element| element.get("class") == Some("scroll")) {
+        assert_eq!(table.get("tabindex"), Some("0"), "the arrow keys scroll it: {table:?}");
+        assert!(table.get("aria-label").is_some_and(|text| !text.is_empty()), "{table:?}");
     }
     for drawing in elements(html).iter().filter(|element| element.name == "svg") {
         assert_eq!(drawing.get("role"), Some("img"));

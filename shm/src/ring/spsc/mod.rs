@@ -12,9 +12,9 @@
 //! two segments; tests and benches put them into one region.
 //!
 //! **Positions** count messages from 0 and never wrap (2^64 messages). The message at position `p`
-//! is in slot `p` modulo the slots: seven words and, in the same 64-byte line, its sequence `p + 1`.
-//! A message crosses to the other core as one line, the one that the consumer polls. Until then its
-//! slot holds exactly `p + 1 - slots`, the sequence of the previous lap, or 0.
+//! is in slot `p` modulo the slots: seven words and, in the same 64-byte line, its sequence
+//! `p + 1`. A message crosses to the other core as one line, the one that the consumer polls. Until
+//! then its slot holds exactly `p + 1 - slots`, the sequence of the previous lap, or 0.
 //!
 //! **Cache colors.** By its index each ring starts a different number of lines after its header, or
 //! the lines polled by a consumer of many rings would all map to one set of its L1 cache. The head
