@@ -3,17 +3,16 @@
 # its fifth technique; then ours: the same techniques, rate, window, venue delay and work, pinned, in
 # turn. Prints a table for each amount of work and writes dispatch-bench.json. At most six minutes.
 #
-#   bash referees/dispatch-bench/run.sh CHECKOUT [COMMIT]      builds all three, default commit: fa12728
-#   THEIRS=./theirs FIFTH=./fifth LAUNCHER=./launcher bash referees/dispatch-bench/run.sh     prebuilt; FIFTH may be missing
-#   BUILD_ONLY=1 TARGET=x86_64-unknown-linux-musl bash referees/dispatch-bench/run.sh CHECKOUT   static programs to carry, in OUT
+#   THEIRS=./theirs FIFTH=./fifth [LAUNCHER=./launcher] bash referees/dispatch-bench/run.sh
 #
+# THEIRS is their program at fa12728, FIFTH the same with what insert.sh adds (may be missing); LAUNCHER is target/release/launcher unless named.
 # OUT (target/dispatch-bench), ROUNDS (3), WORKS (ns), STRATEGIES, VENUES, RATE (orders/s of a
 # strategy), WINDOW_MS and BUDGET (s) change the set-up. With 14 cores and more the set-up is the seed's,
 # 8 strategies and 4 venues; with fewer one of each. Their program needs N + M + 2 cores: with fewer its threads
 # share them, as ours do.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
-checkout=${1:-} commit=${2:-fa12728} cores=$(nproc)
+commit=fa12728 cores=$(nproc)
 out=${OUT:-$root/target/dispatch-bench} rounds=${ROUNDS:-3} budget=${BUDGET:-345}
 if [ "$cores" -ge 14 ]; then
   strategies=${STRATEGIES:-8} venues=${VENUES:-4} works=${WORKS:-0 1500 1000}
@@ -25,27 +24,9 @@ each=$((rate * window / 1000)) orders=$((rate * window / 1000 * strategies))
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 
-build() { # MANIFEST NAME
-  local target=${TARGET:-}
-  CARGO_TARGET_DIR=$out/$2-target cargo build --quiet --release ${3:-} --manifest-path "$1/Cargo.toml" ${target:+--target "$target"}
-  cp "$out/$2-target/${target:+$target/}release/nonblocking-dispatch-bench" "$out/$2"
-}
-if [ -n "$checkout" ]; then
-  found=$(git -C "$checkout" rev-parse HEAD)
-  case $found in "$commit"*) ;; *) echo "$checkout is at $found, not at $commit: git -C $checkout checkout $commit" >&2; exit 2 ;; esac
-  [ -z "$(git -C "$checkout" status --porcelain -uno)" ] || { echo "$checkout is changed: git -C $checkout checkout ." >&2; exit 2; }
-  build "$checkout" theirs --locked
-  bash "$root/referees/dispatch-bench/insert.sh" "$checkout" "$out/fifth-source"
-  build "$out/fifth-source" fifth
-  THEIRS=${THEIRS:-$out/theirs} FIFTH=${FIFTH:-$out/fifth}
-  if [ -z "${LAUNCHER:-}" ]; then
-    (cd "$root" && cargo build --quiet --release -p launcher ${TARGET:+--target "$TARGET"})
-    LAUNCHER=$root/target/${TARGET:+$TARGET/}release/launcher
-  fi
-fi
-[ -z "${BUILD_ONLY:-}" ] || { echo "built: $THEIRS $FIFTH $LAUNCHER"; exit 0; }
-for name in THEIRS LAUNCHER; do
-  [ -n "${!name:-}" ] || { echo "name a checkout of junhjang/nonblocking-dispatch-bench, or the programs: THEIRS=… LAUNCHER=…" >&2; exit 2; }
+LAUNCHER=${LAUNCHER:-$root/target/release/launcher}
+for program in "${THEIRS:-}" "$LAUNCHER"; do
+  [ -x "$program" ] || { echo "${program:-THEIRS}: no program there; give THEIRS=…, their program at $commit, and LAUNCHER=… or cargo build --release" >&2; exit 2; }
 done
 theirs=$(realpath "$THEIRS") launcher=$(realpath "$LAUNCHER") fifth=${FIFTH:+$(realpath "$FIFTH")}
 threading=shared

@@ -32,7 +32,7 @@ const ALL: [External; 7] = [
     external(
         ["cpp-ipc", "cpp-ipc", "C++", "channel"],
         true,
-        "git clone https://github.com/mutouyun/cpp-ipc, and run external/build.sh OUT CHECKOUT",
+        "install mutouyun/cpp-ipc 1.4.1, and run external/build.sh OUT PREFIX VERSION",
     ),
     external(["posix-mq", "POSIX mq", "C", "mq_send"], true, BUILD),
     external(["sysv-msg", "System V msg", "C", "msgsnd"], true, BUILD),
