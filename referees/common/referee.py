@@ -108,7 +108,7 @@ def text_table(summary, unit):
     """Returns a Markdown table for each row of a summary."""
     lines = []
     for row, result in summary.items():
-        ratio = "" if result["ratio"] is None else f"; ours ÷ best other: {result['ratio']:.2f}"
+        ratio = "" if result["ratio"] is None else f"; ours is {result['ratio']:.2f} × as good as the best other"
         lines += ["", f"**{row}**{ratio}", "", f"| contender | {unit(row)} | quartiles | runs |", "|---|---:|---:|---:|"]
         for name, entry in result["contenders"].items():
             low, middle, high = entry["quartiles"]
