@@ -3,7 +3,7 @@
 # host name, /dev/shm). The sweep completes, nothing counts twice, and what was lost is made by the other. The script for Dask, the one for
 # Slurm and the Job for Kubernetes are those of docs/src/cluster.md; the latter two are only read. Less than a minute, beside the installation
 # of Dask, which is made once, below target/.
-# Says loudly what it skips: all of it without Python, a network or namespaces.
+# Reports loudly what it skips: all of it without Python, a network or namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}

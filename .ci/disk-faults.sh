@@ -5,7 +5,7 @@
 #
 #   LAZYFS=PROGRAM .ci/disk-faults.sh     PROGRAM is that of dsrhaslab/lazyfs, which this does not build
 #
-# Installs Debian's strace and fiu-utils where it may. Says loudly what it skips.
+# Installs Debian's strace and fiu-utils where it may. Reports loudly what it skips.
 set -euo pipefail
 cd "$(dirname "$0")/../referees"
 missing() { ! command -v "$1" >/dev/null; }

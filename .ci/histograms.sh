@@ -5,7 +5,7 @@
 #
 #   LAUNCHER=PROGRAM .ci/histograms.sh     PROGRAM is target/release/launcher by default
 #
-# Says loudly what it skips without Java and Maven, or without Node.js and npm, or without a network.
+# Reports loudly what it skips without Java and Maven, or without Node.js and npm, or without a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}

@@ -4,7 +4,7 @@
 #
 #   .ci/histories.sh [HISTORIES [SEED]]     of each kind; 10,000 by default
 #
-# Says loudly that it skips them where the crates cannot be had.
+# Reports loudly that it skips them where the crates cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/../referees"
 cargo fetch --quiet --locked || { echo "SKIPPED, NO HISTORY WAS JUDGED: the crates cannot be fetched"; exit 0; }

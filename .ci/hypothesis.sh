@@ -4,7 +4,7 @@
 #
 #   EXAMPLES=N .ci/hypothesis.sh
 #
-# hypothesis comes from PyPI, below target/. Says loudly that it skips them without Python or a network.
+# hypothesis comes from PyPI, below target/. Reports loudly that it skips them without Python or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/target/hypothesis-venv

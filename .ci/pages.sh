@@ -5,7 +5,7 @@
 #
 #   LAUNCHER=PROGRAM .ci/pages.sh     PROGRAM is target/release/launcher by default
 #
-# Says loudly what it skips without Java, chromium, npm or a network.
+# Reports loudly what it skips without Java, chromium, npm or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}

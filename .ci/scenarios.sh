@@ -4,7 +4,7 @@
 #
 #   EXCHANGE_CORE=CHECKOUT .ci/scenarios.sh     of exchange-core/exchange-core 2f85487
 #
-# Says loudly that it skips them without the checkout.
+# Reports loudly that it skips them without the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/../referees"
 if [ -z "${EXCHANGE_CORE:-}" ]; then

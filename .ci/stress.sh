@@ -5,7 +5,7 @@
 #
 #   LAUNCHER=PROGRAM .ci/stress.sh     PROGRAM is target/release/launcher by default
 #
-# Installs Debian's stress-ng where it may. Says loudly that it skips them without it.
+# Installs Debian's stress-ng where it may. Reports loudly that it skips them without it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}

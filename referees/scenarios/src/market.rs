@@ -16,7 +16,7 @@ pub struct Market {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().map_err(|_| format!("{text:?} is no number"))
+    digits.parse().map_err(|_| format!("{text:?} is not a number"))
 }
 
 /// Returns the text between two others.
