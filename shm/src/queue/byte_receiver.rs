@@ -241,7 +241,13 @@ impl ByteReceiver {
     fn take_parts(&mut self) -> Option<Option<usize>> {
         loop {
             let (producer, slot) = self.mux.take()?;
-            if self.partial.get_mut(producer.unwrap_or_default())?.add(&slot) {
+            let partial = self.partial.get_mut(producer.unwrap_or_default())?;
+            let mut is_whole = partial.add(&slot);
+            // The other slots are mostly there already, in the same ring.
+            while !is_whole && let Some(slot) = self.mux.take_more() {
+                is_whole = partial.add(&slot);
+            }
+            if is_whole {
                 return Some(producer);
             }
         }

@@ -10,7 +10,7 @@ use thiserror::Error;
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Maximum number of slots of a ring.
-pub(super) const MAX_SLOTS: u32 = 1 << 20;
+pub(super) const MAX_SLOTS: u32 = 1 << 25;
 
 /// Errors of creating or opening a queue, and of attaching its ends.
 #[derive(Debug, Error)]

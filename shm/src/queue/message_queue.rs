@@ -16,7 +16,7 @@ pub const MPSC_PRODUCERS: usize = 16;
 ///
 /// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots. A
 /// message of up to 56 bytes is one slot, a larger one a slot for every 48 bytes; a queue has at
-/// most 1,048,576 slots for each producer.
+/// most 33,554,432 slots for each producer.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
 /// name; attached ends keep their memory.
 ///

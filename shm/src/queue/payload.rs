@@ -54,6 +54,7 @@ pub(super) const fn slot_count(bytes: usize) -> usize {
 #[inline(always)]
 pub(super) fn to_slot(message: &[u8]) -> Slot {
     match message.len() {
+        4 => slot_of_bytes::<4>(message),
         8 => slot_of_words::<1>(message),
         16 => slot_of_words::<2>(message),
         24 => slot_of_words::<3>(message),
@@ -67,6 +68,16 @@ pub(super) fn to_slot(message: &[u8]) -> Slot {
             slot
         }
     }
+}
+
+/// Copies a message of a constant size, which needs no call.
+#[inline(always)]
+fn slot_of_bytes<const B: usize>(message: &[u8]) -> Slot {
+    let mut slot = [0; MESSAGE_WORDS];
+    if let Some(bytes) = message.first_chunk::<B>() {
+        slot.as_mut_bytes()[..B].copy_from_slice(bytes);
+    }
+    slot
 }
 
 #[inline(always)]
@@ -83,6 +94,11 @@ fn slot_of_words<const W: usize>(message: &[u8]) -> Slot {
 #[inline(always)]
 pub(super) fn copy_from_slot(slot: Slot, message: &mut [u8]) {
     match message.len() {
+        4 => {
+            if let Some(bytes) = message.first_chunk_mut::<4>() {
+                bytes.copy_from_slice(&slot[0].as_bytes()[..4]);
+            }
+        }
         8 => copy_words::<1>(slot, message),
         16 => copy_words::<2>(slot, message),
         24 => copy_words::<3>(slot, message),
@@ -121,7 +137,12 @@ pub(super) fn split_into_slots(message: &[u8]) -> impl ExactSizeIterator<Item = 
     message.chunks(PART_BYTES).enumerate().map(|(part, bytes)| {
         let mut slot = [0; MESSAGE_WORDS];
         slot[0] = part as u64;
-        slot[1..].as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
+        let words = slot[1..].as_mut_bytes();
+        match bytes.first_chunk::<PART_BYTES>() {
+            // All but the last one. A constant size needs no call.
+            Some(bytes) => words.copy_from_slice(bytes),
+            None => words[..bytes.len()].copy_from_slice(bytes),
+        }
         slot
     })
 }

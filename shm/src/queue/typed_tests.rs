@@ -61,17 +61,17 @@ fn refused_capacity_is_the_one_that_was_given() {
         error.to_string()
     };
     let error = refused(spsc::<[u64; 8192]>("slots", 65536).unwrap_err());
-    let expected = "invalid capacity 65536: a message of 65536 bytes takes 1366 slots, and a ring has at most 1048576; use at most 767";
+    let expected = "invalid capacity 65536: a message of 65536 bytes takes 1366 slots, and a ring has at most 33554432; use at most 24564";
     assert_eq!(error, expected);
     for error in [spsc::<Large>("slots", u32::MAX).unwrap_err(), sealed::<Large>(1, u32::MAX).unwrap_err()] {
         assert!(
             refused(error).starts_with("invalid capacity 4294967295: a message of 800 bytes takes 17 slots")
         );
     }
-    assert!(refused(spsc::<u64>("slots", 1_500_000).unwrap_err()).ends_with("use at most 1048576"));
+    assert!(refused(spsc::<u64>("slots", 50_000_000).unwrap_err()).ends_with("use at most 33554432"));
     // What the message recommends is accepted.
-    assert_eq!(byte_queue::ring_slots(767, 65536).unwrap(), 1 << 20);
-    assert!(byte_queue::ring_slots(768, 65536).is_err());
+    assert_eq!(byte_queue::ring_slots(24_564, 65536).unwrap(), 1 << 25);
+    assert!(byte_queue::ring_slots(24_565, 65536).is_err());
 }
 
 #[test]

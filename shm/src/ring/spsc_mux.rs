@@ -68,7 +68,19 @@ impl Mux {
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
         let place = self.find_nonempty()?;
-        let (producer, ring) = &mut self.rings[place];
+        let (producer, message) = self.next_message_of::<RELEASES>(place)?;
+        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        if !RELEASES {
+            self.last_taken = place;
+        }
+        Some((Some(producer), message))
+    }
+
+    /// Takes the next message of a ring, which has its producer's index; `None` if there is none,
+    /// or a fault.
+    #[inline(always)]
+    fn next_message_of<const RELEASES: bool>(&mut self, place: usize) -> Option<(usize, Message)> {
+        let (producer, ring) = self.rings.get_mut(place)?;
         let producer = *producer;
         let mut fault = None;
         let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
@@ -77,11 +89,13 @@ impl Mux {
             self.deactivate(place);
             return None;
         }
-        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        if !RELEASES {
-            self.last_taken = place;
-        }
-        message.map(|message| (Some(producer), message))
+        message.map(|message| (producer, message))
+    }
+
+    /// Takes the next message of the ring of the one that was taken last, without a scan.
+    #[inline]
+    pub fn take_more(&mut self) -> Option<Message> {
+        self.next_message_of::<false>(self.last_taken).map(|(_, message)| message)
     }
 
     #[cold]
@@ -329,6 +343,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn more_is_taken_from_same_ring_only() {
+        let rings = (0..2).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8));
+        let (mut producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();
+        let mut mux = Mux::new(consumers);
+        producers[0].try_push_many(&[[1; MESSAGE_WORDS], [2; MESSAGE_WORDS]]);
+        producers[1].try_push(&[3; MESSAGE_WORDS]).unwrap();
+        assert_eq!(mux.take(), Some((Some(0), [1; MESSAGE_WORDS])));
+        assert_eq!([mux.take_more(), mux.take_more()], [Some([2; MESSAGE_WORDS]), None]);
+        assert_eq!(mux.take(), Some((Some(1), [3; MESSAGE_WORDS])));
+        assert_eq!(mux.take_more(), None);
     }
 
     #[test]
