@@ -99,7 +99,7 @@ fn run_bridge(transport: Transport, run: u32, queues: &StrategyQueues, plan: &Pl
 
 impl Venue for Remote {
     const INFO: VenueInfo =
-        VenueInfo { reports_per_order: REPORTS_PER_ORDER, immediate_reports: 0, announces_release: false };
+        VenueInfo { reports_per_order: REPORTS_PER_ORDER, immediate_reports: 0, reports_release_time: false };
     const IN_ORDER: bool = true;
 
     #[inline]

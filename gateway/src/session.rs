@@ -89,7 +89,7 @@ impl Venue for SessionVenue {
     const IN_ORDER: bool = true;
     const INFO: VenueInfo = VenueInfo {
         reports_per_order: Self::REPORTS_PER_ORDER,
-        announces_release: false,
+        reports_release_time: false,
         ..VenueInfo::ONE_REPORT
     };
 

@@ -143,7 +143,7 @@ const GAP: u64 = 100;
 
 impl Venue for TwoReportVenue {
     const INFO: VenueInfo =
-        VenueInfo { reports_per_order: 2, immediate_reports: 1, announces_release: false };
+        VenueInfo { reports_per_order: 2, immediate_reports: 1, reports_release_time: false };
 
     fn has_capacity(&self) -> bool {
         !self.held.is_full()

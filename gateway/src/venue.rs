@@ -14,7 +14,7 @@ pub struct VenueInfo {
     /// that many fit. At most [`OUTBOX_CAPACITY`].
     pub immediate_reports: u8,
     /// [`Venue::accept`] returns for every order when its first report is due.
-    pub announces_release: bool,
+    pub reports_release_time: bool,
 }
 
 /// Number of reports that a gateway queues while the completion hand-off is full.
@@ -23,7 +23,8 @@ pub const OUTBOX_CAPACITY: usize = 32;
 impl VenueInfo {
     /// The properties of a venue with one report per order, never immediate. Its release time is
     /// what [`Venue::accept`] returns.
-    pub const ONE_REPORT: Self = Self { reports_per_order: 1, immediate_reports: 0, announces_release: true };
+    pub const ONE_REPORT: Self =
+        Self { reports_per_order: 1, immediate_reports: 0, reports_release_time: true };
 
     /// Checks the ranges of a venue's properties at compile time, and returns them.
     pub const fn validated(self) -> Self {

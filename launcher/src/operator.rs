@@ -70,9 +70,9 @@ impl ActiveRunHandle {
 
     /// Returns the operators' commands given so far, and the engine's answers.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
-        let desk = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
+        let channel = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
         let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
-        Ok((commands::entries(&desk).collect(), CommandAnswers::new(&answers)))
+        Ok((commands::entries(&channel).collect(), CommandAnswers::new(&answers)))
     }
 
     /// Sends an operator command and waits until it is done or the timeout expires. Returns the
@@ -115,7 +115,7 @@ impl ActiveRunHandle {
                 match answer.status {
                     CommandStatus::Given => bail!(
                         "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
-                         on the desk"
+                         in the command channel"
                     ),
                     _ => return Ok((entry, answer)),
                 }

@@ -138,8 +138,8 @@ fn check_lane(
         losses.count(end);
         if end == OrderEnd::Lost && context.is_complete {
             // Either the engine never received it, or its strategy has no t8 of a returned report.
-            let is_its_word = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
-            let witness = is_its_word.then_some(strategy);
+            let rests_on_own_log = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
+            let witness = rests_on_own_log.then_some(strategy);
             // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
             let description = match is_dead {

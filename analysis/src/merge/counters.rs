@@ -23,8 +23,8 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         || record.plan.faults.iter().any(misbehaves);
     for (log, thread) in logs.iter().zip(&record.plan.threads).filter(|(log, _)| !log.is_untrusted) {
         let (name, dropped) = (&log.name, log.status.get(StatusField::RecordsDropped));
-        let author = context.deaths.sole_author(thread);
-        findings.firm().add_many(ViolationKind::RecordsDropped, dropped, || {
+        let author = context.deaths.only_writer(thread);
+        findings.certain().add_many(ViolationKind::RecordsDropped, dropped, || {
             format!("{name}: {} did not fit the log of {}", counted(dropped, "record"), thread.log_records)
         });
         let protocol_errors = log.counters.total(&thread.roles, PROTOCOL_ERRORS);
@@ -83,7 +83,7 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
                 && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
         };
         if !record.plan.faults.iter().any(misbehaves) {
-            findings.firm().add(ViolationKind::PeerFaults, || {
+            findings.certain().add(ViolationKind::PeerFaults, || {
                 format!(
                     "{} was quarantined ({why}), and no fault of the plan explains it: it wrote over what it had sent, or {} \
                      lost, doubled, reordered or tore it",

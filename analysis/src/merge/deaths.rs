@@ -101,7 +101,7 @@ impl Deaths {
 
     /// Returns the strategy that alone writes this log, to which invalid records are therefore
     /// attributed.
-    pub fn sole_author(&self, thread: &ThreadPlan) -> Option<u16> {
+    pub fn only_writer(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
             [Role::Strategy(index)] if self.isolation.of(*index) != Isolation::Thread => Some(*index),
             _ => None,

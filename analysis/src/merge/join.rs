@@ -89,7 +89,7 @@ impl<'a> Join<'a> {
             file: file_name(&plan.name),
             points,
             is_untrusted: self.deaths.is_untrusted_log(plan),
-            author: self.deaths.sole_author(plan),
+            author: self.deaths.only_writer(plan),
             max_sleeps: plan.sleep_records.min(MAX_SLEEPS),
             ..CurrentLog::default()
         };

@@ -218,9 +218,9 @@ pub fn merge<L: LogStore + ?Sized>(
         gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
     });
     accounts.finish();
-    joined.firm().append(std::mem::take(&mut accounts.found));
-    joined.firm().append(std::mem::take(&mut switches.found));
-    joined.firm().append(std::mem::take(&mut touches.found));
+    joined.certain().append(std::mem::take(&mut accounts.found));
+    joined.certain().append(std::mem::take(&mut switches.found));
+    joined.certain().append(std::mem::take(&mut touches.found));
     let mut threads: Vec<ThreadLog> = threads.into_iter().flatten().collect();
 
     let (counted, findings) = loop {

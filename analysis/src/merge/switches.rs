@@ -139,7 +139,7 @@ impl KillSwitches {
                 was_on.then_some(kill.switch.scope)
             });
             if let Some(scope) = concerning(on, *id, gateway, table.instrument(*id), trading) {
-                add_killed(*id, scope, findings.firm());
+                add_killed(*id, scope, findings.certain());
             }
         }
     }

@@ -132,7 +132,7 @@ impl Findings {
     }
 
     /// Returns the violations that do not rest on a strategy's word, for more to be added.
-    pub fn firm(&mut self) -> &mut Violations {
+    pub fn certain(&mut self) -> &mut Violations {
         self.0.entry(None).or_default()
     }
 

@@ -41,8 +41,8 @@ impl QueueModel {
     /// Returns the mean wait of a job at utilization `rho`, in service times. Returns `None`
     /// without a steady state: for ρ of 1 and above, or below 0.
     pub fn wait_in_services(self, rho: f64) -> Option<f64> {
-        let variance = [1.0, 0.5][self as usize];
-        (0.0..1.0).contains(&rho).then(|| variance * rho / (1.0 - rho))
+        let wait_factor = [1.0, 0.5][self as usize];
+        (0.0..1.0).contains(&rho).then(|| wait_factor * rho / (1.0 - rho))
     }
 }
 

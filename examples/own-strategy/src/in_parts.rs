@@ -32,7 +32,8 @@ fn part_ns(order: &Order) -> u64 {
 }
 
 impl Venue for InParts {
-    const INFO: VenueInfo = VenueInfo { reports_per_order: 3, immediate_reports: 1, announces_release: true };
+    const INFO: VenueInfo =
+        VenueInfo { reports_per_order: 3, immediate_reports: 1, reports_release_time: true };
 
     fn has_capacity(&self) -> bool {
         !self.open.is_full()

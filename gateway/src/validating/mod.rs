@@ -225,7 +225,7 @@ impl<V: Venue> Venue for ValidatingSession<V> {
     const INFO: VenueInfo = VenueInfo {
         // One more: a rejection while the venue is disconnected.
         immediate_reports: V::INFO.immediate_reports + 1,
-        announces_release: false,
+        reports_release_time: false,
         ..V::INFO
     };
 

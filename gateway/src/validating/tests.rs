@@ -36,7 +36,7 @@ struct ScriptedVenue {
 
 impl Venue for ScriptedVenue {
     const INFO: VenueInfo =
-        VenueInfo { reports_per_order: 4, immediate_reports: 0, announces_release: false };
+        VenueInfo { reports_per_order: 4, immediate_reports: 0, reports_release_time: false };
 
     fn has_capacity(&self) -> bool {
         true

@@ -142,7 +142,7 @@ pub fn layout(
     trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
     trading.reports_per_order = records.iter().map(|record| record.reports_per_order).max().unwrap_or(1);
     // A venue with a session does not publish when its reports are due.
-    trading.tells_release = records.iter().all(|record| record.announces_release) && !has_sessions;
+    trading.tells_release = records.iter().all(|record| record.reports_release_time) && !has_sessions;
     trading.instruments = traded(settings)?;
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));

@@ -220,7 +220,7 @@ impl<V: Venue> Venue for FaultyVenue<V> {
     const INFO: VenueInfo = VenueInfo {
         // One more: a refusal.
         immediate_reports: V::INFO.immediate_reports + 1,
-        announces_release: false,
+        reports_release_time: false,
         ..V::INFO
     };
 

@@ -49,7 +49,7 @@ pub(super) fn all(sweep: &ExperimentRuns) -> Vec<Markup> {
 
 /// Returns a line of `rt_venue` less the work, over the work, for each combination of the other
 /// axes: the seed article's chart.
-pub(super) fn less_work(sweep: &ExperimentRuns, percentile: Percentile) -> Vec<PlotSeries> {
+pub(super) fn latency_minus_work(sweep: &ExperimentRuns, percentile: Percentile) -> Vec<PlotSeries> {
     lines(sweep, Axis::Work, &|run| Some(rt_venue(run, percentile)? - run.work()))
 }
 

@@ -70,7 +70,7 @@ struct PointFigures {
     rt_venue_p99_ns: Option<SpreadFigures>,
     rt_venue_p999_ns: Option<SpreadFigures>,
     /// The 99th percentile less the measured work.
-    p99_less_work_ns: Option<SpreadFigures>,
+    p99_latency_minus_work_ns: Option<SpreadFigures>,
     utilization: Option<SpreadFigures>,
 }
 
@@ -130,7 +130,7 @@ fn point_figures(point: &Point) -> PointFigures {
         rt_venue_p50_ns,
         rt_venue_p99_ns,
         rt_venue_p999_ns,
-        p99_less_work_ns: spread(point, |run| Some(rt_venue(run, Percentile::P99)? - run.work())),
+        p99_latency_minus_work_ns: spread(point, |run| Some(rt_venue(run, Percentile::P99)? - run.work())),
         utilization: spread(point, |run| run.utilization),
     }
 }

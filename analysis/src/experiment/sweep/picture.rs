@@ -1,7 +1,7 @@
 //! The picture of a sweep over work for the book: what hand-offs and queueing take by work, and the
 //! queueing knee. `launcher export FOLDER --svg FILE`.
 
-use super::charts::less_work;
+use super::charts::latency_minus_work;
 use super::knee;
 use crate::chart::axis;
 use crate::chart::scale::Scale;
@@ -29,7 +29,8 @@ struct Panel {
 /// a sweep that varies neither work nor rate.
 pub fn sweep_picture(sweep: &ExperimentRuns) -> Option<String> {
     let mut panels = Vec::new();
-    let of_work = if sweep.is_varied(Axis::Work) { less_work(sweep, Percentile::P99) } else { Vec::new() };
+    let of_work =
+        if sweep.is_varied(Axis::Work) { latency_minus_work(sweep, Percentile::P99) } else { Vec::new() };
     if of_work.iter().any(|line| !line.points.is_empty()) {
         panels.push(Panel {
             heading: "rt_venue p99 − W: what hand-offs and queueing take".into(),

@@ -42,7 +42,8 @@ impl FaultyVenue {
 const PART: u64 = 40;
 
 impl Venue for FaultyVenue {
-    const INFO: VenueInfo = VenueInfo { reports_per_order: 5, immediate_reports: 1, announces_release: true };
+    const INFO: VenueInfo =
+        VenueInfo { reports_per_order: 5, immediate_reports: 1, reports_release_time: true };
 
     fn has_capacity(&self) -> bool {
         !self.open.is_full()

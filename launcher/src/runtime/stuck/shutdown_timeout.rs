@@ -69,8 +69,8 @@ mod tests {
     /// Returns the tenth of a second at which two seconds are over, with such accounts by
     /// millisecond.
     fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
-        let mut grace = ShutdownTimeout::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
-        (1..1000).find(|at| grace.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))
+        let mut timeout = ShutdownTimeout::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
+        (1..1000).find(|at| timeout.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         };
         assert_eq!(over(|_| account(false, 0)), Some(21), "it sleeps");
         assert_eq!(over(|now| account(true, now)), Some(21), "it has its core");
-        assert_eq!(over(|now| account(true, now / 10)), Some(121), "six graces");
+        assert_eq!(over(|now| account(true, now / 10)), Some(121), "six timeouts");
         let freed = |now: u64| if now < 3000 { account(true, 0) } else { account(true, now) };
         assert_eq!(over(freed), Some(42), "it has had its core since");
         let mut fixed = ShutdownTimeout::fixed(Duration::from_secs(2));
@@ -102,11 +102,11 @@ mod tests {
         let mut others: Vec<Child> = (0..4).map(|_| start("while :; do :; done")).collect();
         let mut child = start("exec nice -n 19 sh -c 'while :; do :; done'");
         std::thread::sleep(SHORT / 2);
-        let mut grace = ShutdownTimeout::begin(SHORT, &[child.id()]);
-        while !grace.is_over(&[child.id()]) && grace.begun.elapsed() < SHORT * 20 {
+        let mut timeout = ShutdownTimeout::begin(SHORT, &[child.id()]);
+        while !timeout.is_over(&[child.id()]) && timeout.begun.elapsed() < SHORT * 20 {
             std::thread::sleep(SHORT / 20);
         }
-        let had = grace.begun.elapsed();
+        let had = timeout.begun.elapsed();
         others.iter_mut().chain([&mut child]).for_each(|child| {
             child.kill().unwrap();
             child.wait().unwrap();

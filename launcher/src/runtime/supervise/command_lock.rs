@@ -47,7 +47,7 @@ impl CommandLockWatch {
         self.is_noted = true;
         let holder = locks::describe_holder(file);
         Some(format!(
-            "the desk was locked for more than {LONG_LOCK:?} by {holder}: no command of an operator, no kill switch reached the engine \
+            "the command channel was locked for more than {LONG_LOCK:?} by {holder}: no command of an operator, no kill switch reached the engine \
              in that time; end that process"
         ))
     }

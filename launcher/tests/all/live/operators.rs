@@ -179,10 +179,14 @@ fn locked_command_channel_is_named_by_command_and_run() {
     desk.unlock().unwrap();
     run.command("kill", "--all");
     let stderr = run.running.interrupt().stderr;
-    let notes: Vec<&str> = stderr.lines().filter(|line| line.contains("the desk was locked")).collect();
+    let notes: Vec<&str> =
+        stderr.lines().filter(|line| line.contains("the command channel was locked")).collect();
     assert!(notes.len() == 1 && notes[0].contains(&own_process), "{stderr}");
     let reasons = launcher.newest_summary()["reasons"].to_string();
-    assert!(reasons.contains("the desk was locked") && reasons.contains(&own_process), "{reasons}");
+    assert!(
+        reasons.contains("the command channel was locked") && reasons.contains(&own_process),
+        "{reasons}"
+    );
 }
 
 #[test]
