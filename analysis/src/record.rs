@@ -202,6 +202,30 @@ pub struct Incident {
     /// have run again, and may have written to its log after the fence.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub abandoned: bool,
+    /// An operator ended it; `None`: it died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_operator: Option<EndByOperator>,
+}
+
+/// How an operator ended a strategy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndByOperator {
+    /// It has no successor.
+    Retired,
+    /// It has a successor of this kind; empty: of the same one.
+    Replaced(String),
+}
+
+impl EndByOperator {
+    /// Describes it as the cause of an end: `replaced by maker, by an operator`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Retired => "retired by an operator".into(),
+            Self::Replaced(kind) if kind.is_empty() => "replaced by an operator".into(),
+            Self::Replaced(kind) => format!("replaced by {kind}, by an operator"),
+        }
+    }
 }
 
 /// A strategy or a process that stayed down after failed restarts.

@@ -137,6 +137,12 @@ pub enum Command {
     /// Turn off a kill switch of a run
     #[command(override_usage = "launcher revive [OPTIONS] WHOM RUN")]
     Revive(KillFlags),
+    /// End a strategy of a run; the others trade on
+    #[command(after_help = RETIRE_EXAMPLES)]
+    Retire(RetireFlags),
+    /// Replace a strategy of a run by a new process; the others trade on
+    #[command(after_help = REPLACE_EXAMPLES)]
+    Replace(ReplaceFlags),
     /// Show or change the limits of an active run
     #[command(after_help = LIMITS_EXAMPLES)]
     Limits(LimitsFlags),
@@ -288,6 +294,22 @@ Examples:
   launcher kill latest --all
   launcher revive latest --all";
 
+const RETIRE_EXAMPLES: &str = "\
+Examples:
+  launcher retire latest strategy-1
+  launcher retire latest 1 --open-orders cancel
+
+The run must go on without a strategy: start it with --on-death continue or
+restart. Exit codes: 0 it has ended, 1 it has not, 2 usage.";
+
+const REPLACE_EXAMPLES: &str = "\
+Examples:
+  launcher replace latest strategy-1                    the same kind again
+  launcher replace latest 1 --with exec:./quoter-2 --within 2s
+
+The run must go on without a strategy: start it with --on-death continue or
+restart. Exit codes: 0 the successor runs, 1 it does not, 2 usage.";
+
 const LIMITS_EXAMPLES: &str = "\
 Examples:
   launcher limits latest                what is in force, what was rejected
@@ -328,6 +350,45 @@ pub struct KillFlags {
     /// Wait this long for the last confirmed cancel
     #[arg(long, value_name = "DUR", default_value = "5s")]
     pub timeout: Nanos,
+}
+
+/// The command-line flags of `launcher retire`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct RetireFlags {
+    /// Name the run: its id, a prefix of the id, its folder, or latest
+    pub run: String,
+    /// Name the strategy: 2 or strategy-2
+    pub strategy: String,
+    /// Wait until its open orders have ended, or cancel them at their venues
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub open_orders: OpenOrdersFlag,
+    /// Cancel the orders that are still open after this time
+    #[arg(long, value_name = "DUR", default_value = "10s")]
+    pub within: Nanos,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The command-line flags of `launcher replace`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ReplaceFlags {
+    /// The strategy and its open orders.
+    #[command(flatten)]
+    pub end: RetireFlags,
+    /// Start a strategy of this kind, such as exec:COMMAND [default: the same kind]
+    #[arg(long, value_name = "KIND")]
+    pub with: Option<String>,
+}
+
+/// What happens to the open orders of a strategy that is retired or replaced.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenOrdersFlag {
+    /// Wait until the last of them is filled, cancelled or rejected
+    #[default]
+    Drain,
+    /// Cancel them at their venues
+    Cancel,
 }
 
 /// The command-line flags of `launcher journal`.

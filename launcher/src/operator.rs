@@ -14,7 +14,10 @@ use protocol::commands::{
 };
 use protocol::control::{Control, RunState};
 use protocol::plan::{Plan, Role};
-use protocol::segments::{bell_segment, open_control};
+use protocol::segments::{bell_segment, open_control, thread_segment};
+use protocol::index::StrategyIndex;
+use protocol::status::{self, ThreadState};
+use protocol::supervision::Incarnation;
 use shm::bell::Doorbell;
 use shm::memory::header::run_hash;
 use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
@@ -60,9 +63,12 @@ impl ActiveRunHandle {
     fn check(&self, name: &str, view: &ReadOnlyWords, kind: SegmentKind) -> Result<()> {
         let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
             .with_context(|| format!("segment {name}"))?;
-        if header.run != run_hash(&self.plan.run)
-            || view.len() < commands::ANSWERS_WORDS.min(commands::COMMANDS_WORDS)
-        {
+        let words = if kind == commands::COMMANDS_KIND {
+            commands::COMMANDS_WORDS
+        } else {
+            commands::ANSWERS_WORDS
+        };
+        if header.run != run_hash(&self.plan.run) || view.len() < words {
             bail!("segment {name} is not of this run");
         }
         Ok(())
@@ -78,6 +84,16 @@ impl ActiveRunHandle {
     /// Sends an operator command and waits until it is done or the timeout expires. Returns the
     /// entry and the answer.
     pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
+        self.give_with(command, "", timeout)
+    }
+
+    /// Sends a command as [`ActiveRunHandle::give`] does, with a text.
+    pub fn give_with(
+        &self,
+        command: Command,
+        text: &str,
+        timeout: Duration,
+    ) -> Result<(CommandEntry, CommandAnswer)> {
         let name = self.plan.segment_name(COMMANDS_SEGMENT);
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
             Ok(file) => file,
@@ -95,7 +111,7 @@ impl ActiveRunHandle {
         let answers = CommandAnswers::new(&self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?);
         lock_channel(&file)?;
         let (ticks, pid) = (self.plan.clock.now(), std::process::id());
-        let number = CommandWriter::new(&words).append(command, ticks, pid);
+        let number = CommandWriter::new(&words).append_with(command, text, ticks, pid);
         drop(file.unlock());
         let Some(number) = number else {
             bail!("the command channel is full: a run accepts {} commands", commands::MAX_COMMANDS)
@@ -133,6 +149,29 @@ impl ActiveRunHandle {
         {
             Doorbell::from_outside(&region.words()).ring();
         }
+    }
+
+    /// Returns the running incarnation of a strategy, or the one that died last.
+    pub fn incarnation(&self, strategy: u16) -> Incarnation {
+        self.control.incarnation(StrategyIndex(strategy))
+    }
+
+    /// Returns `true` if the run is over.
+    pub fn is_over(&self) -> bool {
+        self.control.state() == RunState::Stop
+    }
+
+    /// Returns the state of a strategy's thread; `None` where its memory has no name.
+    pub fn state_of(&self, strategy: u16) -> Option<ThreadState> {
+        let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(strategy))?];
+        let view = self.view_of(&thread_segment(&thread.name), status::KIND)?;
+        Some(ThreadState::from_code(status::sample_liveness(&view).state))
+    }
+
+    fn view_of(&self, what: &str, kind: SegmentKind) -> Option<ReadOnlyWords> {
+        let view = Region::open_read_only(&self.plan.segment_name(what)).ok()?;
+        let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).ok()?;
+        (header.run == run_hash(&self.plan.run)).then_some(view)
     }
 
     /// Converts a difference of two ticks of the run's clock to nanoseconds.

@@ -12,7 +12,7 @@ use super::ledger::{GatewayOutput, OutputLedger, OutputWatermarks, Recovered, Re
 use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
-use protocol::commands::{ANSWERS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
+use protocol::commands::{ANSWERS_WORDS, COMMANDS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::{Point, Record, Stamps};
 use protocol::sender::Sender;
@@ -105,7 +105,8 @@ impl Replica {
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from here: commands are in the journal.
-        let commands = CommandChannel::new(&answers.clone().into(), &answers);
+        let none = Region::heap(COMMANDS_WORDS).words();
+        let commands = CommandChannel::new(&none.into(), &answers);
         let ledger = OutputLedger::new(core.sessions.len(), core.gateways.len());
         Self { core, ledger, stamps, answers, commands }
     }

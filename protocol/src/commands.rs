@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commands (operators write, the engine reads)
-//!   commands so far │ for each command: ticks │ pid │ kind, scope │ value   (8 words)
+//!   commands so far │ for each command: ticks │ pid │ kind, scope │ value │ text   (32 words)
 //! answers (the engine writes, operators read)
 //!   commands seen │ rejections by reason │ for each command: seen │ done │ open │ status (8 words)
 //! ```
@@ -32,15 +32,20 @@ pub const ANSWERS_SEGMENT: &str = "answers";
 
 /// Maximum number of commands of one run.
 pub const MAX_COMMANDS: usize = 1_024;
-const WORDS_EACH: usize = 8;
+const COMMAND_WORDS: usize = 32;
+/// Offset of a command's text in its words.
+const TEXT: usize = 4;
+/// Maximum length of a command's text, in bytes.
+pub const MAX_TEXT_BYTES: usize = (COMMAND_WORDS - TEXT) * 8;
+const ANSWER_WORDS: usize = 8;
 const FIRST: usize = HEADER_WORDS + 16;
 /// Size (words) of the segment with operators' commands.
-pub const COMMANDS_WORDS: usize = FIRST + MAX_COMMANDS * WORDS_EACH;
+pub const COMMANDS_WORDS: usize = FIRST + MAX_COMMANDS * COMMAND_WORDS;
 /// Offset of the number of commands; in the answers segment, of the number of commands seen.
 const COUNT: usize = HEADER_WORDS;
 /// The kind of the segment with operators' commands; written by operators.
 pub const COMMANDS_KIND: SegmentKind =
-    SegmentKind::new(13, "desk", &[("count", COUNT), ("first", FIRST), ("words-each", WORDS_EACH)])
+    SegmentKind::new(13, "desk", &[("count", COUNT), ("first", FIRST), ("words-each", COMMAND_WORDS)])
         .of_slots(HEADER_WORDS, 1);
 
 const REASONS: usize = HEADER_WORDS + 16;
@@ -48,16 +53,26 @@ const REASONS: usize = HEADER_WORDS + 16;
 pub const MAX_REASONS: usize = 64;
 const FIRST_ANSWER: usize = REASONS + MAX_REASONS;
 /// Size (words) of the segment with the engine's answers to commands.
-pub const ANSWERS_WORDS: usize = FIRST_ANSWER + MAX_COMMANDS * WORDS_EACH;
+pub const ANSWERS_WORDS: usize = FIRST_ANSWER + MAX_COMMANDS * ANSWER_WORDS;
 /// The kind of the segment with the engine's answers; written by the engine.
 pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
     14,
     "answers",
-    &[("count", COUNT), ("reasons", REASONS), ("first", FIRST_ANSWER), ("words-each", WORDS_EACH)],
+    &[("count", COUNT), ("reasons", REASONS), ("first", FIRST_ANSWER), ("words-each", ANSWER_WORDS)],
 )
 .of_slots(HEADER_WORDS, 1);
 
-/// A command of an operator to the running engine: stop trading, resume it, or change a limit.
+/// What happens to the open orders of a strategy that an operator ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OpenOrders {
+    /// They stay at their venues until the last of them is filled, cancelled or rejected.
+    Drain,
+    /// They are cancelled at their venues.
+    Cancel,
+}
+
+/// A command of an operator to the running engine: stop trading, resume it, change a limit, or end
+/// a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Refuse new orders from now on, and cancel open ones at their venues.
@@ -73,11 +88,24 @@ pub enum Command {
         /// The value, in the unit of the control.
         value: u64,
     },
+    /// Refuse a strategy's new orders from now on. Once it has no open order, the launcher ends its
+    /// process. In its next incarnation its orders are accepted again.
+    EndStrategy {
+        /// The strategy.
+        strategy: u16,
+        /// What happens to its open orders.
+        open_orders: OpenOrders,
+        /// A successor is started. The command's text is its kind, if it has another one.
+        is_replaced: bool,
+    },
 }
 
 const KILL: u8 = 1;
 const REVIVE: u8 = 2;
 const SET_LIMIT: u8 = 3;
+const END_STRATEGY: u8 = 4;
+const CANCELS: u8 = 1;
+const IS_REPLACED: u8 = 2;
 
 impl Command {
     /// Encodes the command as two words: kind, scope and control in one, the value in the other.
@@ -86,6 +114,11 @@ impl Command {
             Self::Kill(scope) => (KILL, scope, 0, 0),
             Self::Revive(scope) => (REVIVE, scope, 0, 0),
             Self::SetLimit { scope, control, value } => (SET_LIMIT, scope, control, value),
+            Self::EndStrategy { strategy, open_orders, is_replaced } => {
+                let cancels = if matches!(open_orders, OpenOrders::Cancel) { CANCELS } else { 0 };
+                let replaced = if is_replaced { IS_REPLACED } else { 0 };
+                (END_STRATEGY, Scope::Strategy(strategy), cancels | replaced, 0)
+            }
         };
         let (kind, index) = scope.code();
         [code as u64 | (kind as u64) << 8 | (control as u64) << 16 | (index as u64) << 32, value]
@@ -99,6 +132,12 @@ impl Command {
             KILL => Some(Self::Kill(scope)),
             REVIVE => Some(Self::Revive(scope)),
             SET_LIMIT => Some(Self::SetLimit { scope, control, value }),
+            END_STRATEGY if control <= CANCELS | IS_REPLACED => {
+                let Scope::Strategy(strategy) = scope else { return None };
+                let open_orders =
+                    if control & CANCELS != 0 { OpenOrders::Cancel } else { OpenOrders::Drain };
+                Some(Self::EndStrategy { strategy, open_orders, is_replaced: control & IS_REPLACED != 0 })
+            }
             _ => None,
         }
     }
@@ -131,12 +170,17 @@ impl core::fmt::Display for CommandEntry {
                 }
                 if value == OFF { f.write_str("off") } else { write!(f, "{value}") }
             }
+            Some(Command::EndStrategy { strategy, open_orders, is_replaced }) => {
+                let verb = if is_replaced { "replace" } else { "retire" };
+                let how = if open_orders == OpenOrders::Drain { "drain" } else { "cancel" };
+                write!(f, "{verb} {} {how}", Scope::Strategy(strategy))
+            }
         }
     }
 }
 
 fn entry(view: &ReadOnlyWords, number: u32) -> CommandEntry {
-    let at = |word| view.load(FIRST + number as usize * WORDS_EACH + word, Ordering::Relaxed);
+    let at = |word| view.load(FIRST + number as usize * COMMAND_WORDS + word, Ordering::Relaxed);
     CommandEntry { number, ticks: at(0), pid: at(1) as u32, command: Command::from_words([at(2), at(3)]) }
 }
 
@@ -146,6 +190,18 @@ pub fn entries(commands: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> +
     // Acquire: pairs with the Release in `append`.
     let count = commands.load(COUNT, Ordering::Acquire).min(MAX_COMMANDS as u64) as u32;
     (0..count).map(move |number| entry(&commands, number))
+}
+
+/// Returns the text of a command that was appended; empty if it has none, or none that is text.
+pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
+    if number as usize >= MAX_COMMANDS {
+        return String::new();
+    }
+    let first = FIRST + number as usize * COMMAND_WORDS + TEXT;
+    // Relaxed: published by the count, which `entries` has loaded.
+    let words = (first..first + MAX_TEXT_BYTES / 8).map(|at| commands.load(at, Ordering::Relaxed));
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).take_while(|byte| *byte != 0).collect();
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// The operators' end. A caller that appends must hold the lock on the segment's file.
@@ -159,15 +215,27 @@ impl CommandWriter {
 
     /// Appends an operator's command and returns its number; `None` if the segment is full.
     pub fn append(&self, command: Command, ticks: u64, pid: u32) -> Option<u32> {
+        self.append_with(command, "", ticks, pid)
+    }
+
+    /// Appends as [`CommandWriter::append`] does, with a text, of which at most the first
+    /// [`MAX_TEXT_BYTES`] bytes are kept.
+    pub fn append_with(&self, command: Command, text: &str, ticks: u64, pid: u32) -> Option<u32> {
         let number = self.0[COUNT].load(Ordering::Relaxed);
         if number >= MAX_COMMANDS as u64 {
             return None;
         }
         let [word, value] = command.to_words();
-        for (offset, value) in (FIRST + number as usize * WORDS_EACH..).zip([ticks, pid.into(), word, value])
+        for (offset, value) in (FIRST + number as usize * COMMAND_WORDS..).zip([ticks, pid.into(), word, value])
         {
             // Relaxed: published by the Release store of the count.
             self.0[offset].store(value, Ordering::Relaxed);
+        }
+        let at = FIRST + number as usize * COMMAND_WORDS + TEXT;
+        for (offset, bytes) in (at..at + MAX_TEXT_BYTES / 8).zip(text.as_bytes().chunks(8)) {
+            let mut word = [0; 8];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.0[offset].store(u64::from_le_bytes(word), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `has_pending` and `entries`.
         self.0[COUNT].store(number + 1, Ordering::Release);
@@ -323,7 +391,7 @@ const ORDERS: usize = 2;
 const STATUS: usize = 3;
 
 fn answer_offset(number: u32) -> Option<usize> {
-    ((number as usize) < MAX_COMMANDS).then_some(FIRST_ANSWER + number as usize * WORDS_EACH)
+    ((number as usize) < MAX_COMMANDS).then_some(FIRST_ANSWER + number as usize * ANSWER_WORDS)
 }
 
 /// The operators' view of the engine's answers.
@@ -411,6 +479,24 @@ mod tests {
         );
         engine.set_rejections(3, 9);
         assert_eq!((answers.rejections(3), answers.rejections(4), answers.rejections(255)), (9, 0, 0));
+    }
+
+    #[test]
+    fn ends_of_strategies_keep_their_text() {
+        let (words, operator, mut engine, _) = channel();
+        let ends = [OpenOrders::Drain, OpenOrders::Cancel].map(|open_orders| {
+            [false, true].map(|is_replaced| Command::EndStrategy { strategy: 300, open_orders, is_replaced })
+        });
+        let texts = ["", "maker", "exec:./a b é", &"x".repeat(MAX_TEXT_BYTES)];
+        for (command, text) in ends.into_iter().flatten().zip(texts) {
+            let number = operator.append_with(command, text, 1, 1).unwrap();
+            assert_eq!(engine.next_command().unwrap().command, Some(command));
+            assert_eq!(text_of(&words.clone().into(), number), text);
+        }
+        let last = entries(&words.into()).last().unwrap();
+        assert_eq!(last.to_string(), "replace strategy-300 cancel");
+        assert_eq!(Command::from_words([4 | 1 << 8 | 4 << 16, 0]), None, "an unknown flag");
+        assert_eq!(Command::from_words([4 | 3 << 8, 0]), None, "a venue");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use crate::topology::{
     CONTROL, SCHEDULE_ENTRY_WORDS, SCHEDULE_KIND, bell_segment, schedule_segment, thread_segment,
     wake_segment,
 };
-use crate::trading::{COMPLETION, SUBMIT};
+use crate::trading::{COMPLETION, KIND_VARIABLE, SUBMIT};
 use shm::attached::{Access, Attached, Peers, SameProcess, Source};
 use shm::board::{self, BoardError, BoardShape};
 use shm::memory::fifo;
@@ -195,12 +195,26 @@ pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
     check.map_err(|source| RegionError::Header { name: name.clone(), source })?;
     let control = Control::new(view);
-    let plan = control.read_plan().map_err(|error| RegionError::Os {
+    let mut plan = control.read_plan().map_err(|error| RegionError::Os {
         name,
         what: "read its plan",
         source: std::io::Error::other(error.to_string()),
     })?;
+    if let Ok(named) = std::env::var(KIND_VARIABLE) {
+        apply_kind(&mut plan, &named);
+    }
     Ok((control, plan))
+}
+
+/// Gives a strategy the kind that its successor has: `strategy-2=maker`.
+fn apply_kind(plan: &mut Plan, named: &str) {
+    let Some((name, kind)) = named.split_once('=') else { return };
+    let is_named = |index: &u16| Role::Strategy(*index).to_string() == name;
+    if plan.is_trading()
+        && let Some(index) = (0..plan.trading().strategies).find(is_named)
+    {
+        plan.trading_mut().set_strategy_kind(index, kind);
+    }
 }
 
 /// The process that maps segments of a run.

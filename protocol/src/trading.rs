@@ -16,6 +16,9 @@ pub const SUBMIT: &str = "submit";
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
 /// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
+/// The environment variable with the kind of a strategy whose predecessor was of another one, as
+/// `strategy-2=maker`.
+pub const KIND_VARIABLE: &str = "BULKHEAD_KIND";
 
 /// The name of the engine's process.
 const ENGINE: &str = "engine";

@@ -204,6 +204,15 @@ impl Trading {
         kind_at(&self.strategy_kinds, index)
     }
 
+    /// Gives a strategy another kind.
+    pub fn set_strategy_kind(&mut self, index: u16, kind: &str) {
+        let kinds = (0..self.strategies).map(|other| self.strategy_kind(other).to_owned());
+        self.strategy_kinds = kinds.collect();
+        if let Some(own) = self.strategy_kinds.get_mut(usize::from(index)) {
+            kind.clone_into(own);
+        }
+    }
+
     /// Returns the command in a strategy kind that is an external program; `None` for other kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)

@@ -8,6 +8,7 @@ mod journal;
 mod kill;
 mod limits;
 mod pages;
+mod replace;
 mod report;
 mod run;
 
@@ -55,6 +56,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Doctor(flags) => doctor::doctor(flags),
         Command::Kill(flags) => kill::switch(&flags, true),
         Command::Revive(flags) => kill::switch(&flags, false),
+        Command::Retire(flags) => replace::retire(&flags),
+        Command::Replace(flags) => replace::replace(&flags),
         Command::Limits(flags) => limits::limits(&flags),
         Command::List(flags) => shelf::show(&flags),
         Command::Delete(flags) => shelf::delete(&flags),

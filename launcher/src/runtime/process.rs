@@ -7,7 +7,7 @@ use analysis::numbers::duration;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
 use protocol::supervision::ProofOfDeath;
-use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
+use protocol::trading::{KIND_VARIABLE, PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::memory::sealed;
 use std::cell::Cell;
 use std::fs::File;
@@ -87,12 +87,21 @@ pub struct RoleProcess<'a> {
     pub executable: Option<PathBuf>,
     /// The descriptors that it inherits; no others.
     pub inherited: Vec<&'a File>,
+    /// The kind of its strategy, if that is not the plan's.
+    pub kind: Option<&'a str>,
 }
 
 impl RoleProcess<'_> {
     fn command(&self) -> Command {
-        container::role_command_of(self.name, self.executable.as_deref())
+        let mut command = container::role_command_of(self.name, self.executable.as_deref());
+        command.envs(kind_variable(self.name, self.kind));
+        command
     }
+}
+
+/// Returns the environment variable that tells a process its kind.
+fn kind_variable(name: &str, kind: Option<&str>) -> Option<(&'static str, String)> {
+    kind.map(|kind| (KIND_VARIABLE, format!("{name}={kind}")))
 }
 
 impl Process {
@@ -115,6 +124,7 @@ impl Process {
     /// what happens before `exec`.
     pub fn start_program(
         program: &str,
+        kind: Option<&str>,
         will_start: impl FnOnce(&mut Command),
         name: &str,
         address: &str,
@@ -128,6 +138,7 @@ impl Process {
             .args(words)
             .env(RUN_VARIABLE, address)
             .env(PROCESS_VARIABLE, name)
+            .envs(kind_variable(name, kind))
             .stdin(Stdio::null())
             .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
             .stderr(log);

@@ -5,7 +5,10 @@ use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
 use analysis::record;
 use anyhow::{Context, Result, anyhow};
-use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
+use crate::runtime::supervisor::observations::OperatorEnd;
+use protocol::commands::{
+    self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
+};
 use protocol::control::{self, Control, ControlWriter};
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
@@ -45,6 +48,7 @@ pub struct Segments {
     pub engine_bell: Option<AtomicWords>,
     pub headers: SegmentHeaders,
     command_channel: Option<ReadOnlyWords>,
+    command_answers: Option<ReadOnlyWords>,
     /// All segments that stay mapped here: those above, and the memory of each strategy and of each
     /// gateway that may die, to reset when it is restarted.
     pub(super) kept: Vec<(RunSegment, AtomicWords)>,
@@ -96,6 +100,7 @@ impl Segments {
             engine_bell: None,
             headers: SegmentHeaders::default(),
             command_channel: None,
+            command_answers: None,
             kept: Vec::new(),
             shared: Vec::new(),
             faults_before: sigbus::faults(),
@@ -217,6 +222,7 @@ impl Segments {
             (_, SegmentPurpose::Commands) if segment.spec.name == COMMANDS_SEGMENT => {
                 self.command_channel = Some(view());
             }
+            (_, SegmentPurpose::Commands) => self.command_answers = Some(view()),
             (_, SegmentPurpose::Bell(thread)) if self.plan.thread_of(Role::Orchestrator) == Some(thread) => {
                 self.engine_bell = Some(words.clone());
             }
@@ -270,6 +276,25 @@ impl Segments {
             what: entry.to_string(),
         };
         self.command_channel.iter().flat_map(commands::entries).map(of).collect()
+    }
+
+    /// Returns the commands of operators to end a strategy that the engine has confirmed.
+    pub fn ended_by_operators(&self) -> Vec<OperatorEnd> {
+        let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
+            return Vec::new();
+        };
+        let answers = CommandAnswers::new(answers);
+        let ended = |entry: CommandEntry| {
+            let Some(Command::EndStrategy { strategy, is_replaced, .. }) = entry.command else { return None };
+            let is_done = answers.answer(entry.number).status == CommandStatus::Done;
+            is_done.then(|| OperatorEnd {
+                number: entry.number,
+                ticks: entry.ticks,
+                strategy,
+                successor: is_replaced.then(|| commands::text_of(channel, entry.number)),
+            })
+        };
+        commands::entries(channel).filter_map(ended).collect()
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {

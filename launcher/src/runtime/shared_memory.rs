@@ -89,6 +89,7 @@ impl<'a> SharedMemory<'a> {
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
+        seen.ended_by_operators = self.segments.ended_by_operators();
         seen.engine = self.observe_engine();
         seen.gateways.clear();
         seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
@@ -208,6 +209,7 @@ impl<'a> SharedMemory<'a> {
             }
             Action::InjectFault(..)
             | Action::Kill(_)
+            | Action::SetKind(..)
             | Action::KeepStandby(_)
             | Action::Complain(_)
             | Action::EndProcesses(_)

@@ -11,6 +11,8 @@ use crate::runtime::supervisor::actions::ExitTime;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use analysis::record::ProcessExit;
 use anyhow::{Result, bail};
+use protocol::plan::Trading;
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::Command;
@@ -26,12 +28,14 @@ pub struct Processes {
     reaper_started: Instant,
     reaper_backoff: Backoff,
     standbys: Standbys,
+    /// The kinds of strategies that were replaced by others, by process.
+    kinds: HashMap<usize, String>,
 }
 
 /// Starts a process of the plan: this executable, or the program that its strategy is. A program's
 /// process id is published before `exec`: it may disable its parent-death signal, and the launcher
 /// may die before it reads the id.
-fn start(segments: &Segments, index: usize) -> Result<Process> {
+fn start(segments: &Segments, index: usize, kind: Option<&str>) -> Result<Process> {
     let process = &segments.plan.processes[index];
     let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());
@@ -40,14 +44,15 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
         address: &address,
         executable: segments.binaries.path(index),
         inherited: segments.inherited_by(process),
+        kind,
     };
     if segments.plan.is_contained(process) {
         // A container has a /dev/shm, in which the control segment has its name.
         let address = &segments.plan.run;
         return Process::start_contained(&RoleProcess { address, ..role }, folder);
     }
-    match segments.plan.program_of(process) {
-        Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
+    match kind.map_or(segments.plan.program_of(process), Trading::command_of) {
+        Some(program) => Process::start_program(program, kind, will_start, &process.name, &address, folder),
         None => Process::start(&role, folder),
     }
 }
@@ -60,6 +65,7 @@ fn start_reaper(segments: &Segments) -> Result<Process> {
         address: &segments.address(),
         executable: None,
         inherited: segments.inherited_by_reaper(),
+        kind: None,
     };
     Process::start(&role, folder)
 }
@@ -78,6 +84,7 @@ impl Processes {
             reaper_started: Instant::now(),
             reaper_backoff: Backoff::default(),
             standbys: Standbys::default(),
+            kinds: HashMap::new(),
         })
     }
 
@@ -105,7 +112,7 @@ impl Processes {
 
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for index in 0..segments.plan.processes.len() {
-            let started = start(segments, index)?;
+            let started = start(segments, index, None)?;
             if let Some(why) = started.container_failure() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
@@ -171,10 +178,15 @@ impl Processes {
             self.all[process] = spare.continuing(&self.all[process]);
             return Ok(());
         }
-        let next = start(segments, process)?;
+        let next = start(segments, process, self.kinds.get(&process).map(String::as_str))?;
         self.all[process] = next.continuing(&self.all[process]);
         segments.control.record_start(process, self.all[process].pid());
         Ok(())
+    }
+
+    /// Gives a process's strategy another kind, from its next incarnation on.
+    pub fn set_kind(&mut self, process: usize, kind: String) {
+        self.kinds.insert(process, kind);
     }
 
     /// Keeps a hot standby ready for a process.

@@ -81,6 +81,7 @@ impl Standbys {
             address: &segments.address(),
             executable: segments.binaries.path(of),
             inherited: segments.inherited_by(plan),
+            kind: None,
         };
         let stderr = Path::new(&segments.plan.folder).join(stderr);
         let mut process = Process::start_with(&role, &stderr, Stdio::from(OwnedFd::from(its))).ok()?;

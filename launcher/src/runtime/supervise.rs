@@ -330,6 +330,7 @@ impl SupervisedRun<'_> {
                 self.proven_dead[process] = restarted.is_err();
                 self.failed_starts[process] = restarted.err().map(|error| format!("{error:#}"));
             }
+            Action::SetKind(process, kind) => self.processes.set_kind(process, kind),
             Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
             Action::Complain(said) => complain(&said),
             Action::EndProcesses(time) => self.processes.end_roles(time),

@@ -170,6 +170,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             | Action::Forget(_)
             | Action::Reset(_)
             | Action::ResetThread(_)
+            | Action::SetKind(..)
             | Action::Complain(_) => {}
         }
         Ok(())

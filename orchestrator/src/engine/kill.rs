@@ -4,11 +4,11 @@
 //! The switch is thrown before the time of [`Point::KillSeen`] is taken. One thread checks and
 //! dispatches, so no new order or replace of the scope has a t3 after it.
 
-use super::{Core, Effects, OperatorNotice};
+use super::{Core, Effects, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::SettingError;
-use protocol::commands::{Command, CommandStatus, MAX_COMMANDS};
-use protocol::index::{GatewayIndex, StrategyIndex};
+use protocol::commands::{Command, CommandStatus, MAX_COMMANDS, OpenOrders};
+use protocol::index::{GatewayIndex, PerStrategy, StrategyIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
@@ -35,17 +35,54 @@ pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
 impl Core {
     pub(super) fn handle_command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
         let done = match command {
-            Some(Command::Kill(scope)) => self.kill(scope, KillCause::Operator, Some(number), out),
+            Some(Command::Kill(scope)) => {
+                if let Some(session) = session_of(scope, &mut self.sessions) {
+                    // Its next incarnation is killed as well.
+                    session.is_ending = false;
+                }
+                self.kill(scope, KillCause::Operator, Some(number), OpenOrders::Cancel, out)
+            }
             Some(Command::Revive(scope)) => self.revive(scope, number, out),
             Some(Command::SetLimit { scope, control, value }) => {
                 self.set_limit(scope, control, value).map(|()| {
                     out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
                 })
             }
+            Some(Command::EndStrategy { strategy, open_orders, .. }) => {
+                self.end_strategy(StrategyIndex(strategy), number, open_orders, out)
+            }
             None => Err(CommandStatus::Unknown),
         };
         if let Err(why) = done {
             out.notify_operators(OperatorNotice::CommandRefused { number, why });
+        }
+    }
+
+    /// Refuses a strategy's new orders until its next incarnation begins, and confirms the command
+    /// when it has no open order. One that a kill switch has stopped already stays stopped.
+    fn end_strategy(
+        &mut self,
+        strategy: StrategyIndex,
+        number: u32,
+        open_orders: OpenOrders,
+        out: &mut impl Effects,
+    ) -> Result<(), CommandStatus> {
+        if !self.sessions.has(strategy) {
+            return Err(CommandStatus::NoSuchScope);
+        }
+        let was_killed = self.risk.is_killed(strategy);
+        self.sessions[strategy].is_ending |= !was_killed;
+        self.kill(Scope::Strategy(strategy.0), KillCause::Operator, Some(number), open_orders, out)
+    }
+
+    /// Accepts the orders of a strategy again that an operator has ended: its successor begins.
+    pub(super) fn accept_successor(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
+        let scope = Scope::Strategy(strategy.0);
+        if self.risk.set_switch(scope, false, &self.positions).is_some() {
+            let number = self.next_switch;
+            self.next_switch = self.next_switch.saturating_add(1);
+            let switch = KillSwitch { number, scope, is_on: false, cause: KillCause::Operator };
+            log_switch(switch, Point::KillSeen, out);
         }
     }
 
@@ -65,7 +102,8 @@ impl Core {
         out: &mut impl Effects,
     ) {
         if !self.risk.is_killed(strategy) {
-            _ = self.kill(Scope::Strategy(strategy.0), KillCause::Limit(control.code()), None, out);
+            let cause = KillCause::Limit(control.code());
+            _ = self.kill(Scope::Strategy(strategy.0), cause, None, OpenOrders::Cancel, out);
         }
     }
 
@@ -75,6 +113,7 @@ impl Core {
         scope: Scope,
         cause: KillCause,
         command: Option<u32>,
+        open_orders: OpenOrders,
         out: &mut impl Effects,
     ) -> Result<(), CommandStatus> {
         self.risk.set_switch(scope, true, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
@@ -87,8 +126,10 @@ impl Core {
             self.counts.faults += 1;
             return Ok(());
         }
-        let cancel = self.cancel_scope(scope);
-        self.send_mass_cancels(scope, cancel, out);
+        if open_orders == OpenOrders::Cancel {
+            let cancel = self.cancel_scope(scope);
+            self.send_mass_cancels(scope, cancel, out);
+        }
         let credential = |strategy| self.risk.credential(strategy);
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
             scope.contains(strategy.0, credential(strategy), venue, instrument)
@@ -163,6 +204,11 @@ impl Core {
             kill.open > 0
         });
     }
+}
+
+fn session_of(scope: Scope, sessions: &mut PerStrategy<StrategySession>) -> Option<&mut StrategySession> {
+    let Scope::Strategy(strategy) = scope else { return None };
+    sessions.get_mut(StrategyIndex(strategy))
 }
 
 fn log_switch(switch: KillSwitch, point: Point, out: &mut impl Effects) -> u64 {

@@ -12,6 +12,7 @@
 use super::{Core, Effects, LifecycleNotice, SessionState};
 use crate::risk::Reject;
 use protocol::checksum::digest;
+use protocol::commands::OpenOrders;
 use protocol::index::StrategyIndex;
 use protocol::kill::{KillCause, Scope};
 use protocol::record::Point;
@@ -26,7 +27,11 @@ impl Core {
     pub(super) fn apply_fence(&mut self, strategy: StrategyIndex, life: Incarnation, out: &mut impl Effects) {
         let session = &mut self.sessions[strategy];
         if session.is_begun_by(life) {
+            let was_ended_by_operator = session.is_ending;
             session.begin_incarnation(life.epoch);
+            if was_ended_by_operator {
+                self.accept_successor(strategy, out);
+            }
             out.renew(strategy);
             self.positions.renew(strategy);
         }
@@ -40,7 +45,7 @@ impl Core {
             self.send_mass_cancels(Scope::Strategy(strategy.0), cancel, out);
             out.recall();
             if self.risk.should_kill_on_death(strategy) {
-                _ = self.kill(Scope::Strategy(strategy.0), KillCause::Death, None, out);
+                _ = self.kill(Scope::Strategy(strategy.0), KillCause::Death, None, OpenOrders::Cancel, out);
             }
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct StrategySession {
     pub budget: u64,
     pub violation: Option<ProtocolViolation>,
     pub offenses: u32,
+    /// An operator has ended it, and the kill switch of that is turned off for its successor.
+    pub is_ending: bool,
     pub refused: u64,
     pub orphaned: u64,
     pub taken: Checksum,

@@ -44,6 +44,8 @@ pub enum Action {
     /// Resets the status of a strategy's thread that is gone. Its process starts the next
     /// incarnation once that is published.
     ResetThread(usize),
+    /// Gives a process's strategy another kind, from its next incarnation on.
+    SetKind(usize, String),
     /// Keeps a hot standby ready for a process.
     KeepStandby(usize),
     /// Tells the user something.

@@ -16,6 +16,9 @@ pub struct Observations {
     pub threads: Vec<ThreadObservation>,
     /// Strategies by index.
     pub strategies: Vec<StrategyObservation>,
+    /// Strategies that operators ended and that have no open order left, in the order of the
+    /// commands.
+    pub ended_by_operators: Vec<OperatorEnd>,
     /// Gateways by venue.
     pub gateways: Vec<GatewayObservation>,
     /// Exchanges in the order of the plan.
@@ -109,6 +112,19 @@ pub struct StrategyObservation {
     /// The overwritten header that no other strategy can have written. Observed of those that have
     /// exited, and of the others in turn.
     pub forged_header: Option<String>,
+}
+
+/// An operator's command to end a strategy, which the engine has confirmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperatorEnd {
+    /// The number of the command.
+    pub number: u32,
+    /// When it was given, in ticks.
+    pub ticks: u64,
+    /// The strategy.
+    pub strategy: u16,
+    /// The kind of the successor, empty if it is the same; `None`: no successor.
+    pub successor: Option<String>,
 }
 
 /// One gateway: its counters, and the engine's report about it.

@@ -36,6 +36,7 @@ use super::observations::Observations;
 use crate::runtime::stuck::{Liveness, LivenessFault};
 use analysis::record::{Incident, Outage, RoleRestart};
 use protocol::plan::{OnDeath, Plan, Role};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 
@@ -56,6 +57,8 @@ pub struct Containment<'a> {
     /// Orders that dead strategies had sent, and how many of them were settled.
     past_orders: (u64, u64),
     steps: u64,
+    /// Commands of operators that were handled, by number.
+    handled_ends: BTreeSet<u32>,
     /// First strategy whose header this step checks, round-robin.
     first_inspected: u16,
     /// Why the run cannot go on: a process cannot be restarted, or does not exit.
@@ -75,6 +78,7 @@ impl<'a> Containment<'a> {
             outages: Vec::new(),
             past_orders: (0, 0),
             steps: 0,
+            handled_ends: BTreeSet::new(),
             first_inspected: 0,
             error: None,
         }
@@ -239,6 +243,7 @@ impl<'a> Containment<'a> {
         let strategies = self.plan.trading().strategies;
         self.first_inspected = (self.first_inspected + HEADERS_PER_STEP) % strategies.max(1);
         self.processes.iter_mut().for_each(|case| case.is_renewed = false);
+        self.end_by_operators(seen, now, out);
         for place in 0..self.processes.len() {
             // Several transitions at once where nothing has to be waited for. What was observed of
             // a process that was restarted just now is of its predecessor.

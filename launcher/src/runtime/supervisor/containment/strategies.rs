@@ -4,9 +4,9 @@ use super::supervised::{SupervisedProcess, SupervisionStage};
 use super::{Containment, HEADERS_PER_STEP};
 use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use crate::runtime::supervisor::actions::{Action, Actions};
-use crate::runtime::supervisor::observations::{Observations, ProcessObservation};
+use crate::runtime::supervisor::observations::{Observations, OperatorEnd, ProcessObservation};
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
-use analysis::record::{Incident, StayedDown};
+use analysis::record::{EndByOperator, Incident, StayedDown};
 use protocol::index::StrategyIndex;
 use protocol::plan::{OnDeath, Role};
 use protocol::status::ThreadState;
@@ -144,6 +144,49 @@ impl Containment<'_> {
                 let incident = self.record_incident(place, pid, how, seen, now);
                 self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
                 self.processes[place].stage = SupervisionStage::Down;
+            }
+        }
+    }
+
+    /// Kills the strategies that operators have ended: the engine has confirmed that they have no
+    /// open order. A command concerns the incarnation that ran when it was given. If that has died
+    /// by itself, the command decides what follows.
+    pub(super) fn end_by_operators(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
+        for OperatorEnd { number, ticks, strategy, successor } in &seen.ended_by_operators {
+            if !self.handled_ends.insert(*number) {
+                continue;
+            }
+            let Some(place) = self.place_of(*strategy) else { continue };
+            let case = &self.processes[place];
+            if case.is_thread || *ticks < case.started_ticks {
+                continue;
+            }
+            let end = successor.clone().map_or(EndByOperator::Retired, EndByOperator::Replaced);
+            let process = &seen.processes[case.process];
+            match case.stage {
+                SupervisionStage::Running | SupervisionStage::Starting(_) if process.exit.is_none() => {
+                    let incident = self.record_incident(place, process.pid, end.describe(), seen, now);
+                    let case = &mut self.processes[place];
+                    case.stage = SupervisionStage::Killed(incident);
+                    case.dying = None;
+                    case.by_operator = Some(end);
+                    out.perform(Action::Kill(case.process));
+                }
+                SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Down => {}
+                SupervisionStage::Killed(_) | SupervisionStage::Fenced(_) => {
+                    self.processes[place].by_operator = Some(end);
+                }
+                SupervisionStage::Paused(death, _) => {
+                    let case = &mut self.processes[place];
+                    match &end {
+                        EndByOperator::Retired => case.stage = SupervisionStage::Down,
+                        EndByOperator::Replaced(kind) if kind.is_empty() => {}
+                        EndByOperator::Replaced(kind) => {
+                            out.perform(Action::SetKind(case.process, kind.clone()));
+                        }
+                    }
+                    self.incidents[death].by_operator = Some(end);
+                }
             }
         }
     }
@@ -303,6 +346,7 @@ impl Containment<'_> {
             silence: None,
             slow_exit: None,
             abandoned: false,
+            by_operator: None,
         });
         self.incidents.len() - 1
     }
@@ -362,10 +406,20 @@ impl Containment<'_> {
         let state = seen.state(self.processes[place].threads[0]);
         let case = &mut self.processes[place];
         case.stage = SupervisionStage::Down;
-        if self.plan.on_death != OnDeath::Restart || state == ThreadState::Done {
-            return None;
-        }
         let died = &mut self.incidents[incident];
+        let by_operator = case.by_operator.take();
+        died.by_operator.clone_from(&by_operator);
+        match by_operator {
+            Some(EndByOperator::Retired) => return None,
+            Some(EndByOperator::Replaced(kind)) if case.epoch < MAX_EPOCH => {
+                if !kind.is_empty() {
+                    out.perform(Action::SetKind(case.process, kind));
+                }
+                return Some(Duration::ZERO);
+            }
+            _ if self.plan.on_death != OnDeath::Restart || state == ThreadState::Done => return None,
+            _ => {}
+        }
         let cause = died.cause.clone();
         let stayed_down = if died.quarantined.is_some() {
             StayedDown { restarts: 0, why: cause }
@@ -407,6 +461,7 @@ impl Containment<'_> {
     ) {
         let case = &mut self.processes[place];
         case.epoch += 1;
+        case.started_ticks = now;
         case.stage = SupervisionStage::Starting(incident);
         let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));

@@ -3,6 +3,7 @@
 use crate::runtime::stuck::CpuSample;
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
+use analysis::record::EndByOperator;
 use protocol::plan::{Plan, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::GatewayCounts;
@@ -64,6 +65,10 @@ pub(super) struct SupervisedProcess {
     pub attempts: u32,
     /// The engine's counts for each gateway at the last death.
     pub counts: Vec<GatewayCounts>,
+    /// How an operator ended this incarnation.
+    pub by_operator: Option<EndByOperator>,
+    /// When this incarnation was started, in ticks.
+    pub started_ticks: u64,
     /// It was restarted in this step: nothing is observed of the new incarnation yet.
     pub is_renewed: bool,
 }
@@ -89,6 +94,8 @@ impl SupervisedProcess {
             has_hung_at_start: false,
             attempts: 0,
             counts: Vec::new(),
+            by_operator: None,
+            started_ticks: 0,
             is_renewed: false,
         }
     }

@@ -1,0 +1,242 @@
+//! `launcher retire` and `launcher replace`: end a strategy of an active run, and start another one
+//! in its place.
+
+use crate::cli::{OpenOrdersFlag, ReplaceFlags, RetireFlags};
+use crate::config::UsageError;
+use crate::config::components::{KindList, StrategyKind};
+use crate::config::value::SettingValue;
+use crate::operator::ActiveRunHandle;
+use crate::output;
+use analysis::numbers::{counted, duration};
+use anyhow::{Context, Result};
+use protocol::commands::{Command, CommandAnswer, CommandStatus, MAX_TEXT_BYTES, OpenOrders};
+use protocol::isolation::Isolation;
+use protocol::plan::{OnDeath, Plan, Role, Trading};
+use protocol::status::ThreadState;
+use std::io::Write;
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How long the launcher may take to end the old process and to start the new one.
+const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub fn retire(flags: &RetireFlags) -> Result<ExitCode> {
+    end(flags, None)
+}
+
+pub fn replace(flags: &ReplaceFlags) -> Result<ExitCode> {
+    let kind = flags.with.as_deref().map(checked_kind).transpose()?;
+    end(&flags.end, Some(kind.unwrap_or_default()))
+}
+
+/// What became of a strategy that an operator ended.
+struct Ended {
+    /// Open orders when the engine saw the command, and whether they were cancelled.
+    orders: u64,
+    was_cancelled: bool,
+    /// Until its last open order had ended, and until the launcher had ended or replaced it.
+    settled: Duration,
+    took: Duration,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Ended,
+    Replaced,
+    /// The engine or the launcher has not done it in time.
+    Unfinished(&'static str),
+}
+
+fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
+    let run = ActiveRunHandle::find(&flags.run)?;
+    let strategy = strategy_of(&flags.strategy, &run.plan)?;
+    let name = Role::Strategy(strategy).to_string();
+    check(&run, strategy, successor.is_some())?;
+    let began = Instant::now();
+    let before = run.incarnation(strategy).epoch;
+    let (answer, was_cancelled) = give(&run, strategy, successor.as_deref(), flags)?;
+    let settled = began.elapsed();
+    let fate = match answer.status {
+        CommandStatus::Done => wait_for_launcher(&run, strategy, before, successor.is_some()),
+        CommandStatus::Seen => Fate::Unfinished("open orders have not ended"),
+        why => return Err(UsageError(format!("the engine refused {name}: {why}")).into()),
+    };
+    let ended = Ended { orders: answer.orders, was_cancelled, settled, took: began.elapsed(), fate };
+    let mut out = output::stdout();
+    if flags.json {
+        writeln!(out, "{:#}", json(&run.plan.run, &name, &ended))?;
+    } else {
+        out.write_all(text(&run.plan.run, &name, &ended).as_bytes())?;
+    }
+    Ok(if matches!(fate, Fate::Unfinished(_)) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Sends the command, and once more to cancel what is still open after the time.
+fn give(
+    run: &ActiveRunHandle,
+    strategy: u16,
+    successor: Option<&str>,
+    flags: &RetireFlags,
+) -> Result<(CommandAnswer, bool)> {
+    let within = Duration::from_nanos(flags.within.0);
+    let command = |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
+    let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
+    if flags.open_orders == OpenOrdersFlag::Drain {
+        let (_, answer) = send(OpenOrders::Drain)?;
+        if answer.status != CommandStatus::Seen {
+            return Ok((answer, false));
+        }
+    }
+    let (_, answer) = send(OpenOrders::Cancel)?;
+    Ok((answer, answer.orders > 0))
+}
+
+/// Waits until the launcher has ended the strategy, or its successor runs.
+fn wait_for_launcher(run: &ActiveRunHandle, strategy: u16, before: u16, is_replaced: bool) -> Fate {
+    let began = Instant::now();
+    while began.elapsed() < LAUNCHER_TIMEOUT && !run.is_over() {
+        let life = run.incarnation(strategy);
+        if !is_replaced && life.epoch == before && life.fenced {
+            return Fate::Ended;
+        }
+        if is_replaced && life.epoch > before {
+            // Without a name its memory cannot be read from here.
+            match run.state_of(strategy) {
+                None | Some(ThreadState::Running | ThreadState::Done) => return Fate::Replaced,
+                Some(_) if life.fenced => return Fate::Unfinished("its successor ended before it traded"),
+                Some(_) => {}
+            }
+        }
+        sleep(POLL_INTERVAL);
+    }
+    Fate::Unfinished(match is_replaced {
+        true => "its successor does not run yet",
+        false => "its process has not ended yet",
+    })
+}
+
+/// Returns the strategy that a user names: `2` or `strategy-2`.
+fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
+    let count = plan.trading().strategies;
+    let number = name.strip_prefix("strategy-").unwrap_or(name).parse::<u16>();
+    number.ok().filter(|index| *index < count).ok_or_else(|| {
+        UsageError(format!("{name}: no such strategy; the run has strategy-0 to strategy-{}", count.max(1) - 1))
+    })
+}
+
+/// Refuses what the run cannot do.
+fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), UsageError> {
+    let (plan, name) = (&run.plan, Role::Strategy(strategy));
+    if plan.on_death == OnDeath::Stop {
+        let why = "ends when a strategy ends: start it with --on-death continue or restart";
+        return Err(UsageError(format!("run {} {why}", plan.run)));
+    }
+    if plan.isolation.of(strategy) == Isolation::Thread {
+        let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
+        return Err(UsageError(format!("{name} {why}")));
+    }
+    let life = run.incarnation(strategy);
+    if life.fenced {
+        let what = if is_replaced { "replace" } else { "retire" };
+        return Err(UsageError(format!("{name} has ended already: there is nothing to {what}")));
+    }
+    Ok(())
+}
+
+/// Checks a strategy kind that a user names. A program's path is made absolute: the launcher of the
+/// run may have another current folder.
+fn checked_kind(kind: &str) -> Result<String> {
+    let kinds = KindList::<StrategyKind>::parse(kind).map_err(UsageError)?;
+    let [kind] = kinds.0.as_slice() else {
+        return Err(UsageError(format!("--with {kind}: name one kind")).into());
+    };
+    let mut kind = kind.clone();
+    if let Some(command) = Trading::command_of(&kind) {
+        let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
+        if program.contains('/') {
+            let path = std::path::absolute(program).with_context(|| format!("cannot resolve {program}"))?;
+            if !path.is_file() {
+                return Err(UsageError(format!("--with {kind}: no such file: {}", path.display())).into());
+            }
+            kind = format!("{}{} {rest}", Trading::PROGRAM, path.display()).trim_end().to_owned();
+        }
+    }
+    if kind.len() > MAX_TEXT_BYTES {
+        let why = format!("longer than {MAX_TEXT_BYTES} bytes: put the command into a script");
+        return Err(UsageError(format!("--with {kind}: {why}")).into());
+    }
+    Ok(kind)
+}
+
+fn text(run: &str, name: &str, ended: &Ended) -> String {
+    let verb = match ended.fate {
+        Fate::Ended => "retired",
+        Fate::Replaced => "replaced",
+        Fate::Unfinished(_) => "refuses new orders of",
+    };
+    let how = match (ended.orders, ended.was_cancelled) {
+        (0, _) => "none was open".into(),
+        (orders, true) => format!("{} cancelled", counted(orders, "open order")),
+        (orders, false) => format!("{} drained", counted(orders, "open order")),
+    };
+    let mut text = format!("{verb} {name} of run {run}\n");
+    text += &format!("  open orders  {how}, after {}\n", duration(ended.settled.as_nanos() as u64));
+    let took = duration(ended.took.as_nanos() as u64);
+    text += &match ended.fate {
+        Fate::Ended => format!("  ended        {took} after the command\n"),
+        Fate::Replaced => format!("  gap          {took} from the command to its successor\n"),
+        Fate::Unfinished(why) => format!("  not done     {why}, {took} after the command\n"),
+    };
+    text
+}
+
+fn json(run: &str, name: &str, ended: &Ended) -> serde_json::Value {
+    let (is_done, why) = match ended.fate {
+        Fate::Unfinished(why) => (false, Some(why)),
+        Fate::Ended | Fate::Replaced => (true, None),
+    };
+    serde_json::json!({
+        "run": run,
+        "strategy": name,
+        "done": is_done,
+        "why_not": why,
+        "open_orders": ended.orders,
+        "cancelled": ended.was_cancelled,
+        "settled_ns": ended.settled.as_nanos() as u64,
+        "took_ns": ended.took.as_nanos() as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_names_open_orders_and_gap() {
+        let of = |orders, was_cancelled, fate| {
+            let settled = Duration::from_millis(3);
+            text("r", "strategy-1", &Ended { orders, was_cancelled, settled, took: 2 * settled, fate })
+        };
+        assert!(of(0, false, Fate::Ended).starts_with("retired strategy-1 of run r\n  open orders  none was open"));
+        assert!(of(2, true, Fate::Replaced).contains("2 open orders cancelled"));
+        assert!(of(1, false, Fate::Replaced).contains("1 open order drained"));
+        let unfinished = of(1, false, Fate::Unfinished("its successor does not run yet"));
+        assert!(unfinished.contains("not done     its successor does not run yet"), "{unfinished}");
+    }
+
+    #[test]
+    fn kind_is_checked_before_it_is_sent() {
+        assert_eq!(checked_kind("maker").unwrap(), "maker");
+        for (kind, why) in
+            [("makr", "maker"), ("maker,taker", "name one"), ("exec:./no/such", "no such file")]
+        {
+            let error = checked_kind(kind).unwrap_err();
+            assert!(error.is::<UsageError>() && error.to_string().contains(why), "{error}");
+        }
+        let long = format!("exec:true {}", "x".repeat(MAX_TEXT_BYTES));
+        assert!(checked_kind(&long).unwrap_err().to_string().contains("put the command into a script"));
+    }
+}
