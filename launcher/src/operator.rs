@@ -13,9 +13,9 @@ use protocol::commands::{
     CommandStatus, CommandWriter,
 };
 use protocol::control::{Control, RunState};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control, thread_segment};
-use protocol::index::StrategyIndex;
 use protocol::status::{self, ThreadState};
 use protocol::supervision::Incarnation;
 use shm::bell::Doorbell;
@@ -63,11 +63,8 @@ impl ActiveRunHandle {
     fn check(&self, name: &str, view: &ReadOnlyWords, kind: SegmentKind) -> Result<()> {
         let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind)
             .with_context(|| format!("segment {name}"))?;
-        let words = if kind == commands::COMMANDS_KIND {
-            commands::COMMANDS_WORDS
-        } else {
-            commands::ANSWERS_WORDS
-        };
+        let words =
+            if kind == commands::COMMANDS_KIND { commands::COMMANDS_WORDS } else { commands::ANSWERS_WORDS };
         if header.run != run_hash(&self.plan.run) || view.len() < words {
             bail!("segment {name} is not of this run");
         }

@@ -82,7 +82,8 @@ fn give(
     flags: &RetireFlags,
 ) -> Result<(CommandAnswer, bool)> {
     let within = Duration::from_nanos(flags.within.0);
-    let command = |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
+    let command =
+        |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
     let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
     if flags.open_orders == OpenOrdersFlag::Drain {
         let (_, answer) = send(OpenOrders::Drain)?;
@@ -123,7 +124,10 @@ fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     let count = plan.trading().strategies;
     let number = name.strip_prefix("strategy-").unwrap_or(name).parse::<u16>();
     number.ok().filter(|index| *index < count).ok_or_else(|| {
-        UsageError(format!("{name}: no such strategy; the run has strategy-0 to strategy-{}", count.max(1) - 1))
+        UsageError(format!(
+            "{name}: no such strategy; the run has strategy-0 to strategy-{}",
+            count.max(1) - 1
+        ))
     })
 }
 
@@ -220,7 +224,10 @@ mod tests {
             let settled = Duration::from_millis(3);
             text("r", "strategy-1", &Ended { orders, was_cancelled, settled, took: 2 * settled, fate })
         };
-        assert!(of(0, false, Fate::Ended).starts_with("retired strategy-1 of run r\n  open orders  none was open"));
+        assert!(
+            of(0, false, Fate::Ended)
+                .starts_with("retired strategy-1 of run r\n  open orders  none was open")
+        );
         assert!(of(2, true, Fate::Replaced).contains("2 open orders cancelled"));
         assert!(of(1, false, Fate::Replaced).contains("1 open order drained"));
         let unfinished = of(1, false, Fate::Unfinished("its successor does not run yet"));

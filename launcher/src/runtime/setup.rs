@@ -3,9 +3,9 @@
 use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
+use crate::runtime::supervisor::observations::OperatorEnd;
 use analysis::record;
 use anyhow::{Context, Result, anyhow};
-use crate::runtime::supervisor::observations::OperatorEnd;
 use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
 };

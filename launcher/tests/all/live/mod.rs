@@ -32,6 +32,7 @@ mod priorities;
 mod programs;
 mod random_kills;
 mod removed_folder;
+mod replacements;
 mod restarts;
 mod runs;
 mod sandboxed;

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::commands::CommandStatus;
+use protocol::commands::{CommandStatus, OpenOrders};
 use protocol::kill::{KillCause, KillSwitch};
 use protocol::wire::CancelScope;
 
@@ -144,6 +144,46 @@ fn operator_gets_open_count_and_completion_time() {
     assert_eq!(switches(&bench.out), logged.map(|(point, is_on)| (point, scope, is_on, KillCause::Operator)));
 }
 
+/// Ends strategy 0 with three orders open, and begins its next incarnation. Returns what was sent to
+/// gateway 0 at the command, and what an order of the successor gets back.
+fn end_and_succeed(open_orders: OpenOrders, before: Option<Command>) -> (Vec<Instruction>, Vec<(u64, u8)>) {
+    let mut bench = bench(100);
+    (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
+    before.into_iter().for_each(|command| _ = bench.command(0, command));
+    let end = Command::EndStrategy { strategy: 0, open_orders, is_replaced: true };
+    let effects = bench.command(1, end);
+    assert_eq!(returned(&bench.send(&order(0, 3, 0)), 0), [(3, Reject::Killed.code())]);
+    assert_eq!(sent(&bench.send(&order(1, 0, 0)), 0).len(), 1, "the other one trades on");
+    let done = Effect::OperatorNotice(OperatorNotice::CommandDone { number: 1, ticks: 0 });
+    for n in 0..3 {
+        assert!(!bench.out.contains(&done));
+        bench.fill(&order(0, n, 0));
+    }
+    assert!(bench.out.contains(&done));
+    bench.fence(0, 0, true);
+    bench.apply(Input::Retired { strategy: StrategyIndex(0) });
+    let position = bench.position(0);
+    bench.fence(0, 1, false);
+    assert_eq!(bench.position(0), position, "what is held continues");
+    let mut next = order(0, 0, 0);
+    next.id = OrderId::new(0, 1, 0);
+    (sent(&effects, 0), returned(&bench.send(&next), 0))
+}
+
+#[test]
+fn successor_of_ended_strategy_trades() {
+    let cancel = Instruction::CancelAll(CancelScope::for_strategy(OrderId::new(0, 0, 0)));
+    assert_eq!(end_and_succeed(OpenOrders::Drain, None), (vec![], vec![]));
+    assert_eq!(end_and_succeed(OpenOrders::Cancel, None), (vec![cancel], vec![]));
+}
+
+#[test]
+fn kill_switch_of_operator_continues_for_successor() {
+    let refused = vec![(0, Reject::Killed.code())];
+    let kill = Command::Kill(Scope::Strategy(0));
+    assert_eq!(end_and_succeed(OpenOrders::Drain, Some(kill)).1, refused);
+}
+
 #[test]
 fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
@@ -152,6 +192,10 @@ fn command_without_scope_or_limit_is_refused() {
         (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
         (Some(Command::Revive(Scope::Instrument(1))), CommandStatus::NoSuchScope),
         (Some(Command::Kill(Scope::Credential(1))), CommandStatus::NoSuchScope),
+        (
+            Some(Command::EndStrategy { strategy: 2, open_orders: OpenOrders::Drain, is_replaced: false }),
+            CommandStatus::NoSuchScope,
+        ),
         (Some(max_loss(Scope::Strategy(2))), CommandStatus::NoSuchScope),
         (Some(max_loss(Scope::Venue(0))), CommandStatus::NoSuchLimit),
         (Some(limit(200, 1)), CommandStatus::NoSuchLimit),

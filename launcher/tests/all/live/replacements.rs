@@ -1,0 +1,152 @@
+//! Strategies that an operator retires or replaces while the others trade.
+
+use crate::common::{
+    Launcher, Running, document, list, number, output, run_processes, segments, signal, string, wait_until,
+};
+use serde_json::Value;
+
+const FLAGS: &str =
+    "--strategies 4 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park";
+
+struct ChangingRun {
+    running: Running,
+    run: String,
+}
+
+impl ChangingRun {
+    fn start(launcher: &Launcher, more: &str) -> Self {
+        let running = launcher.start(&format!("{FLAGS} {more}"));
+        let channel = |name: &String| Some(name.strip_prefix("bulkhead.")?.strip_suffix(".desk")?.to_owned());
+        let run = segments(running.pid()).iter().find_map(channel).unwrap();
+        wait_until("the engine answers", || output(&format!("limits {run}")).code == Some(0));
+        Self { running, run }
+    }
+
+    /// Runs a command that must succeed, and returns its result.
+    fn json(&self, command: &str, args: &str) -> Value {
+        let result = output(&format!("{command} {} {args} --json", self.run));
+        assert_eq!(result.code, Some(0), "{command} {args}: {} {}", result.stdout, result.stderr);
+        result.json()
+    }
+
+    fn has_process(&self, name: &str) -> bool {
+        let role = format!("role {name} ");
+        run_processes(self.running.pid()).iter().any(|(_, line)| line.contains(&role))
+    }
+}
+
+/// The incidents of a run that ends now, which must be valid and have lost no order.
+fn incidents_at_end(launcher: &Launcher, running: Running) -> Vec<Value> {
+    let summary = launcher.interrupted(running);
+    assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
+    let orders = &summary["orders"];
+    assert_eq!((&orders["lost"], &orders["duplicated"]), (&0.into(), &0.into()), "{orders:#}");
+    list(&document(&launcher.folder(), "run.json")["incidents"]).to_vec()
+}
+
+fn retire_replace_and_interrupt(more: &str, rests: bool) {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, more);
+
+    let retired = run.json("retire", "strategy-3 --open-orders cancel");
+    assert!(retired["done"] == true && retired["cancelled"] == (number(&retired["open_orders"]) > 0));
+    wait_until("strategy-3 has exited", || !run.has_process("strategy-3"));
+    let again = format!("retire {} 3", run.run);
+    output(&again).fails(2, &["strategy-3 has ended already"]);
+
+    let old = run.running.process("strategy-1");
+    // Orders that rest at an exchange do not drain.
+    let replaced =
+        run.json("replace", if rests { "strategy-1 --within 300ms" } else { "strategy-1 --within 30s" });
+    assert!(replaced["done"] == true && replaced["cancelled"] == rests, "{replaced}");
+    assert!(number(&replaced["took_ns"]) >= number(&replaced["settled_ns"]));
+    wait_until("the successor runs", || {
+        run_processes(run.running.pid())
+            .iter()
+            .any(|(pid, line)| *pid != old && line.contains("role strategy-1 "))
+    });
+    // More often than strategies that die without progress are restarted.
+    (0..10).for_each(|_| _ = run.json("replace", "2 --open-orders cancel"));
+    run.json("replace", "0 --with taker");
+
+    let incidents = incidents_at_end(&launcher, run.running);
+    let of = |strategy: u64| incidents.iter().filter(move |one| one["strategy"] == strategy);
+    let causes = |strategy| of(strategy).map(|one| string(&one["cause"]).to_owned()).collect::<Vec<_>>();
+    assert_eq!(causes(0), ["replaced by taker, by an operator"]);
+    assert_eq!(causes(1), ["replaced by an operator"]);
+    assert_eq!(causes(2), ["replaced by an operator"; 10]);
+    assert_eq!(causes(3), ["retired by an operator"]);
+    for one in &incidents {
+        // A successor may be replaced before it runs.
+        if one["strategy"] != 2 {
+            assert_eq!(one["restarted_ns"].is_u64(), one["strategy"] != 3, "{one}");
+        }
+    }
+}
+
+#[test]
+fn strategies_are_retired_and_replaced_while_others_trade() {
+    retire_replace_and_interrupt("--isolation process --on-death continue", false);
+}
+
+#[test]
+fn sandboxed_strategies_are_replaced_with_journal() {
+    if Launcher::sandboxed().is_some() {
+        let journal = "--venue book --exchange process --journal process";
+        retire_replace_and_interrupt(&format!("--isolation sandbox --on-death restart {journal}"), true);
+    }
+}
+
+#[test]
+fn run_that_cannot_change_says_why() {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, "--isolation process+thread --on-death continue");
+    let refused = |args: &str, words: &[&str]| _ = output(&args.replace("RUN", &run.run)).fails(2, words);
+    refused("retire RUN strategy-9", &["strategy-9: no such strategy", "strategy-0 to strategy-3"]);
+    refused("retire RUN 1", &["strategy-1 is a thread", "--isolation process"]);
+    refused("replace RUN 0 --with makr", &["maker"]);
+    refused("replace RUN 0 --with exec:./no/such/program", &["no such file"]);
+    refused("retire 20000101-000000000 1", &["20000101-000000000"]);
+    launcher.interrupted(run.running);
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, "--isolation process --on-death stop");
+    output(&format!("retire {} 1", run.run)).fails(2, &["--on-death continue or restart"]);
+    launcher.interrupted(run.running);
+}
+
+#[test]
+fn successor_that_cannot_run_leaves_its_slot_down() {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, "--isolation process --on-death continue");
+    let result = output(&format!("replace {} 2 --with exec:/bin/false --json", run.run));
+    assert_eq!((result.code, &result.json()["done"]), (Some(1), &Value::Bool(false)), "{}", result.stdout);
+    let incidents = incidents_at_end(&launcher, run.running);
+    assert_eq!(incidents.len(), 2, "the replacement, and the end of the successor: {incidents:?}");
+    assert!(string(&incidents[1]["cause"]).contains("exit 1"), "{incidents:?}");
+}
+
+/// The engine is killed at random moments of replacements, and recovers from its journal.
+#[test]
+fn engine_dies_during_replacements_and_nothing_is_lost() {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(
+        &launcher,
+        "--isolation process --on-death restart --venue book --exchange process --journal process",
+    );
+    for round in 0..6 {
+        let engine = crate::common::serving_process(run.running.pid(), "engine", &[]);
+        let name = run.run.clone();
+        let replacing = std::thread::spawn(move || {
+            output(&format!("replace {name} {} --open-orders cancel --within 30s", round % 4))
+        });
+        std::thread::sleep(std::time::Duration::from_millis(round * 3));
+        if let Some(engine) = engine {
+            signal(engine, "KILL");
+        }
+        let result = replacing.join().unwrap();
+        assert_eq!(result.code, Some(0), "round {round}: {} {}", result.stdout, result.stderr);
+    }
+    let incidents = incidents_at_end(&launcher, run.running);
+    let replaced = |one: &&Value| one["by_operator"].is_object();
+    assert_eq!(incidents.iter().filter(replaced).count(), 6, "{incidents:?}");
+}
