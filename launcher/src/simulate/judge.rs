@@ -18,7 +18,7 @@ use super::hostile::Attack;
 use super::recovery::differences;
 use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
-use analysis::record::{Incident, RunOutcome};
+use analysis::record::{EndByOperator, Incident, RunOutcome};
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
@@ -222,6 +222,11 @@ impl Judge<'_> {
                 .iter()
                 .any(|other| other.strategy == strategy && other.epoch == epoch + 1);
             // A thread that may still run has no successor.
+            let must_restart = match incident.by_operator {
+                Some(EndByOperator::Retired) => false,
+                Some(EndByOperator::Replaced(_)) => true,
+                None => must_restart,
+            };
             let can_restart = must_restart && !incident.abandoned;
             self.require(!can_restart || incident.restarted_ns.is_some() || has_successor, || {
                 format!("strategy {strategy} epoch {epoch} was not started again")

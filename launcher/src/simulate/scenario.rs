@@ -10,7 +10,7 @@ use crate::planner::{self, OrderCounts, Resolved, RunIdentity};
 use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
-use protocol::commands::Command;
+use protocol::commands::{Command, OpenOrders};
 use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
@@ -239,6 +239,15 @@ impl Scenario {
             }
             ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
         }
+        let can_change = matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
+        if can_change && isolation != Isolation::Thread && on_death != OnDeath::Stop {
+            commands.extend(draw_ends_by_operators(&mut Draws::new(seed, Draws::ENDS), &plan, window_ns));
+            commands.sort_by_key(|(at, _)| *at);
+            culprits.extend(commands.iter().filter_map(|(_, command)| match command {
+                Command::EndStrategy { strategy, .. } => Some(*strategy),
+                _ => None,
+            }));
+        }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
         Ok(Self {
@@ -352,6 +361,18 @@ fn draw_kill_switches(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u6
     }
     commands.sort_by_key(|(at, _)| *at);
     commands
+}
+
+/// Draws retirements and replacements of strategies; none in half of the scenarios.
+fn draw_ends_by_operators(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
+    let count = draws.below(2) * (1 + draws.below(3));
+    let end = |_| {
+        let strategy = draws.below(plan.trading().strategies.into()) as u16;
+        let open_orders = [OpenOrders::Drain, OpenOrders::Cancel][draws.below(2) as usize];
+        let is_replaced = draws.below(3) > 0;
+        (draws.below(window_ns), Command::EndStrategy { strategy, open_orders, is_replaced })
+    };
+    (0..count).map(end).collect()
 }
 
 /// Draws a temporary fault of a venue.

@@ -34,6 +34,8 @@ impl Draws {
     pub const BURSTS: u64 = 12;
     /// The random stream of the number of credentials in a simulated run.
     pub const CREDENTIALS: u64 = 13;
+    /// The random stream of the strategies that operators end in a simulated run.
+    pub const ENDS: u64 = 14;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
