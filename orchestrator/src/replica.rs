@@ -12,7 +12,9 @@ use super::ledger::{GatewayOutput, OutputLedger, OutputWatermarks, Recovered, Re
 use super::outputs::Outputs;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
-use protocol::commands::{ANSWERS_WORDS, COMMANDS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS};
+use protocol::commands::{
+    ANSWERS_WORDS, COMMANDS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS,
+};
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::{Point, Record, Stamps};
 use protocol::sender::Sender;

@@ -134,8 +134,7 @@ impl Command {
             SET_LIMIT => Some(Self::SetLimit { scope, control, value }),
             END_STRATEGY if control <= CANCELS | IS_REPLACED => {
                 let Scope::Strategy(strategy) = scope else { return None };
-                let open_orders =
-                    if control & CANCELS != 0 { OpenOrders::Cancel } else { OpenOrders::Drain };
+                let open_orders = if control & CANCELS != 0 { OpenOrders::Cancel } else { OpenOrders::Drain };
                 Some(Self::EndStrategy { strategy, open_orders, is_replaced: control & IS_REPLACED != 0 })
             }
             _ => None,
@@ -226,7 +225,8 @@ impl CommandWriter {
             return None;
         }
         let [word, value] = command.to_words();
-        for (offset, value) in (FIRST + number as usize * COMMAND_WORDS..).zip([ticks, pid.into(), word, value])
+        for (offset, value) in
+            (FIRST + number as usize * COMMAND_WORDS..).zip([ticks, pid.into(), word, value])
         {
             // Relaxed: published by the Release store of the count.
             self.0[offset].store(value, Ordering::Relaxed);

@@ -19,6 +19,7 @@ use super::recovery::differences;
 use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use analysis::record::{EndByOperator, Incident, RunOutcome};
+use protocol::commands::Command;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
@@ -209,6 +210,7 @@ impl Judge<'_> {
         self.check_survivors_returned();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();
+        self.check_ends_by_operators();
         let must_restart = self.run.scenario.plan.on_death == OnDeath::Restart;
         for incident in &self.run.record.incidents {
             let (strategy, epoch) = (incident.strategy, incident.epoch);
@@ -244,8 +246,26 @@ impl Judge<'_> {
         self.check_valid();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();
+        self.check_ends_by_operators();
         if self.run.record.outcome == RunOutcome::Complete {
             self.broken.extend(differences(self.run, self.merged));
+        }
+    }
+
+    /// Operators ended only the strategies that they named, each with a successor or without one as
+    /// they wanted it.
+    fn check_ends_by_operators(&mut self) {
+        let commands = self.run.scenario.commands.iter().filter_map(|(_, command)| match command {
+            Command::EndStrategy { strategy, is_replaced, .. } => Some((*strategy, *is_replaced)),
+            _ => None,
+        });
+        let commands: Vec<(u16, bool)> = commands.collect();
+        for incident in &self.run.record.incidents {
+            let Some(end) = &incident.by_operator else { continue };
+            let is_replaced = matches!(end, EndByOperator::Replaced(_));
+            self.require(commands.contains(&(incident.strategy, is_replaced)), || {
+                format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
+            });
         }
     }
 

@@ -48,7 +48,7 @@ pub use runtime::SupervisorStep;
 
 pub use crate::runtime::supervisor::Supervisor;
 pub use crate::runtime::supervisor::actions::{Action, ExitTime};
-pub use crate::runtime::supervisor::observations::Observations;
+pub use crate::runtime::supervisor::observations::{Observations, OperatorEnd};
 
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::SupervisionRecord;

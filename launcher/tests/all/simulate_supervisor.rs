@@ -5,8 +5,9 @@ use crate::common::concurrently;
 use analysis::record::RunOutcome;
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
 use launcher::simulate::{
-    Action, ExitTime, Observations, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
+    Action, ExitTime, Observations, OperatorEnd, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
 };
+use protocol::commands::Command;
 use protocol::control::RunState;
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
 use std::collections::BTreeMap;
@@ -28,6 +29,12 @@ struct BrokenSupervisor {
 
 fn has_deaths(scenario: &Scenario) -> bool {
     matches!(scenario.kind, ScenarioKind::Deaths | ScenarioKind::Recovery)
+}
+
+/// Operators end strategies.
+fn is_ended_by_operators(scenario: &Scenario) -> bool {
+    let is_end = |(_, command): &(u64, Command)| matches!(command, Command::EndStrategy { .. });
+    has_deaths(scenario) && scenario.commands.iter().any(is_end)
 }
 
 fn has_threads_that_die(scenario: &Scenario) -> bool {
@@ -185,7 +192,32 @@ fn forgets_drain() -> Box<SupervisorStep<'static>> {
     without(|action| *action == Action::SetRunState(RunState::Drain))
 }
 
-const ALL: [BrokenSupervisor; 12] = {
+/// Starts a successor of a strategy that was retired.
+fn replaces_retired() -> Box<SupervisorStep<'static>> {
+    with_ends(|end, _| end.successor = Some(String::new()))
+}
+
+/// Ends the strategy after the one that an operator named.
+fn ends_neighbor() -> Box<SupervisorStep<'static>> {
+    with_ends(|end, strategies| end.strategy = (end.strategy + 1) % strategies)
+}
+
+/// Takes a step that observes other ends of strategies by operators.
+fn with_ends(change: fn(&mut OperatorEnd, u16)) -> Box<SupervisorStep<'static>> {
+    Box::new(move |supervisor, seen, now, out| {
+        let mut seen = seen.clone();
+        let strategies = seen.strategies.len() as u16;
+        seen.ended_by_operators.iter_mut().for_each(|end| change(end, strategies));
+        supervisor.step(&seen, now, out);
+    })
+}
+
+/// Believes that a strategy that an operator ended is gone, and leaves its process running.
+fn forgets_kill() -> Box<SupervisorStep<'static>> {
+    without(|action| matches!(action, Action::Kill(_)))
+}
+
+const ALL: [BrokenSupervisor; 15] = {
     const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: false, can_show: has_deaths, step }
     }
@@ -208,6 +240,9 @@ const ALL: [BrokenSupervisor; 12] = {
         },
         broken("blames another strategy", blames_neighbor),
         broken("confuses two exits", confuses_exits),
+        broken("replaces a retired strategy", replaces_retired),
+        broken("ends another strategy", ends_neighbor),
+        BrokenSupervisor { can_show: is_ended_by_operators, ..broken("forgets a kill", forgets_kill) },
         of_recovery("misses a death with another", misses_second_death),
         of_recovery("forgets a successor", forgets_successor),
         of_recovery("forgets to drain", forgets_drain),

@@ -144,8 +144,8 @@ fn operator_gets_open_count_and_completion_time() {
     assert_eq!(switches(&bench.out), logged.map(|(point, is_on)| (point, scope, is_on, KillCause::Operator)));
 }
 
-/// Ends strategy 0 with three orders open, and begins its next incarnation. Returns what was sent to
-/// gateway 0 at the command, and what an order of the successor gets back.
+/// Ends strategy 0 with three orders open, and begins its next incarnation. Returns what was sent
+/// to gateway 0 at the command, and what an order of the successor gets back.
 fn end_and_succeed(open_orders: OpenOrders, before: Option<Command>) -> (Vec<Instruction>, Vec<(u64, u8)>) {
     let mut bench = bench(100);
     (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
