@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Compiles the C++ program that existed before it met bulkhead (bindings/examples/cpp/desk) with
+# g++ and clang++. Each runs on paper, in a run of the launcher, and in one that kills it once: its
+# own account must be that of the engine. Mistakes that are planted in its adapter must be found.
+# A compiler that is missing is skipped loudly. LAUNCHER and LIBRARIES name a launcher and a folder
+# with libbulkhead.so and libbulkhead.a, if not those of target/release. Half a minute.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+launcher=${LAUNCHER:-target/release/launcher}
+libraries=$(realpath "${LIBRARIES:-target/release}")
+desk=bindings/examples/cpp/desk
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$1" >&2; exit 1; }
+command -v python3 >/dev/null || { echo "SKIPPED, NO C++ PROGRAM IS TESTED: no python3 reads the summaries"; exit 0; }
+
+is_short() { [ "$(wc -l <"$1")" -le 120 ]; }
+is_short $desk/adapter.hpp || fail "$desk/adapter.hpp has more than 120 lines"
+{ cat $desk/adapter.hpp; seq 120; } >"$work/long.hpp"
+! is_short "$work/long.hpp" || fail "broken: a long adapter is taken for a short one"
+
+compile() { # COMPILER FOLDER PROGRAM LIBRARY…
+  "$1" -std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I bindings/include "$2/main.cpp" "${@:4}" -o "$3"
+}
+shared=(-L "$libraries" -lbulkhead "-Wl,-rpath,$libraries")
+static=("$libraries/libbulkhead.a" -pthread -ldl -lm)
+
+# A run of a player and the desk; its summary and what the desk printed are in the folder's files.
+trade() { # PROGRAM FLAGS…
+  rm -rf "$work/out"
+  timeout 60 "$launcher" run --strategy "player,exec:$1" --strategies 2 --venue book --venues 1 --orders 4k --window 300ms \
+    --idle park --json --out "$work/out" "${@:2}" >"$work/summary.json" || return
+  cat "$work"/out/*/strategy-1.stderr >"$work/printed"
+}
+
+judge() { # account|killed: fails with a reason
+  python3 - "$1" "$work/summary.json" "$work/printed" <<'END'
+import json, sys
+what, summary, printed = sys.argv[1], json.load(open(sys.argv[2])), open(sys.argv[3]).read().split()
+own = dict(zip(printed[::2], map(int, printed[1::2])))
+def expect(name, found, wanted):
+    if found != wanted:
+        sys.exit(f"{name}: {found}, not {wanted}; the desk printed {own}")
+expect("valid", summary["valid"], True)
+expect("rejected and odd", (own["rejected"], own["odd"]), (0, 0))
+expect("ended", own["ended"], own["orders"])
+if own["fills"] == 0 or own["orders"] == 0:
+    sys.exit(f"it does not trade: {own}")
+expect("allocations", sum(thread["allocations"] for thread in summary["processes"]), 0)
+if what == "account":
+    booked = [position for position in summary["trading"]["positions"] if position["strategy"] == 1]
+    expect("fills", own["fills"], sum(position["fills"] for position in booked))
+    expect("net", own["net"] * 100_000, sum(position["net"] for position in booked))
+    expect("incidents", summary["incidents"], [])
+else:
+    [incident] = summary["incidents"]
+    expect("incident", (incident["strategy"], incident["cause"]), (1, "signal 9 (SIGKILL)"))
+    expect("restarted", isinstance(incident["repair_to_restart_ns"], int), True)
+    expect("lost of the others", summary["containment"]["lost_of_survivors"], 0)
+END
+}
+
+tried=
+for compiler in g++ clang++; do
+  if ! command -v $compiler >/dev/null; then
+    echo "SKIPPED, THE C++ PROGRAM IS NOT COMPILED WITH $compiler: there is none"
+    continue
+  fi
+  tried=$compiler
+  compile $compiler $desk "$work/static" "${static[@]}"
+  compile $compiler $desk "$work/desk" "${shared[@]}"
+  for program in static desk; do
+    [ "$("$work/$program")" = "orders 1000 ended 1000 rejected 0 odd 0 fills 1000 net 0" ] || fail "$compiler: no trading on paper: $program"
+  done
+  trade "$work/desk" && judge account || fail "$compiler: the desk and the engine disagree"
+  echo "$compiler: $(tail -n 1 "$work/printed"), as the engine has it"
+  trade "$work/desk" --on-death restart --fault kill:strategy-1@40ms && judge killed || fail "$compiler: the killed desk"
+  echo "$compiler: killed once, restarted, nothing of the other strategy lost"
+done
+[ -n "$tried" ] || exit 0
+
+# NAME PATTERN REPLACEMENT: an adapter with this mistake.
+planted() {
+  mkdir -p "$work/$1"
+  cp $desk/*.hpp $desk/main.cpp "$work/$1"
+  sed -i "s/$2/$3/" "$work/$1/adapter.hpp"
+  ! cmp --quiet $desk/adapter.hpp "$work/$1/adapter.hpp" || fail "$1: there is nothing to break"
+  compile "$tried" "$work/$1" "$work/$1/desk" "${shared[@]}"
+  if trade "$work/$1/desk" && judge account 2>"$work/$1/found"; then fail "not found: $1"; fi
+  echo "found, $1: $(tail -n 1 "$work/$1/found" 2>/dev/null || echo 'the run failed')"
+}
+planted "a wrong unit" "parts_per_lot = 100'000" "parts_per_lot = 10'000"
+planted "every report the last" "report.is_last == 1" "true"
+planted "a cancel taken for the order" "send(order, no_client_id)" "send(order, client_id)"
