@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the C++ program that existed before it met bulkhead (bindings/examples/cpp/desk) with
+# Compiles the C++ program that existed before it met bulkhead (bindings/examples/cpp/existing) with
 # g++ and clang++. Each runs on paper, in a run of the launcher, and in one that kills it once: its
 # own account must be that of the engine. Mistakes that are planted in its adapter must be found.
 # A compiler that is missing is skipped loudly. LAUNCHER and LIBRARIES name a launcher and a folder
@@ -8,15 +8,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-target/release/launcher}
 libraries=$(realpath "${LIBRARIES:-target/release}")
-desk=bindings/examples/cpp/desk
+source=bindings/examples/cpp/existing
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$1" >&2; exit 1; }
 command -v python3 >/dev/null || { echo "SKIPPED, NO C++ PROGRAM IS TESTED: no python3 reads the summaries"; exit 0; }
 
 is_short() { [ "$(wc -l <"$1")" -le 120 ]; }
-is_short $desk/adapter.hpp || fail "$desk/adapter.hpp has more than 120 lines"
-{ cat $desk/adapter.hpp; seq 120; } >"$work/long.hpp"
+is_short $source/adapter.hpp || fail "$source/adapter.hpp has more than 120 lines"
+{ cat $source/adapter.hpp; seq 120; } >"$work/long.hpp"
 ! is_short "$work/long.hpp" || fail "broken: a long adapter is taken for a short one"
 
 compile() { # COMPILER FOLDER PROGRAM LIBRARY…
@@ -25,7 +25,7 @@ compile() { # COMPILER FOLDER PROGRAM LIBRARY…
 shared=(-L "$libraries" -lbulkhead "-Wl,-rpath,$libraries")
 static=("$libraries/libbulkhead.a" -pthread -ldl -lm)
 
-# A run of a player and the desk; its summary and what the desk printed are in the folder's files.
+# A run of a player and the desk; its summary and what it printed are in the folder's files.
 trade() { # PROGRAM FLAGS…
   rm -rf "$work/out"
   timeout 60 "$launcher" run --strategy "player,exec:$1" --strategies 2 --venue book --venues 1 --orders 4k --window 300ms \
@@ -40,7 +40,7 @@ what, summary, printed = sys.argv[1], json.load(open(sys.argv[2])), open(sys.arg
 own = dict(zip(printed[::2], map(int, printed[1::2])))
 def expect(name, found, wanted):
     if found != wanted:
-        sys.exit(f"{name}: {found}, not {wanted}; the desk printed {own}")
+        sys.exit(f"{name}: {found}, not {wanted}; it printed {own}")
 expect("valid", summary["valid"], True)
 expect("rejected and odd", (own["rejected"], own["odd"]), (0, 0))
 expect("ended", own["ended"], own["orders"])
@@ -67,28 +67,29 @@ for compiler in g++ clang++; do
     continue
   fi
   tried=$compiler
-  compile $compiler $desk "$work/static" "${static[@]}"
-  compile $compiler $desk "$work/desk" "${shared[@]}"
-  for program in static desk; do
+  compile $compiler $source "$work/static" "${static[@]}"
+  compile $compiler $source "$work/program" "${shared[@]}"
+  for program in static program; do
     [ "$("$work/$program")" = "orders 1000 ended 1000 rejected 0 odd 0 fills 1000 net 0" ] || fail "$compiler: no trading on paper: $program"
   done
-  trade "$work/desk" && judge account || fail "$compiler: the desk and the engine disagree"
+  trade "$work/program" && judge account || fail "$compiler: program and engine disagree"
   echo "$compiler: $(tail -n 1 "$work/printed"), as the engine has it"
-  trade "$work/desk" --on-death restart --fault kill:strategy-1@40ms && judge killed || fail "$compiler: the killed desk"
+  trade "$work/program" --on-death restart --fault kill:strategy-1@40ms && judge killed || fail "$compiler: the killed program"
   echo "$compiler: killed once, restarted, nothing of the other strategy lost"
 done
 [ -n "$tried" ] || exit 0
 
-# NAME PATTERN REPLACEMENT: an adapter with this mistake.
+# NAME PATTERN REPLACEMENT: an adapter with a mistake. A wrong unit, a report taken for the last of
+# its order, an answer to a cancel taken for one to the order.
 planted() {
   mkdir -p "$work/$1"
-  cp $desk/*.hpp $desk/main.cpp "$work/$1"
+  cp $source/*.hpp $source/main.cpp "$work/$1"
   sed -i "s/$2/$3/" "$work/$1/adapter.hpp"
-  ! cmp --quiet $desk/adapter.hpp "$work/$1/adapter.hpp" || fail "$1: there is nothing to break"
-  compile "$tried" "$work/$1" "$work/$1/desk" "${shared[@]}"
-  if trade "$work/$1/desk" && judge account 2>"$work/$1/found"; then fail "not found: $1"; fi
+  ! cmp --quiet $source/adapter.hpp "$work/$1/adapter.hpp" || fail "$1: there is nothing to break"
+  compile "$tried" "$work/$1" "$work/$1/program" "${shared[@]}"
+  if trade "$work/$1/program" && judge account 2>"$work/$1/found"; then fail "not found: $1"; fi
   echo "found, $1: $(tail -n 1 "$work/$1/found" 2>/dev/null || echo 'the run failed')"
 }
-planted "a wrong unit" "parts_per_lot = 100'000" "parts_per_lot = 10'000"
-planted "every report the last" "report.is_last == 1" "true"
-planted "a cancel taken for the order" "send(order, no_client_id)" "send(order, client_id)"
+planted unit "parts_per_lot = 100'000" "parts_per_lot = 10'000"
+planted last "report.is_last == 1" "true"
+planted cancel "send(order, no_client_id)" "send(order, client_id)"

@@ -1,12 +1,12 @@
-/* The exchange that the desk tests with: fills every order at its price in the next turn. */
-#ifndef DESK_PAPER_HPP
-#define DESK_PAPER_HPP
+/* The exchange that the program tests with: fills every order at its price in the next turn. */
+#ifndef FIRM_PAPER_HPP
+#define FIRM_PAPER_HPP
 
 #include "types.hpp"
 
 #include <thread>
 
-namespace desk {
+namespace firm {
 
 class PaperExchange final : public Exchange {
 public:
@@ -41,6 +41,6 @@ private:
     bool has_order_ = false;
 };
 
-} // namespace desk
+} // namespace firm
 
 #endif

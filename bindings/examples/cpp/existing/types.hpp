@@ -1,12 +1,12 @@
 /* The types of a trading program that existed before it met bulkhead: orders, quotes, executions,
  * and the interface through which it trades. */
-#ifndef DESK_TYPES_HPP
-#define DESK_TYPES_HPP
+#ifndef FIRM_TYPES_HPP
+#define FIRM_TYPES_HPP
 
 #include <chrono>
 #include <cstdint>
 
-namespace desk {
+namespace firm {
 
 using Ticks = std::int64_t; /* a price in 1e-4 dollars */
 using Lots = std::int64_t;  /* a quantity in 1e-3 units */
@@ -23,7 +23,7 @@ struct MyOrder {
     std::uint64_t quote_id = 0; /* of the quote that the order reacts to; 0: none */
 };
 
-/* The best prices of the desk's instrument. A side without an order has a price of 0. */
+/* The best prices of the program's instrument. A side without an order has a price of 0. */
 struct Quote {
     std::uint64_t id = 0;
     Ticks bid = 0, offer = 0;
@@ -59,6 +59,6 @@ public:
     virtual void close() = 0;
 };
 
-} // namespace desk
+} // namespace firm
 
 #endif

@@ -1,6 +1,6 @@
-/* The event loop of the desk: one thread, one exchange, periodic timers. */
-#ifndef DESK_LOOP_HPP
-#define DESK_LOOP_HPP
+/* The event loop of the program: one thread, one exchange, periodic timers. */
+#ifndef FIRM_LOOP_HPP
+#define FIRM_LOOP_HPP
 
 #include "types.hpp"
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace desk {
+namespace firm {
 
 class Loop {
 public:
@@ -52,6 +52,6 @@ private:
     std::vector<Timer> timers_;
 };
 
-} // namespace desk
+} // namespace firm
 
 #endif

@@ -1,14 +1,14 @@
-/* The trading of the desk: buys at the offer while it holds nothing, then sells what it holds at
+/* The trading of the program: buys at the offer while it holds nothing, then sells what it holds at
  * the bid. Every eighth order rests until a timer cancels it. */
-#ifndef DESK_TRADER_HPP
-#define DESK_TRADER_HPP
+#ifndef FIRM_TRADER_HPP
+#define FIRM_TRADER_HPP
 
 #include "types.hpp"
 
 #include <cinttypes>
 #include <cstdio>
 
-namespace desk {
+namespace firm {
 
 class Trader final : public Listener {
 public:
@@ -74,6 +74,6 @@ private:
     Lots net_ = 0;
 };
 
-} // namespace desk
+} // namespace firm
 
 #endif

@@ -1,7 +1,7 @@
-/* The desk's exchange behind bulkhead: its orders go to venue 0 of a run, the run's reports and
- * tops of book come back as executions and quotes. Nothing else of the desk includes bulkhead. */
-#ifndef DESK_ADAPTER_HPP
-#define DESK_ADAPTER_HPP
+/* The program's exchange behind bulkhead: its orders go to venue 0 of a run, the run's reports and
+ * tops of book come back as executions and quotes. Nothing else of the program includes bulkhead. */
+#ifndef FIRM_ADAPTER_HPP
+#define FIRM_ADAPTER_HPP
 
 #include "bulkhead.hpp"
 #include "types.hpp"
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace desk {
+namespace firm {
 
 class BulkheadExchange final : public Exchange {
 public:
@@ -50,7 +50,7 @@ public:
     /* ANCHOR_END: page */
 
 private:
-    /* A cancel has a sequence and a report of its own, which are no news for the desk. */
+    /* A cancel has a sequence and a report of its own, which are no news for the program. */
     static constexpr std::uint64_t no_client_id = 0;
     static constexpr Ticks ticks_per_cent = 100;
     static constexpr std::uint64_t parts_per_lot = 100'000; /* 1e-8 units */
@@ -94,6 +94,6 @@ private:
     std::vector<std::uint64_t> client_ids_; /* by sequence */
 };
 
-} // namespace desk
+} // namespace firm
 
 #endif
