@@ -25,7 +25,7 @@ compile() { # COMPILER FOLDER PROGRAM LIBRARY…
 shared=(-L "$libraries" -lbulkhead "-Wl,-rpath,$libraries")
 static=("$libraries/libbulkhead.a" -pthread -ldl -lm)
 
-# A run of a player and the desk; its summary and what it printed are in the folder's files.
+# A run of a player and the program; its summary and what it printed are in the folder's files.
 trade() { # PROGRAM FLAGS…
   rm -rf "$work/out"
   timeout 60 "$launcher" run --strategy "player,exec:$1" --strategies 2 --venue book --venues 1 --orders 4k --window 300ms \
