@@ -21,6 +21,7 @@ public:
         }
         if (execution.filled > 0) {
             fills_++;
+            traded_ += execution.filled;
             net_ += side_ == Side::buy ? execution.filled : -execution.filled;
         }
         if (!execution.is_last) return;
@@ -55,8 +56,8 @@ public:
     }
 
     void print() const {
-        std::printf("orders %" PRIu64 " ended %" PRIu64 " rejected %" PRIu64 " odd %" PRIu64 " fills %" PRIu64 " net %" PRId64 "\n", sent_,
-                    answered_, rejected_, odd_, fills_, net_);
+        std::printf("orders %" PRIu64 " ended %" PRIu64 " rejected %" PRIu64 " odd %" PRIu64, sent_, answered_, rejected_, odd_);
+        std::printf(" fills %" PRIu64 " traded %" PRId64 " net %" PRId64 "\n", fills_, traded_, net_);
         std::fflush(stdout);
     }
 
@@ -71,7 +72,7 @@ private:
     Side side_ = Side::buy;  /* of the open order */
     bool rests_ = false;
     std::uint64_t sent_ = 0, answered_ = 0, rejected_ = 0, odd_ = 0, fills_ = 0;
-    Lots net_ = 0;
+    Lots traded_ = 0, net_ = 0;
 };
 
 } // namespace firm
