@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-target/release/launcher}
+[ -n "${LIBRARIES:-}" ] || cargo build --quiet --release -p launcher -p bindings
 libraries=$(realpath "${LIBRARIES:-target/release}")
 source=bindings/examples/cpp/existing
 work=$(mktemp -d)
