@@ -12,8 +12,16 @@ const MAX_CAUSE_WIDTH: usize = 30;
 pub(super) fn totals(containment: &Containment) -> Vec<String> {
     let Containment { incidents, strategies, quarantined, restarted, orders, lost_of_survivors, .. } =
         containment;
+    let of = counted(*strategies, "strategy");
+    let what = match containment.by_operators {
+        0 => format!("{} of {of}", counted(*incidents, "death")),
+        ended => {
+            let deaths = counted(incidents.saturating_sub(ended), "death");
+            format!("{deaths} and {} by operators of {of}", counted(ended, "end"))
+        }
+    };
     vec![
-        format!("{} of {}", counted(*incidents, "death"), counted(*strategies, "strategy")),
+        what,
         format!("quarantined {}", count(*quarantined)),
         format!("restarted {}", count(*restarted)),
         format!("orders cancelled {}", count(orders.cancelled)),

@@ -10,7 +10,7 @@ use super::figures::{
 use super::incident_windows::IncidentWindows;
 use crate::cpu_shortage::CpuShortage;
 use crate::merge::{MergedRun, OrderLosses};
-use crate::record::{Incident, RunRecord, StayedDown};
+use crate::record::{EndByOperator, Incident, RunRecord, StayedDown};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -47,6 +47,9 @@ pub struct IncidentSummary {
     /// CPU time of the killed process until it ended, if that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_exit: Option<CpuShortage>,
+    /// An operator ended it, and how; null if it died.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_operator: Option<EndByOperator>,
     /// Outcomes of the orders that the dead incarnation received no report for.
     pub orders: OrderLosses,
     /// rt_venue of the orders of other strategies that the incident affected.
@@ -69,8 +72,11 @@ pub struct Survivors {
 /// The lost orders and the survivors' latency over all strategy deaths of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
-    /// Number of deaths.
+    /// Number of deaths and of ends by operators.
     pub incidents: u64,
+    /// Number of incarnations that operators ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_operators: u64,
     /// Number of strategies that died at least once.
     pub strategies: u64,
     /// Number of deaths after a quarantine.
@@ -142,6 +148,7 @@ pub(super) fn summarize(
     let strategies: BTreeSet<u16> = incidents.iter().map(|incident| incident.strategy).collect();
     let containment = Containment {
         incidents: incidents.len() as u64,
+        by_operators: count_incidents(|incident| incident.by_operator.is_some()),
         strategies: strategies.len() as u64,
         quarantined: count_incidents(|incident| incident.quarantined.is_some()),
         restarted: count_incidents(|incident| incident.repair_to_restart_ns.is_some()),
@@ -169,9 +176,15 @@ fn summary(incident: &Incident, orders: OrderLosses, survivors: Survivors) -> In
         stayed_down: incident.stayed_down.clone(),
         silence: incident.silence,
         slow_exit: incident.slow_exit,
+        by_operator: incident.by_operator.clone(),
         orders,
         survivors,
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "for serde")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Returns exact figures of some orders. Reorders the slice.

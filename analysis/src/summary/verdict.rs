@@ -102,6 +102,10 @@ fn unfired_faults(summary: &Summary) -> Vec<String> {
 fn deaths(summary: &Summary) -> Option<String> {
     let containment = summary.containment.as_ref()?;
     let (deaths, strategies) = (containment.incidents, containment.strategies);
+    if containment.by_operators == deaths {
+        let ended = counted(deaths, "strategy");
+        return Some(format!("operators ended {ended} during the run: figures have gaps"));
+    }
     let often = if deaths > strategies { format!(" {} times", count(deaths)) } else { String::new() };
     let dead_strategies = counted(strategies, "strategy");
     Some(format!("{dead_strategies} died{often} during the run: figures are of the survivors and the gaps"))
