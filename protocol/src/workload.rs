@@ -3,10 +3,12 @@
 mod board;
 mod memory;
 mod queue;
+mod resources;
 
 pub use board::{BoardWork, ReaderWaiting};
 pub use memory::{Binary, MemorySettings};
 pub use queue::{EndWaiting, EventCost, QueueWork};
+pub use resources::{LimitKeeper, ResourceLimit, StrategyResources, StrategyUser, thousandths};
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -138,6 +140,12 @@ pub struct Trading {
     /// The memory that strategies walk, run from and map.
     #[serde(default)]
     pub memory: MemorySettings,
+    /// Limits and users of strategies, one entry for each; empty: the defaults.
+    #[serde(default)]
+    pub resources: Vec<StrategyResources>,
+    /// `true` if strategies may leave core dumps.
+    #[serde(default)]
+    pub core_dumps: bool,
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -170,6 +178,8 @@ impl Trading {
         instruments: Vec::new(),
         limits: Vec::new(),
         memory: MemorySettings::NONE,
+        resources: Vec::new(),
+        core_dumps: false,
     };
 
     /// The strategy that sends recorded or generated orders at the times of its schedule.
@@ -212,6 +222,17 @@ impl Trading {
     /// Returns the command of a strategy that is an external program; `None` for other strategies.
     pub fn program_of(&self, strategy: u16) -> Option<&str> {
         Self::command_of(self.strategy_kind(strategy))
+    }
+
+    /// Returns the limits and the user of a strategy.
+    pub fn resources_of(&self, strategy: u16) -> &StrategyResources {
+        static NONE: StrategyResources = StrategyResources::NONE;
+        self.resources.get(usize::from(strategy)).unwrap_or(&NONE)
+    }
+
+    /// Returns `true` if some strategy runs as another user than the launcher.
+    pub fn has_users(&self) -> bool {
+        self.resources.iter().any(|resources| resources.user.is_some())
     }
 
     /// Returns `true` if reports list strategies separately: several kinds, or programs.

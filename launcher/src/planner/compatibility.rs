@@ -1,7 +1,7 @@
 //! Refuses combinations of settings that cannot work together.
 
-use super::faults;
 use super::resolved::{Input, Resolved, has_book, plays_all};
+use super::{faults, resources};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
@@ -111,6 +111,7 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
     check_memory(plan)?;
+    resources::check(settings, plan)?;
     let trading = plan.trading();
     let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
     if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {
@@ -174,6 +175,13 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
 fn has_sockets(technique: Technique) -> bool {
     let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
     technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
+}
+
+/// Returns `true` if a technique uses memory only, which can be handed over as descriptors.
+pub(super) fn is_memory_only(technique: Technique) -> bool {
+    let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
+    let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
+    technique.segments(&link).iter().all(|segment| is_memory(segment.place))
 }
 
 /// Refuses settings of memory that some strategies cannot have.

@@ -1,9 +1,11 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
 //! pidfds, and ends every one of them.
 
+use crate::host;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
+use crate::runtime::resources;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::ShutdownTimeout;
@@ -16,6 +18,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
+use system::start::StartConditions;
 
 /// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
@@ -40,15 +43,15 @@ fn start(segments: &Segments, index: usize) -> Result<Process> {
         address: &address,
         executable: segments.binaries.path(index),
         inherited: segments.inherited_by(process),
+        conditions: resources::start_conditions(&segments.plan, process, host::root())?,
     };
     if segments.plan.is_contained(process) {
-        // A container has a /dev/shm, in which the control segment has its name.
-        let address = &segments.plan.run;
-        return Process::start_contained(&RoleProcess { address, ..role }, folder);
+        let address = segments.shim_address(process);
+        return Process::start_contained(RoleProcess { address: &address, ..role }, folder);
     }
     match segments.plan.program_of(process) {
-        Some(program) => Process::start_program(program, will_start, &process.name, &address, folder),
-        None => Process::start(&role, folder),
+        Some(program) => Process::start_program(program, will_start, role, folder),
+        None => Process::start(role, folder),
     }
 }
 
@@ -60,8 +63,9 @@ fn start_reaper(segments: &Segments) -> Result<Process> {
         address: &segments.address(),
         executable: None,
         inherited: segments.inherited_by_reaper(),
+        conditions: StartConditions::default(),
     };
-    Process::start(&role, folder)
+    Process::start(role, folder)
 }
 
 impl Processes {

@@ -9,9 +9,9 @@
 //!
 //! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk; [`Debugger`] |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits; [`Debugger`] |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
 //! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
 //!
@@ -20,6 +20,7 @@
 
 mod cpu;
 mod deadline;
+mod debugger;
 pub mod liveness;
 mod sample;
 mod shutdown_timeout;
@@ -27,6 +28,7 @@ mod stall;
 
 pub use cpu::{CpuAccount, has_journal_thread_in_kernel};
 pub use deadline::Deadline;
+pub use debugger::{Debugger, RunOwner};
 pub use liveness::{Liveness, LivenessFault};
 pub use sample::CpuSample;
 pub use shutdown_timeout::ShutdownTimeout;
