@@ -22,7 +22,7 @@ static void tried(const char *what, const char *whom, long result) {
 
 /* Reads a field of a process's status, and an address that it has mapped. */
 static long status_number(const char *pid, const char *field) {
-    char path[64], line[256];
+    char path[300], line[256];
     long value = -1;
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *status = fopen(path, "r");
@@ -33,7 +33,7 @@ static long status_number(const char *pid, const char *field) {
 }
 
 static void reach(const char *name) {
-    char path[64];
+    char path[300];
     pid_t pid = atoi(name);
     tried("signal", name, kill(pid, 0));
     if (ptrace(PTRACE_SEIZE, pid, 0, 0) == 0) {
@@ -58,7 +58,7 @@ static void reach(const char *name) {
 
 static void reach_names(const char *folder, const char *prefix) {
     DIR *entries = opendir(folder);
-    char path[512];
+    char path[600];
     for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0) continue;
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
@@ -83,8 +83,9 @@ int main(void) {
     long launcher = getppid();
     snprintf(parent, sizeof parent, "%ld", launcher);
     reopen();
-    reach(parent);
-    DIR *processes = opendir("/proc");
+    /* In a container the launcher is not visible, and has the id 0. */
+    if (launcher > 0) reach(parent);
+    DIR *processes = launcher > 0 ? opendir("/proc") : NULL;
     for (struct dirent *entry; processes != NULL && (entry = readdir(processes)) != NULL;)
         if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != getpid() && status_number(entry->d_name, "PPid:") == launcher) reach(entry->d_name);
     if (processes != NULL) closedir(processes);

@@ -39,7 +39,9 @@ impl TestDebugger {
 impl Drop for TestDebugger {
     fn drop(&mut self) {
         // A thread that was killed has no debugger any more.
-        self.0.iter().for_each(|thread| drop(ptrace::detach(*thread, None)));
+        for thread in &self.0 {
+            let _ = ptrace::detach(*thread, None);
+        }
     }
 }
 

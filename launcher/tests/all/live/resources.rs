@@ -4,7 +4,7 @@ use super::contained::CONTAINER;
 use crate::common::{CommandResult, Launcher, SHORT, list, output, skip, string};
 use serde_json::Value;
 
-const FLAGS: &str = "--technique spsc-mux --strategies 3 --orders 3000 --window 2s --delay uniform:1ms..20ms \
+const FLAGS: &str = "--technique spsc-mux --strategies 3 --orders 1500 --window 1s --delay uniform:1ms..20ms \
                      --idle park --on-death continue --liveness 5s";
 
 /// Returns the levels at which strategies have limits and that are available here.
@@ -50,7 +50,8 @@ fn strategy_that_meets_its_memory_limit_is_named() {
 #[test]
 fn limit_of_one_strategy_does_not_bind_another() {
     let summary = Launcher::new().summary(&format!(
-        "{FLAGS} --isolation process --memory strategy-0=64MiB --memory strategy-1=8GiB --orders 30 --fault kill:strategy-1@200ms"
+        "{FLAGS} --isolation process --memory strategy-0=64MiB --memory strategy-1=8GiB \
+         --fault kill:strategy-1@200ms"
     ));
     assert!(!only_cause("process", &summary).contains("it met its limit"), "{:#}", summary["incidents"]);
 }
