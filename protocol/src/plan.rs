@@ -306,6 +306,12 @@ impl Plan {
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
     }
 
+    /// Returns `true` if a process inherits a pidfd of the launcher: in a container it could not
+    /// open one, and under an emulator such as valgrind a program may not.
+    pub fn inherits_launcher(&self, process: &ProcessPlan) -> bool {
+        self.is_contained(process) || self.program_of(process).is_some()
+    }
+
     /// Returns `true` for a benchmark's consumer of a queue of the kernel, which is not isolated:
     /// it creates and accepts connections.
     fn is_kernel_consumer(&self, role: Role) -> bool {

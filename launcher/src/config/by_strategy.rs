@@ -135,7 +135,8 @@ macro_rules! strategy_numbers {
             #[cfg(test)]
             fn any_text() -> proptest::prelude::BoxedStrategy<String> {
                 use proptest::prelude::*;
-                ($range).prop_map($write).boxed()
+                let range: RangeInclusive<u64> = $range;
+                range.prop_map($write).boxed()
             }
         }
     )+ };

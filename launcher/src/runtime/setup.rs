@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use protocol::commands::{self, COMMANDS_SEGMENT, CommandEntry, CommandWriter};
 use protocol::control::{self, Control, ControlWriter};
 use protocol::launcher_watch::LAUNCHER;
-use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
+use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
 use protocol::status::LOG_OFFSET;
@@ -54,9 +54,9 @@ pub struct Segments {
     pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
-    /// A pidfd of the launcher itself, by which contained processes see its exit. They can do
-    /// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and
-    /// signal a false exit.)
+    /// A pidfd of the launcher itself, by which contained processes and programs see its exit. In a
+    /// container they can do nothing else with it. (A pipe could be reopened for writing through
+    /// `/proc/self/fd` and signal a false exit.)
     own_pidfd: Option<File>,
     /// The control segment for shims of containers that run as another user, which cannot open it
     /// by name. The strategy inside takes the plan's descriptor of it.
@@ -75,7 +75,8 @@ impl Segments {
         let mut plan = plan.clone();
         let own_pidfd =
             || process::pidfd_open(std::process::id()).context("cannot open a pidfd of the launcher");
-        let end = plan.isolation.has(Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
+        let is_inherited = plan.processes.iter().any(|process| plan.inherits_launcher(process));
+        let end = is_inherited.then(own_pidfd).transpose()?.map(File::from);
         let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         let locks = JournalLocks::take(&plan)?;
         plan.handles = end.iter().map(handle).chain(locks.handles()).collect();
@@ -278,15 +279,16 @@ impl Segments {
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
-        let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
+        let end = self.own_pidfd.as_ref().filter(|_| self.plan.inherits_launcher(process));
+        let is_contained = self.plan.is_contained(process);
         let roles: Vec<Role> = self.plan.roles_of(process).collect();
         let right = |segment: &RunSegment| segment.access(roles.iter().copied());
         let is_foreign = self.plan.resources_of(process).user.is_some();
         let is_opened =
-            |segment: &RunSegment| end.is_some() && !is_foreign && segment.purpose == SegmentPurpose::Control;
+            |segment: &RunSegment| is_contained && !is_foreign && segment.purpose == SegmentPurpose::Control;
         let shared = self.shared.iter().filter(|(segment, _)| !is_opened(segment));
         let shared = shared.filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
-        let shim = self.shim_control.iter().filter(|_| end.is_some() && is_foreign);
+        let shim = self.shim_control.iter().filter(|_| is_contained && is_foreign);
         end.into_iter().chain(shim).chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 
