@@ -47,10 +47,10 @@ pub fn lock_all() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::MCL_CURRENT)?)
 }
 
-/// Limits this process to mapping `bytes` more bytes of private writable memory than now, within its
-/// hard limit (`RLIMIT_DATA`). Address space that a runtime only reserves does not count, nor does
-/// shared memory. A larger allocation fails; a program that does not handle that aborts. An ordinary
-/// user's process cannot raise the limit again.
+/// Limits this process to mapping `bytes` more bytes of private writable memory than now, within
+/// its hard limit (`RLIMIT_DATA`). Address space that a runtime only reserves does not count, nor
+/// does shared memory. A larger allocation fails; a program that does not handle that aborts. An
+/// ordinary user's process cannot raise the limit again.
 pub fn limit_growth(bytes: u64) -> io::Result<()> {
     let (_, hard_limit) = getrlimit(Resource::RLIMIT_DATA)?;
     let bytes = private()?.saturating_add(bytes).min(hard_limit);

@@ -1,5 +1,5 @@
-//! What happens to a new process between fork and exec: it enters its cgroups, gets resource limits,
-//! and becomes another user.
+//! What happens to a new process between fork and exec: it enters its cgroups, gets resource
+//! limits, and becomes another user.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid, write};
@@ -13,7 +13,8 @@ use std::process::Command;
 pub struct StartConditions {
     /// The `cgroup.procs` files of the groups that it enters, open for writing.
     pub groups: Vec<File>,
-    /// Resource limits, soft and hard; one that the parent may not set is lowered to its hard limit.
+    /// Resource limits, soft and hard; one that the parent may not set is lowered to its hard
+    /// limit.
     pub limits: Vec<(Resource, u64)>,
     /// User and group that it becomes, without any further group. Only root can ask for it.
     pub user: Option<(u32, u32)>,

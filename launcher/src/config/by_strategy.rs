@@ -3,7 +3,7 @@
 //! ```text
 //! 512MiB                            for every strategy
 //! 512MiB; strategy-2=2GiB           for every strategy, and another one for strategy 2
-//! strategy-2.memory=2GiB            the same with the setting's name, as limits of risk are written
+//! strategy-2.memory=2GiB            the same with the setting's name, as in limits of risk
 //! ```
 //!
 //! A later value overrides an earlier one, and that of a strategy overrides that of all.
@@ -219,7 +219,7 @@ mod tests {
         for (text, wanted) in [
             ("", "expected 512MiB or strategy-1=512MiB"),
             ("lots", "write 512MiB or strategy-1=512MiB"),
-            ("1KiB", "give a value from 16MiB to 16TiB"),
+            ("1KiB", "give a value from 16MiB to 16384GiB"),
             ("strategy-x=1GiB", "\"strategy-x\" is not a strategy"),
             ("strategy-=1GiB", "is not a strategy"),
             ("strategy-99999=1GiB", "is not a strategy"),

@@ -177,13 +177,6 @@ fn has_sockets(technique: Technique) -> bool {
     technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
 }
 
-/// Returns `true` if a technique uses memory only, which can be handed over as descriptors.
-pub(super) fn is_memory_only(technique: Technique) -> bool {
-    let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
-    let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
-    technique.segments(&link).iter().all(|segment| is_memory(segment.place))
-}
-
 /// Refuses settings of memory that some strategies cannot have.
 fn check_memory(plan: &Plan) -> Result<(), UsageError> {
     let trading = plan.trading();

@@ -1,8 +1,8 @@
 //! Limits and users of strategies: from the settings into the plan.
 
-use super::compatibility;
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
-use protocol::plan::{Isolation, Plan, ResourceLimit, StrategyResources, StrategyUser};
+use protocol::plan::{Isolation, Plan, ResourceLimit, StrategyResources, StrategyUser, Technique};
+use shm::ring::{LinkSpec, SegmentPlace};
 
 /// Returns the resources of each strategy; none if nothing is asked for. What enforces a limit, and
 /// the numbers of users, are settled on the machine before the run.
@@ -39,7 +39,7 @@ pub(super) fn check(settings: &Settings, plan: &Plan) -> Result<(), UsageError> 
     check_setting(&settings.files, plan)?;
     check_setting(&settings.processes, plan)?;
     check_setting(&settings.user, plan)?;
-    if plan.trading().has_users() && !compatibility::is_memory_only(plan.technique) {
+    if plan.trading().has_users() && !is_memory_only(plan.technique) {
         return Err(UsageError(format!(
             "--user with --technique {}: its pipes, sockets or files belong to the launcher's user, and only memory is handed over.\n\
              Use another --technique, or leave --user out",
@@ -54,6 +54,13 @@ pub(super) fn check(settings: &Settings, plan: &Plan) -> Result<(), UsageError> 
         )));
     }
     Ok(())
+}
+
+/// Returns `true` if a technique uses memory only, which can be handed over as descriptors.
+fn is_memory_only(technique: Technique) -> bool {
+    let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
+    let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
+    technique.segments(&link).iter().all(|segment| is_memory(segment.place))
 }
 
 fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Plan) -> Result<(), UsageError> {

@@ -3,10 +3,12 @@
 //!
 //! | limit | where a cgroup with its controller can be made | elsewhere |
 //! |---|---|---|
-//! | `--memory` | `memory.max`: all processes together; the kernel kills | `RLIMIT_DATA`: an allocation fails |
+//! | `--memory` | `memory.max`: the kernel kills | `RLIMIT_DATA`: an allocation fails |
 //! | `--cpu` | `cpu.max` | refused: no resource limit bounds a rate |
-//! | `--processes` | `pids.max` | `RLIMIT_NPROC`, which counts a whole user: only in a container or with `--user` |
+//! | `--processes` | `pids.max` | `RLIMIT_NPROC`, in a container or with `--user` |
 //! | `--files` | `RLIMIT_NOFILE` | the same |
+//!
+//! `RLIMIT_NPROC` counts all processes of a user: elsewhere it would bind the wrong ones.
 
 use crate::config::UsageError;
 use crate::runtime::container::cgroups::{self, CPU, MEMORY, PIDS};
@@ -218,6 +220,7 @@ mod tests {
     use super::*;
     use crate::host::fake;
     use crate::planner::tests::planned;
+    use crate::runtime::container::cgroups::ContainerCgroups;
 
     const RUN: &str = "20261120-142421123-1-2147483632";
 
@@ -254,6 +257,46 @@ mod tests {
         assert_eq!(settled("strategies=2 memory=512MiB", "cpu").unwrap(), "memory 512MiB (rlimit)");
         let contained = "strategies=2 processes=64 isolation=container";
         assert_eq!(settled(contained, "").unwrap(), "processes 64 (rlimit)");
+    }
+
+    #[test]
+    fn process_has_group_only_for_its_limits() {
+        let tree = machine("cpu memory pids");
+        let folder = tree.root().join("sys/fs/cgroup/user");
+        // The files of the groups that a run has, with their contents.
+        let groups = |words: &str| {
+            let mut plan = plan(words);
+            settle(&mut plan, tree.root(), false).unwrap();
+            let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
+            let mut found = Vec::new();
+            for strategy in ["strategy-0", "strategy-1"] {
+                let group = folder.join(format!("bulkhead.{RUN}.{strategy}"));
+                for file in std::fs::read_dir(&group).into_iter().flatten().map(|file| file.unwrap().path()) {
+                    let name = file.file_name().unwrap().display().to_string();
+                    found.push(format!("{strategy} {name} = {}", std::fs::read_to_string(&file).unwrap()));
+                    // The kernel ignores files when a group is removed.
+                    std::fs::remove_file(file).unwrap();
+                }
+            }
+            drop(groups);
+            found.sort();
+            found
+        };
+        assert_eq!(groups("strategies=2 files=64"), [""; 0]);
+        assert_eq!(
+            groups("strategies=2 cpu=strategy-1=0.5 memory=strategy-1=64MiB"),
+            ["strategy-1 cpu.max = 50000 100000", "strategy-1 memory.max = 67108864"]
+        );
+        assert_eq!(
+            groups("strategies=2 isolation=process+container cpu=0.5 processes=strategy-1=10"),
+            [
+                "strategy-0 cpu.max = 50000 100000",
+                "strategy-1 cpu.max = 50000 100000",
+                "strategy-1 memory.max = 1073741824",
+                "strategy-1 pids.max = 12",
+            ],
+            "the container's defaults, and its own two processes"
+        );
     }
 
     #[test]

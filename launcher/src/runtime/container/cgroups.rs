@@ -335,40 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn process_has_group_only_for_its_limits() {
-        let tree = fake::plain(3);
-        tree.put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
-        tree.put("proc/self/cgroup", "0::/user/session\n");
-        tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpu memory pids\n");
-        tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpu memory pids\n");
-        let begin = |words: &str| {
-            let (_, mut plan, _) = planned(words, &tree.machine()).unwrap();
-            plan.run = RUN.into();
-            crate::runtime::resources::settle(&mut plan, tree.root(), false).unwrap();
-            let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
-            let found = seen(&tree);
-            remove_files(&tree);
-            drop(groups);
-            found
-        };
-        let front = "user/bulkhead.RUN.strategy-1";
-        assert_eq!(begin("strategies=2 files=64"), [""; 0]);
-        let limited = begin("strategies=2 cpu=strategy-1=0.5 memory=strategy-1=64MiB");
-        assert_eq!(
-            limited,
-            [format!("{front}/cpu.max = 50000 100000"), format!("{front}/memory.max = 67108864")]
-        );
-        let contained = begin("strategies=2 isolation=process+container cpu=0.5 processes=strategy-1=10");
-        let of_container = [
-            format!("{front}/cpu.max = 50000 100000"),
-            format!("{front}/memory.max = 1073741824"),
-            format!("{front}/pids.max = 12"),
-        ];
-        assert_eq!(contained[..1], ["user/bulkhead.RUN.strategy-0/cpu.max = 50000 100000"]);
-        assert_eq!(contained[1..], of_container, "the container's defaults, and its own two processes");
-    }
-
-    #[test]
     fn without_control_groups_there_are_none() {
         let tree = fake::plain(3);
         assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu", "cpuset"]);

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | descends from the launcher: a child of the strategy, or any other process of the run | no |
 //! | belongs neither to root nor to the launcher's user | no |
-//! | is not visible here: it is in an outer PID namespace, where no process of the run can start one | yes |
+//! | is not visible: in an outer PID namespace, where no process of the run can start one | yes |
 //! | any other | yes |
 //!
 //! Whatever a strategy starts descends from the launcher, also if its parents have ended: the
@@ -168,8 +168,8 @@ mod tests {
         TaskStatus { name: format!("p{pid}"), state: 'S', pid, parent, user, tracer: 0 }
     }
 
-    /// A strategy (101) with a child (102) and an orphan (103), next to a debugger of the user (50),
-    /// of root (51) and of a third user (52), and one whose parents are hidden (53).
+    /// A strategy (101) with a child (102) and an orphan (103), next to a debugger of the user
+    /// (50), of root (51) and of a third user (52), and one whose parents are hidden (53).
     fn processes(pid: u32) -> Option<TaskStatus> {
         [
             task(1, 0, 0),
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn decisions_that_trust_too_much_are_found() {
-        // One that looks only for the strategy's children misses its orphans; one that looks only at
-        // the user trusts its children.
+        // One that looks only for the strategy's children misses its orphans; one that looks only
+        // at the user trusts its children.
         let is_child = |tracer: u32| processes(tracer).is_some_and(|status| status.parent == 101);
         let is_of_user = |tracer: u32| processes(tracer).is_some_and(|status| status.user == 1000);
         assert!(!is_child(103) && is_of_user(102) && found(LAUNCHER, 103).is_none());

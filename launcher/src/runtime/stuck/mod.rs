@@ -9,11 +9,13 @@
 //!
 //! | question | answered by | extended by |
 //! |---|---|---|
-//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk; [`Debugger`] |
+//! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits; [`Debugger`] |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, up to 6 limits |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
 //! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
+//!
+//! Strategies and the run also wait for a [`Debugger`] that has stopped a strategy, without bound.
 //!
 //! *Starvation*: a thread is ready to run and gets no core. A *limit* is the time-out that the run
 //! sets for the question.

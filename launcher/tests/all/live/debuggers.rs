@@ -1,5 +1,5 @@
-//! Strategies in debuggers. One that a person has stopped does not hang; one that has itself stopped
-//! does.
+//! Strategies in debuggers. One that a person has stopped does not hang; one that has itself
+//! stopped does.
 
 use super::contained::CONTAINER;
 use super::programs::{Program, run_broken};
@@ -97,7 +97,8 @@ fn deadline_starts_again_when_debugger_detaches() {
     assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
 }
 
-/// A tracer that the strategy has started, directly or by a process that has ended, excuses nothing.
+/// A tracer that the strategy has started, directly or by a process that has ended, excuses
+/// nothing.
 #[test]
 fn strategy_traced_by_itself_counts_as_hung() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
