@@ -292,7 +292,7 @@ mod tests {
             [
                 "strategy-0 cpu.max = 50000 100000",
                 "strategy-1 cpu.max = 50000 100000",
-                "strategy-1 memory.max = 1073741824",
+                "strategy-1 memory.max = 1342177280",
                 "strategy-1 pids.max = 12",
             ],
             "the container's defaults, and its own two processes"

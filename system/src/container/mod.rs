@@ -58,8 +58,9 @@ pub const OWN_PROCESSES: u64 = 2;
 /// Maximum number of open files of a contained program, the usual default of a process.
 pub const DESCRIPTORS: u64 = 1024;
 
-/// Memory limit of all processes of a container together, in bytes, unless a user sets another.
-pub const MEMORY_BYTES: u64 = STRATEGY_MEMORY_BYTES;
+/// Memory limit of all processes of a container together, in bytes, unless a user sets another. A
+/// single process meets its own limit first: its allocation fails, as outside of a container.
+pub const MEMORY_BYTES: u64 = STRATEGY_MEMORY_BYTES / 4 * 5;
 
 /// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
 pub const TMP_BYTES: u64 = 64 << 20;

@@ -268,7 +268,7 @@ mod tests {
             [
                 format!("{front}/cpu.max = 200000 100000"),
                 format!("{front}/cpuset.cpus = {strategy}"),
-                format!("{front}/memory.max = 1073741824"),
+                format!("{front}/memory.max = 1342177280"),
                 format!("{front}/pids.max = 128"),
             ]
         };
