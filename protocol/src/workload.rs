@@ -230,6 +230,22 @@ impl Trading {
         self.resources.get(usize::from(strategy)).unwrap_or(&NONE)
     }
 
+    /// Returns the limits and users that are set, in lines for people. Adjacent strategies with
+    /// equal ones share a line.
+    pub fn resource_lines(&self) -> Vec<String> {
+        let all: Vec<(usize, &StrategyResources)> = self.resources.iter().enumerate().collect();
+        let line = |group: &[(usize, &StrategyResources)]| {
+            let [(first, resources), ..] = group else { return None };
+            let name = |strategy: usize| format!("strategy-{strategy}");
+            let names = match group.len() {
+                1 => name(*first),
+                len => format!("{} … {}", name(*first), name(first + len - 1)),
+            };
+            (**resources != StrategyResources::NONE).then(|| format!("{names}: {resources}"))
+        };
+        all.chunk_by(|(_, first), (_, second)| first == second).filter_map(line).collect()
+    }
+
     /// Returns `true` if some strategy runs as another user than the launcher.
     pub fn has_users(&self) -> bool {
         self.resources.iter().any(|resources| resources.user.is_some())

@@ -89,23 +89,6 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
     Ok(())
 }
 
-/// Returns the limits that are set, in lines for people; strategies with equal ones share a line.
-pub(super) fn lines(plan: &Plan) -> Vec<String> {
-    let all: Vec<(usize, &StrategyResources)> = plan.trading().resources.iter().enumerate().collect();
-    let alike = all.chunk_by(|(_, first), (_, second)| first == second);
-    let line = |group: &[(usize, &StrategyResources)]| {
-        let [(first, resources), ..] = group else { return None };
-        let last = first + group.len() - 1;
-        let names = if *first == last {
-            format!("strategy-{first}")
-        } else {
-            format!("strategy-{first} … strategy-{last}")
-        };
-        (**resources != StrategyResources::NONE).then(|| format!("{names}: {resources}"))
-    };
-    alike.filter_map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::{planned, refuses};
@@ -118,7 +101,7 @@ mod tests {
         let words = "strategies=4 memory='512MiB; strategy-2=2GiB' cpu=strategy-1=0.5 files=64";
         let (_, plan, _) = planned(words, &machine).unwrap();
         assert_eq!(
-            lines(&plan),
+            plan.trading().resource_lines(),
             [
                 "strategy-0: memory 512MiB (rlimit), files 64 (rlimit)",
                 "strategy-1: memory 512MiB (rlimit), cpu 0.5 (rlimit), files 64 (rlimit)",
@@ -127,9 +110,13 @@ mod tests {
             ]
         );
         let (_, plan, _) = planned("strategies=3 isolation=thread+process memory=1GiB", &machine).unwrap();
-        assert_eq!(lines(&plan), ["strategy-1: memory 1GiB (rlimit)"], "threads have none");
+        assert_eq!(
+            plan.trading().resource_lines(),
+            ["strategy-1: memory 1GiB (rlimit)"],
+            "threads have none"
+        );
         let (_, plan, _) = planned("strategies=3", &machine).unwrap();
-        assert!(plan.trading().resources.is_empty() && lines(&plan).is_empty());
+        assert!(plan.trading().resources.is_empty() && plan.trading().resource_lines().is_empty());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
         memory.push_str(if is_on { text } else { "" });
     }
     facts.add_row(["memory", &memory]);
-    for line in super::resources::lines(plan) {
+    for line in plan.trading().resource_lines() {
         facts.add_row(["limits", &line]);
     }
     for fault in &plan.faults {

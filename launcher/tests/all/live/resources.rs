@@ -36,6 +36,8 @@ fn strategy_that_meets_its_memory_limit_is_named() {
         let summary = Launcher::new()
             .summary(&format!("{FLAGS} {level} --memory strategy-1=64MiB --fault leak:strategy-1@200ms"));
         let cause = only_cause(level, &summary);
+        let notes = summary["notes"].to_string();
+        assert!(notes.contains("limits of strategy-1: memory 64MiB ("), "{level}: {notes}");
         match keeper(&summary, "memory") {
             "rlimit" => assert!(cause.contains("SIGABRT"), "{level}: {cause}"),
             keeper => {
