@@ -92,7 +92,6 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
 #[cfg(test)]
 mod tests {
     use super::super::tests::{planned, refuses};
-    use super::*;
     use crate::host::fake;
 
     #[test]
