@@ -141,7 +141,7 @@ impl StrategyProcess {
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(plan, thread, &segment);
         let resources = plan.trading().resources_of(self.strategy);
-        if let Some(bytes) = resources.memory_growth() {
+        if let Some(bytes) = resources.memory_growth(memory::program_memory_bytes()) {
             memory::limit_growth(bytes).map_err(AttachError::Memory)?;
         }
         if let Some(files) = resources.files {

@@ -144,7 +144,7 @@ fn run_process(
 
 /// Limits the memory of this process, for each of its threads, and its open files.
 fn limit_resources(resources: &StrategyResources, threads: usize) -> Result<()> {
-    if let Some(bytes) = resources.memory_growth() {
+    if let Some(bytes) = resources.memory_growth(memory::STRATEGY_MEMORY_BYTES) {
         let limit = bytes.saturating_mul(threads as u64);
         memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }

@@ -143,7 +143,8 @@ settings! {
     }
     "Resources" {
         /// Limit the memory of each strategy, e.g. 512MiB, or of one, e.g. strategy-2=2GiB; may be
-        /// repeated [default: 1GiB beyond what its process has mapped at the start]
+        /// repeated [default: 1GiB beyond what its process has mapped at the start; for a program
+        /// half of the machine's memory]
         memory "SIZE": ByStrategy<MemoryLimit>;
         /// Limit the CPU time of each strategy, in CPUs, e.g. 1.5, or of one, e.g. strategy-2=0.5
         /// [default: none; 2 in a container]

@@ -2,7 +2,6 @@
 
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use system::memory::STRATEGY_MEMORY_BYTES;
 use system::named_enum;
 
 named_enum! {
@@ -64,11 +63,11 @@ impl StrategyResources {
     /// The resources of a strategy for which nothing is asked.
     pub const NONE: Self = Self { memory: None, cpu: None, files: None, processes: None, user: None };
 
-    /// Returns how many bytes of private memory each process may map after its setup; `None` if a
-    /// cgroup limits its memory instead.
-    pub fn memory_growth(&self) -> Option<u64> {
+    /// Returns how many bytes of private memory each process may map after its setup, `default`
+    /// unless it is set; `None` if a cgroup limits its memory instead.
+    pub const fn memory_growth(&self, default: u64) -> Option<u64> {
         match self.memory {
-            None => Some(STRATEGY_MEMORY_BYTES),
+            None => Some(default),
             Some(ResourceLimit { max, keeper: LimitKeeper::Rlimit }) => Some(max),
             Some(_) => None,
         }
@@ -125,12 +124,12 @@ mod tests {
             all.to_string(),
             "memory 512MiB (cgroup v2), cpu 1.5 (cgroup v1), files 64 (rlimit), processes 8 (rlimit), user desk"
         );
-        assert!(all.needs_cgroup() && all.memory_growth().is_none());
+        assert!(all.needs_cgroup() && all.memory_growth(7).is_none());
         assert!(!StrategyResources::NONE.needs_cgroup());
-        assert_eq!(StrategyResources::NONE.memory_growth(), Some(STRATEGY_MEMORY_BYTES));
+        assert_eq!(StrategyResources::NONE.memory_growth(7), Some(7));
         let rlimit = StrategyResources { memory: Some(ResourceLimit::new(1001)), ..StrategyResources::NONE };
         assert_eq!(
-            (rlimit.memory_growth(), rlimit.to_string().as_str()),
+            (rlimit.memory_growth(7), rlimit.to_string().as_str()),
             (Some(1001), "memory 1001 B (rlimit)")
         );
         assert_eq!([0, 1, 250, 2000, 12_340].map(thousandths), ["0", "0.001", "0.25", "2", "12.34"]);
