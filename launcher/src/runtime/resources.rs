@@ -344,6 +344,8 @@ mod tests {
         let met = Some("it met its limit: memory 512MiB (cgroup v2)".to_owned());
         assert_eq!([(); 2].map(|()| watch.note_exit(strategy, false)), [met, None], "once for each kill");
         assert_eq!(watch.note_exit(engine, true), None);
+        // A watch without memory would name the limit at the next death, too.
+        assert!(watch.counts(&plan.processes[strategy]).killed > 0);
         assert_eq!(watch.warnings(), [""; 0]);
         put("pids.events", "max 7\n");
         put("cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 8\n");

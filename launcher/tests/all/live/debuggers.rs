@@ -8,7 +8,7 @@ use crate::common::{Launcher, Running, list, number, read_until, signal, skip, s
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Five deadlines of [`FLAGS`].
@@ -127,7 +127,8 @@ fn gdb_stops_strategy_without_incident() {
     let (mut running, run) = start_trading(&launcher, FLAGS);
     let pid = running.process("strategy-1").to_string();
     let words = ["-p", &pid, "--batch", "-ex", "bt", "-ex", "shell sleep 2", "-ex", "detach"];
-    let Ok(mut gdb) = Command::new("gdb").args(words).stdout(std::process::Stdio::null()).spawn() else {
+    let mut command = Command::new("gdb");
+    let Ok(mut gdb) = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         skip("there is no gdb");
         return drop(running.interrupt());
     };
