@@ -43,7 +43,7 @@ impl fmt::Display for Debugger {
     }
 }
 
-/// The part of a `status` file in `/proc` that tells who traces a thread, and who started it.
+/// The part of a `status` file in `/proc` that names a thread's tracer and its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TaskStatus {
     name: String,
@@ -197,7 +197,7 @@ mod tests {
     fn only_foreign_debuggers_of_owner_or_root_are_trusted() {
         assert_eq!([50, 51].map(|tracer| found(LAUNCHER, tracer)), [50, 51].map(|pid| Some(Some(pid))));
         assert_eq!(found(LAUNCHER, 0), Some(None), "in an outer PID namespace");
-        for (tracer, who) in [
+        for (tracer, description) in [
             (52, "of another user"),
             (53, "its parents cannot be seen"),
             (99, "it is gone"),
@@ -207,7 +207,7 @@ mod tests {
             (103, "its orphan, adopted by the launcher"),
             (104, "its grandchild, of root"),
         ] {
-            assert_eq!(found(LAUNCHER, tracer), None, "{who}");
+            assert_eq!(found(LAUNCHER, tracer), None, "{description}");
         }
         let no_reaper = RunOwner { adopts_orphans: false, ..LAUNCHER };
         assert_eq!(found(no_reaper, 50), None, "it may be an orphan of the run");
