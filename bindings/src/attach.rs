@@ -140,7 +140,13 @@ impl StrategyProcess {
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(plan, thread, &segment);
-        memory::limit_growth(memory::STRATEGY_MEMORY_BYTES).map_err(AttachError::Memory)?;
+        let resources = plan.trading().resources_of(self.strategy);
+        if let Some(bytes) = resources.memory_growth(memory::program_memory_bytes()) {
+            memory::limit_growth(bytes).map_err(AttachError::Memory)?;
+        }
+        if let Some(files) = resources.files {
+            memory::limit_files(files).map_err(AttachError::Memory)?;
+        }
         watch.start(plan, control).map_err(AttachError::Launcher)?;
         let arrived = ArrivedThread::new(plan, thread, &segment, log)?;
         let run_info = RunInfo::new(plan, context);

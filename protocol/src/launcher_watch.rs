@@ -23,7 +23,8 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The inherited handle with the launcher's pidfd, for containers, which cannot open it.
+/// The inherited handle with the launcher's pidfd, for processes that cannot open it: see
+/// [`Plan::inherits_launcher`].
 pub const LAUNCHER: &str = "launcher";
 
 /// Watches whether the launcher's process is alive.
@@ -32,14 +33,16 @@ pub struct LauncherWatch {
 }
 
 impl LauncherWatch {
-    /// Opens a watch on the launcher, which must be alive; a container has inherited its pidfd.
+    /// Opens a watch on the launcher, which must be alive. Some processes have inherited its pidfd.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
-        if plan.is_contained(me) {
+        if !plan.is_contained(me) {
+            process::wake_with_parent(plan.launcher_pid)?;
+        }
+        if plan.inherits_launcher(me) {
             let is_it = |handle: &&Handle| handle.name == LAUNCHER;
             let handle = plan.handles.iter().find(is_it).ok_or(io::ErrorKind::NotFound)?;
             return Ok(Self { launcher: sealed::take(handle)?.into() });
         }
-        process::wake_with_parent(plan.launcher_pid)?;
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 

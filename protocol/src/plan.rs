@@ -11,8 +11,9 @@ use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
-    Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, MemorySettings, OrderSequence,
-    Pacing, QueueWork, ReaderWaiting, Trading, Workload,
+    Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, LimitKeeper, MemorySettings,
+    OrderSequence, Pacing, QueueWork, ReaderWaiting, ResourceLimit, StrategyResources, StrategyUser, Trading,
+    Workload, thousandths,
 };
 use core::fmt;
 pub use fault::FaultKind;
@@ -305,6 +306,12 @@ impl Plan {
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
     }
 
+    /// Returns `true` if a process inherits a pidfd of the launcher: in a container it could not
+    /// open one, and under an emulator such as valgrind a program may not.
+    pub fn inherits_launcher(&self, process: &ProcessPlan) -> bool {
+        self.is_contained(process) || self.program_of(process).is_some()
+    }
+
     /// Returns `true` for a benchmark's consumer of a queue of the kernel, which is not isolated:
     /// it creates and accepts connections.
     fn is_kernel_consumer(&self, role: Role) -> bool {
@@ -352,6 +359,28 @@ impl Plan {
     /// Returns the link of the plan with this name.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
+    }
+
+    /// Returns the strategy whose process this is alone; `None` for any other process, such as one
+    /// with the engine.
+    pub fn strategy_of(&self, process: &ProcessPlan) -> Option<u16> {
+        let mut roles = self.roles_of(process);
+        match (roles.next(), roles.next()) {
+            (Some(Role::Strategy(strategy)), None) => Some(strategy),
+            _ => None,
+        }
+    }
+
+    /// Returns the limits and the user of a process: those of its strategy.
+    pub fn resources_of(&self, process: &ProcessPlan) -> &StrategyResources {
+        static NONE: StrategyResources = StrategyResources::NONE;
+        self.strategy_of(process).map_or(&NONE, |strategy| self.trading().resources_of(strategy))
+    }
+
+    /// Returns `true` if processes get segments as descriptors instead of opening them by name: a
+    /// strategy is in a sandbox, or runs as another user.
+    pub fn hands_over_segments(&self) -> bool {
+        self.isolation.has(Isolation::Sandbox) || self.trading().has_users()
     }
 
     /// Returns the roles of a process in the plan.

@@ -175,7 +175,12 @@ const HANDLE_PREFIX: &str = "fd:";
 /// Returns the address at which a child finds its run: the run's id, or a descriptor as `fd:N`.
 pub fn address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
-    control.map_or_else(|| plan.run.clone(), |handle| format!("{HANDLE_PREFIX}{}", handle.fd))
+    control.map_or_else(|| plan.run.clone(), |handle| descriptor_address(handle.fd))
+}
+
+/// Returns the address of a control segment that is handed over as this descriptor.
+pub fn descriptor_address(fd: i32) -> String {
+    format!("{HANDLE_PREFIX}{fd}")
 }
 
 /// Opens the control segment at an [`address`] and copies its plan.

@@ -202,7 +202,7 @@ impl RunSegment {
         let levels = &plan.isolation;
         is_candidate
             && (self.folder(plan).is_some()
-                || levels.has(Isolation::Sandbox)
+                || plan.hands_over_segments()
                 || levels.has(Isolation::Container) && self.is_writable_by_isolated())
     }
 

@@ -247,6 +247,10 @@ impl Plan {
             "instruments make sense, and are no more than there can be",
         )?;
         ensure(trading.limits.iter().all(|limit| limit.check().is_ok()), "limits make sense")?;
+        ensure(
+            trading.resources.is_empty() || trading.resources.len() == strategies,
+            "limits of resources for each strategy, or for none",
+        )?;
         let mut wanted =
             (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();

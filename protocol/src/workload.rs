@@ -3,10 +3,12 @@
 mod board;
 mod memory;
 mod queue;
+mod resources;
 
 pub use board::{BoardWork, ReaderWaiting};
 pub use memory::{Binary, MemorySettings};
 pub use queue::{EndWaiting, EventCost, QueueWork};
+pub use resources::{LimitKeeper, ResourceLimit, StrategyResources, StrategyUser, thousandths};
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -138,6 +140,12 @@ pub struct Trading {
     /// The memory that strategies walk, run from and map.
     #[serde(default)]
     pub memory: MemorySettings,
+    /// Limits and users of strategies, one entry for each; empty: the defaults.
+    #[serde(default)]
+    pub resources: Vec<StrategyResources>,
+    /// `true` if strategies may leave core dumps.
+    #[serde(default)]
+    pub core_dumps: bool,
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -170,6 +178,8 @@ impl Trading {
         instruments: Vec::new(),
         limits: Vec::new(),
         memory: MemorySettings::NONE,
+        resources: Vec::new(),
+        core_dumps: false,
     };
 
     /// The strategy that sends recorded or generated orders at the times of its schedule.
@@ -221,6 +231,33 @@ impl Trading {
     /// Returns the command of a strategy that is an external program; `None` for other strategies.
     pub fn program_of(&self, strategy: u16) -> Option<&str> {
         Self::command_of(self.strategy_kind(strategy))
+    }
+
+    /// Returns the limits and the user of a strategy.
+    pub fn resources_of(&self, strategy: u16) -> &StrategyResources {
+        static NONE: StrategyResources = StrategyResources::NONE;
+        self.resources.get(usize::from(strategy)).unwrap_or(&NONE)
+    }
+
+    /// Returns the limits and users that are set, in lines for people. Adjacent strategies with
+    /// equal ones share a line.
+    pub fn resource_lines(&self) -> Vec<String> {
+        let all: Vec<(usize, &StrategyResources)> = self.resources.iter().enumerate().collect();
+        let line = |group: &[(usize, &StrategyResources)]| {
+            let [(first, resources), ..] = group else { return None };
+            let name = |strategy: usize| format!("strategy-{strategy}");
+            let names = match group.len() {
+                1 => name(*first),
+                len => format!("{} … {}", name(*first), name(first + len - 1)),
+            };
+            (**resources != StrategyResources::NONE).then(|| format!("{names}: {resources}"))
+        };
+        all.chunk_by(|(_, first), (_, second)| first == second).filter_map(line).collect()
+    }
+
+    /// Returns `true` if some strategy runs as another user than the launcher.
+    pub fn has_users(&self) -> bool {
+        self.resources.iter().any(|resources| resources.user.is_some())
     }
 
     /// Returns `true` if reports list strategies separately: several kinds, or programs.

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use protocol::barrier;
 use protocol::control::Control;
 use protocol::launcher_watch::{self, LauncherWatch};
-use protocol::plan::{Isolation, Plan, ProcessPlan, Role, ThreadPlan};
+use protocol::plan::{Isolation, Plan, ProcessPlan, Role, StrategyResources, ThreadPlan};
 use protocol::segments;
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
@@ -127,8 +127,7 @@ fn run_process(
     let has_journal = plan.has_journal(process_plan);
     // A journal's segments are memory, more of it the longer the run.
     if profile.is_some() && !has_journal && plan.isolation_of(process_plan) != Isolation::Thread {
-        let limit = memory::STRATEGY_MEMORY_BYTES * loops.len() as u64;
-        memory::limit_growth(limit).context("cannot limit this process's memory")?;
+        limit_resources(plan.resources_of(process_plan), loops.len())?;
     }
     let profile = profile.filter(|_| plan.isolation_of(process_plan) == Isolation::Sandbox);
     if let Some(profile) = profile.filter(|_| !has_journal) {
@@ -141,6 +140,18 @@ fn run_process(
     }
     let threads = ProcessThreads::new(plan, control, sandbox, &loops);
     threads.run(loops, |thread| build_loops(plan, &[thread], control, attached, &mut recovered))
+}
+
+/// Limits the memory of this process, for each of its threads, and its open files.
+fn limit_resources(resources: &StrategyResources, threads: usize) -> Result<()> {
+    if let Some(bytes) = resources.memory_growth(memory::STRATEGY_MEMORY_BYTES) {
+        let limit = bytes.saturating_mul(threads as u64);
+        memory::limit_growth(limit).context("cannot limit this process's memory")?;
+    }
+    if let Some(files) = resources.files {
+        memory::limit_files(files).context("cannot limit this process's open files")?;
+    }
+    Ok(())
 }
 
 /// Builds the loops of threads: all are composed before the first one's faults get the memory.

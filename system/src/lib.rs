@@ -40,6 +40,8 @@ pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
+pub mod start;
+#[cfg(not(loom))]
 pub mod storm;
 #[cfg(not(loom))]
 pub mod usage;

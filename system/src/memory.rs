@@ -4,9 +4,23 @@ use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Memory that a strategy's process may map beyond its setup, in bytes. Its thread's stack and the
-/// allocator's reserve use about half of it.
-pub const STRATEGY_MEMORY_BYTES: u64 = 256 << 20;
+/// Private memory that a strategy's process may map beyond its setup, in bytes, unless a user sets
+/// another limit.
+pub const STRATEGY_MEMORY_BYTES: u64 = 1 << 30;
+
+/// Returns how much private memory a strategy that is a program may map beyond its setup, in bytes,
+/// unless a user sets another limit: half of the machine's memory, at least
+/// [`STRATEGY_MEMORY_BYTES`]. Java commits a heap of a quarter of the machine's memory, and
+/// more, whatever its program needs.
+pub fn program_memory_bytes() -> u64 {
+    let facts = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    (kib_in(&facts, "MemTotal:").unwrap_or(0).saturating_mul(1024) / 2).max(STRATEGY_MEMORY_BYTES)
+}
+
+/// Returns the number of a line such as `VmData:  123 kB`.
+fn kib_in(text: &str, field: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(field)?.trim().strip_suffix("kB"))?.trim().parse().ok()
+}
 
 fn soft_limit(resource: Resource) -> Option<u64> {
     getrlimit(resource).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
@@ -47,20 +61,39 @@ pub fn lock_all() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::MCL_CURRENT)?)
 }
 
-/// Limits this process to mapping `bytes` more bytes than now, within its hard limit. A larger
-/// allocation fails, and the process aborts. An ordinary user's process cannot raise the limit
-/// again.
+/// Limits this process to mapping `bytes` more bytes of private writable memory than now, within
+/// its hard limit (`RLIMIT_DATA`). Address space that a runtime only reserves does not count, nor
+/// does shared memory. A larger allocation fails; a program that does not handle that aborts. An
+/// ordinary user's process cannot raise the limit again.
 pub fn limit_growth(bytes: u64) -> io::Result<()> {
-    let (_, hard_limit) = getrlimit(Resource::RLIMIT_AS)?;
-    let bytes = mapped()?.saturating_add(bytes).min(hard_limit);
-    Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?)
+    let (_, hard_limit) = getrlimit(Resource::RLIMIT_DATA)?;
+    let bytes = private()?.saturating_add(bytes).min(hard_limit);
+    Ok(setrlimit(Resource::RLIMIT_DATA, bytes, bytes)?)
 }
 
-/// Returns the mapped memory of this process in bytes.
-fn mapped() -> io::Result<u64> {
+/// Limits the number of files that this process may have open at once, within its hard limit.
+pub fn limit_files(files: u64) -> io::Result<()> {
+    let (_, hard_limit) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    Ok(setrlimit(Resource::RLIMIT_NOFILE, files.min(hard_limit), files.min(hard_limit))?)
+}
+
+/// Returns the private writable memory of this process in bytes, without its first thread's stack.
+fn private() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix("kB"));
-    let kib = size.and_then(|kib| kib.trim().parse::<u64>().ok());
-    let kib = kib.ok_or_else(|| io::Error::other("/proc does not say how much is mapped"))?;
+    let kib = kib_in(&status, "VmData:")
+        .ok_or_else(|| io::Error::other("/proc does not tell how much is mapped"))?;
     Ok(kib.saturating_mul(1024))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no /proc")]
+    fn sizes_are_read_and_never_below_minimum() {
+        assert_eq!(kib_in("MemFree: 7 kB\nMemTotal:  12 kB\n", "MemTotal:"), Some(12));
+        assert_eq!([kib_in("", "MemTotal:"), kib_in("MemTotal: x kB", "MemTotal:")], [None, None]);
+        assert!(program_memory_bytes() >= STRATEGY_MEMORY_BYTES && private().unwrap() > 0);
+    }
 }

@@ -360,6 +360,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
             .chain(&warm_up_note)
             .cloned()
             .chain(fitness::shared_cores_note(plan))
+            .chain(plan.trading().resource_lines().iter().map(|line| format!("limits of {line}")))
             .collect(),
         unfired_faults: unstruck,
         technique: plan.technique,

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bh_context run;
@@ -137,6 +138,28 @@ static int escape(void) {
     return count;
 }
 
+/* Starts a process that stops this one as a debugger does, once it reads a byte from the returned descriptor, and for as long as this one runs. With
+ * `is_orphan` its parent has ended by then. It ends within a minute. */
+static int start_tracer(int is_orphan) {
+    int go[2];
+    pid_t traced = getpid();
+    if (pipe(go) != 0) return -1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        if (is_orphan && fork() != 0) _exit(0);
+        close(go[1]);
+        alarm(60);
+        if (read(go[0], &byte, 1) != 1 || ptrace(PTRACE_SEIZE, traced, 0, 0) != 0) _exit(1);
+        ptrace(PTRACE_INTERRUPT, traced, 0, 0);
+        for (int status = 0; waitpid(traced, &status, __WALL) == traced && WIFSTOPPED(status);) {}
+        _exit(0);
+    }
+    if (is_orphan) waitpid(child, NULL, 0);
+    return go[1];
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "never")) pause();
@@ -154,6 +177,9 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "before")) return escape() == 0 ? 40 : 41;
     if (!strcmp(what, "unfiltered")) filters = 1;
     if (!strcmp(what, "pretends")) filters = 2;
+    int tracer = -1;
+    if (!strcmp(what, "traced-by-child")) tracer = start_tracer(0);
+    if (!strcmp(what, "traced-by-orphan")) tracer = start_tracer(1);
     int32_t code = bh_attach(BH_VERSION);
     if (code != BH_OK) {
         fprintf(stderr, "%s\n", bh_error_text(code));
@@ -173,6 +199,14 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "early")) return 0;
     if (!strcmp(what, "again")) return 7;
     if (!strcmp(what, "idle")) while (bh_poll(NULL, 0, 1000000) >= 0) {}
+    if (tracer >= 0) {
+        if (write(tracer, "", 1) != 1) return 3;
+        for (int i = 0; i < 200; i++) {
+            usleep(10000);
+            bh_heartbeat();
+        }
+        return 3;
+    }
     if (!strcmp(what, "hang"))
         for (volatile int i = 0;; i++) {}
     if (!strcmp(what, "spins"))
@@ -184,7 +218,8 @@ int main(int count, char **arguments) {
         for (;;) {
             char *memory = malloc(1 << 20);
             if (memory == NULL) abort();
-            memset(memory, 1, 1 << 20);
+            /* One page of it: the limit, which may be half of the machine's memory, is for what is mapped. */
+            *(volatile char *)memory = 1;
             bh_heartbeat();
         }
     if (!strcmp(what, "open")) open("/etc/passwd", O_RDONLY);

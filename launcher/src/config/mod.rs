@@ -4,6 +4,7 @@
 //! ([`Settings::over`]); the planner resolves the rest by what the machine can carry
 //! ([`crate::planner::resolve`]).
 
+mod by_strategy;
 pub mod components;
 pub mod fault;
 mod file;
@@ -17,6 +18,9 @@ mod table;
 mod units;
 pub mod value;
 
+pub use by_strategy::{
+    ByStrategy, CpuLimit, FileLimit, MemoryLimit, ProcessLimit, StrategySetting, UserName,
+};
 pub use components::{KindList, StrategyKind, VenueKind, venue_info};
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
@@ -25,7 +29,7 @@ pub use limits::Limits;
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};
 pub use units::{CoreList, Factor, Priority, Slower};
-pub use value::{Choice, Preset, Switch};
+pub use value::{Choice, OptIn, Preset, Switch};
 
 use analysis::units::{Count, Nanos};
 use thiserror::Error;

@@ -17,8 +17,8 @@
 use super::table::settings;
 use super::value::SettingValue;
 use super::{
-    Arrivals, Choice, CoreList, DelayRange, Factor, Faults, KindList, Limits, Preset, Priority, StrategyKind,
-    Switch, VenueKind,
+    Arrivals, ByStrategy, Choice, CoreList, CpuLimit, DelayRange, Factor, Faults, FileLimit, KindList,
+    Limits, MemoryLimit, OptIn, Preset, Priority, ProcessLimit, StrategyKind, Switch, UserName, VenueKind,
 };
 use analysis::units::{Bytes, Count, Nanos};
 use clap::{Arg, ArgMatches};
@@ -55,7 +55,7 @@ pub struct Setting {
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 const H: u64 = 3_600 * S;
-/// Maximum working set of a strategy in bytes: half of what a container may use.
+/// Maximum working set of a strategy in bytes: a quarter of what its process may map.
 const MAX_WORKING_SET: u64 = 256 << 20;
 
 settings! {
@@ -140,6 +140,26 @@ settings! {
         instruments "FILE": PathBuf;
         /// Set a limit as [SCOPE.]CONTROL=VALUE, e.g. max-position=5k; may be repeated
         limits "LIST": Limits => Limits(Vec::new());
+    }
+    "Resources" {
+        /// Limit the memory of each strategy, e.g. 512MiB, or of one, e.g. strategy-2=2GiB; may be
+        /// repeated [default: 1GiB beyond what its process has mapped at the start; for a program
+        /// half of the machine's memory]
+        memory "SIZE": ByStrategy<MemoryLimit>;
+        /// Limit the CPU time of each strategy, in CPUs, e.g. 1.5, or of one, e.g. strategy-2=0.5
+        /// [default: none; 2 in a container]
+        cpu "CPUS": ByStrategy<CpuLimit>;
+        /// Limit the open files of each strategy, or of one, e.g. strategy-2=64 [default: the
+        /// launcher's limit; 1024 in a container]
+        files "N": ByStrategy<FileLimit>;
+        /// Limit the processes and threads of each strategy, or of one, e.g. strategy-2=16
+        /// [default: none; 128 in a container]
+        processes "N": ByStrategy<ProcessLimit>;
+        /// Run strategies as another user, all or one, e.g. strategy-2=nobody; only for root
+        /// [default: the launcher's]
+        user "NAME": ByStrategy<UserName>;
+        /// Let strategies at level process leave core dumps, where the kernel writes them
+        core_dumps "SWITCH": OptIn => OptIn(false);
     }
     "Containment" {
         /// Keep a write-ahead log of engine and exchanges: none, process, group or each

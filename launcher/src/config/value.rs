@@ -231,6 +231,27 @@ system::named_enum! {
     }
 }
 
+/// A switch that is off unless its flag is given, with or without a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OptIn(pub bool);
+
+impl SettingValue for OptIn {
+    fn parse(text: &str) -> Result<Self, String> {
+        Switch::parse(text).map(|switch| Self(switch == Switch::On))
+    }
+    fn text(&self) -> String {
+        if self.0 { Switch::On } else { Switch::Off }.name().into()
+    }
+    fn flag(arg: clap::Arg) -> clap::Arg {
+        let on_or_off = || ListParser::<Self>::new(Switch::names);
+        arg.num_args(0..=1).require_equals(true).default_missing_value("on").value_parser(on_or_off())
+    }
+    #[cfg(test)]
+    fn any_text() -> proptest::prelude::BoxedStrategy<String> {
+        Switch::any_text()
+    }
+}
+
 system::named_enum! {
     /// A named set of settings.
     Preset {

@@ -1,7 +1,7 @@
 //! Refuses combinations of settings that cannot work together.
 
-use super::faults;
 use super::resolved::{Input, Resolved, has_book, plays_all};
+use super::{faults, resources};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
@@ -111,6 +111,7 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
     check_memory(plan)?;
+    resources::check(settings, plan)?;
     let trading = plan.trading();
     let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
     if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {

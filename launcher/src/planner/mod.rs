@@ -12,6 +12,7 @@ mod layout;
 pub mod priority;
 mod resolve;
 mod resolved;
+mod resources;
 mod shm_space;
 mod show;
 mod warnings;

@@ -88,6 +88,8 @@ impl Resolved {
             work_ns: settings.work().0,
             limits: settings.limits().0,
             memory: memory_of(&settings),
+            resources: super::resources::of_strategies(&settings),
+            core_dumps: settings.core_dumps().0,
             ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)
         };
         let plan = Plan {

@@ -37,6 +37,9 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
         memory.push_str(if is_on { text } else { "" });
     }
     facts.add_row(["memory", &memory]);
+    for line in plan.trading().resource_lines() {
+        facts.add_row(["limits", &line]);
+    }
     for fault in &plan.faults {
         facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
     }

@@ -17,6 +17,7 @@ pub(crate) mod process;
 pub(crate) mod progress;
 pub(crate) mod realtime;
 pub(crate) mod reaper;
+pub(crate) mod resources;
 pub(crate) mod run;
 pub(crate) mod run_id;
 mod samples;

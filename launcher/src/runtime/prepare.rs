@@ -9,11 +9,13 @@ use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container::{self, cgroups};
 use crate::runtime::memory_check;
 use crate::runtime::realtime;
+use crate::runtime::resources;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::Signals;
 use analysis::record::{Build, ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
+use nix::unistd::geteuid;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
 use shm::process::start_time;
@@ -91,6 +93,7 @@ pub fn prepare(
     let run = RunId::new(began, pid, start).to_string();
     let (mut plan, mut warnings) =
         planner::layout(resolved, machine, &counts, RunIdentity { run, pid, start })?;
+    resources::settle(&mut plan, host::root(), geteuid().is_root())?;
     if plan.isolation.has(Isolation::Sandbox) {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);

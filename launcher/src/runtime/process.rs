@@ -19,6 +19,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use system::folder::{append_regular, open_regular};
 use system::process;
+use system::start::StartConditions;
 
 /// Maximum time between SIGKILL and exit; for a container, that of its shim.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -76,6 +77,8 @@ pub struct Process {
     pub account: ProcessAccount,
     /// It had to be killed this long after it was asked to end.
     overdue: Option<Duration>,
+    /// The limit that has killed it; `Some(None)` if none has, `None` while it runs.
+    met_limit: Option<Option<String>>,
 }
 
 /// A process to start that runs a role of the plan.
@@ -89,6 +92,8 @@ pub struct RoleProcess<'a> {
     pub inherited: Vec<&'a File>,
     /// The kind of its strategy, if that is not the plan's.
     pub kind: Option<&'a str>,
+    /// What happens to it before it executes anything.
+    pub conditions: StartConditions,
 }
 
 impl RoleProcess<'_> {
@@ -107,15 +112,17 @@ fn kind_variable(name: &str, kind: Option<&str>) -> Option<(&'static str, String
 impl Process {
     /// Starts a process of a run: its executable as `role NAME ADDRESS`. Its stderr goes to
     /// `NAME.stderr` in the folder.
-    pub fn start(role: &RoleProcess<'_>, folder: &Path) -> Result<Self> {
-        Self::start_with(role, &folder.join(format!("{}.stderr", role.name)), Stdio::null())
+    pub fn start(role: RoleProcess<'_>, folder: &Path) -> Result<Self> {
+        let stderr = folder.join(format!("{}.stderr", role.name));
+        Self::start_with(role, &stderr, Stdio::null())
     }
 
     /// Starts a process as [`Process::start`] does, with a path for stderr and a standard input.
-    pub(super) fn start_with(role: &RoleProcess<'_>, stderr: &Path, stdin: Stdio) -> Result<Self> {
+    pub(super) fn start_with(role: RoleProcess<'_>, stderr: &Path, stdin: Stdio) -> Result<Self> {
         let mut command = role.command();
         command.args([role.name, role.address]).stdin(stdin).stdout(Stdio::null());
         command.stderr(open_output(stderr)?);
+        role.conditions.apply(&mut command);
         Self::spawn(role.name, command, stderr, &role.inherited)
     }
 
@@ -124,12 +131,11 @@ impl Process {
     /// what happens before `exec`.
     pub fn start_program(
         program: &str,
-        kind: Option<&str>,
         will_start: impl FnOnce(&mut Command),
-        name: &str,
-        address: &str,
+        role: RoleProcess<'_>,
         folder: &Path,
     ) -> Result<Self> {
+        let RoleProcess { name, address, kind, .. } = role;
         let stderr = folder.join(format!("{name}.stderr"));
         let log = open_output(&stderr)?;
         let mut words = program.split_whitespace();
@@ -143,22 +149,26 @@ impl Process {
             .stdout(log.try_clone().with_context(|| format!("cannot write {}", stderr.display()))?)
             .stderr(log);
         will_start(&mut command);
+        // First, since another user loses its parent-death signal.
+        role.conditions.apply(&mut command);
         // The program may never attach and set this itself.
         process::die_with_starter(&mut command);
-        Self::spawn(name, command, &stderr, &[]).with_context(|| format!("{}{program}", Trading::PROGRAM))
+        Self::spawn(name, command, &stderr, &role.inherited)
+            .with_context(|| format!("{}{program}", Trading::PROGRAM))
     }
 
     /// Starts a strategy, built in or a program, in a container of its own. Its output goes to
     /// `NAME.stderr` in the folder. It inherits the given descriptors and no others. If the
     /// container cannot be created, the process has exited or is about to:
     /// [`Process::container_failure`].
-    pub fn start_contained(role: &RoleProcess<'_>, folder: &Path) -> Result<Self> {
+    pub fn start_contained(role: RoleProcess<'_>, folder: &Path) -> Result<Self> {
         let stderr = folder.join(format!("{}.stderr", role.name));
         let log = open_output(&stderr)?;
         let said_before = log.metadata().map_or(0, |file| file.len());
         let mut command = role.command();
         command.args([container::FLAG, role.name, role.address]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        role.conditions.apply(&mut command);
         let mut process = Self::spawn(role.name, command, &stderr, &role.inherited)?;
         let (inside, made) = ContainerHandle::from_shim(&mut process.child);
         process.container = inside;
@@ -206,6 +216,7 @@ impl Process {
                     stderr,
                     account,
                     overdue: None,
+                    met_limit: None,
                 })
             }
             Err(error) => {
@@ -350,7 +361,20 @@ impl Process {
         self.overdue = Some(after).filter(|_| ran && killed);
     }
 
+    /// Records once, after it has exited, which limit has killed it.
+    /// `find` returns it, given whether a signal has ended the process.
+    pub fn record_met_limit(&mut self, find: impl FnOnce(bool) -> Option<String>) {
+        if let Some(status) = self.status {
+            self.met_limit.get_or_insert_with(|| find(status.signal().is_some()));
+        }
+    }
+
     pub fn exit_text(&self) -> String {
+        let limit = self.met_limit.iter().flatten().map(|limit| format!("; {limit}"));
+        limit.fold(self.exit_status_text(), |text, limit| text + &limit)
+    }
+
+    fn exit_status_text(&self) -> String {
         if let Some(why) = &self.container_failure {
             return format!("its container could not be made: {why}");
         }

@@ -11,7 +11,7 @@ use protocol::commands::{
 };
 use protocol::control::{self, Control, ControlWriter};
 use protocol::launcher_watch::LAUNCHER;
-use protocol::plan::{Handle, Isolation, Plan, ProcessPlan, Role};
+use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
 use protocol::status::LOG_OFFSET;
@@ -58,10 +58,13 @@ pub struct Segments {
     pub(super) faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
-    /// A pidfd of the launcher itself, by which contained processes see its exit. They can do
-    /// nothing else with it. (A pipe could be reopened for writing through `/proc/self/fd` and
-    /// signal a false exit.)
+    /// A pidfd of the launcher itself, by which contained processes and programs see its exit. In a
+    /// container they can do nothing else with it. (A pipe could be reopened for writing through
+    /// `/proc/self/fd` and signal a false exit.)
     own_pidfd: Option<File>,
+    /// The control segment for shims of containers that run as another user, which cannot open it
+    /// by name. The strategy inside takes the plan's descriptor of it.
+    shim_control: Option<File>,
     /// The locks of the run's journals, which their writers inherit.
     pub journal_locks: JournalLocks,
     /// Copies of the executable for processes that have their own.
@@ -76,7 +79,8 @@ impl Segments {
         let mut plan = plan.clone();
         let own_pidfd =
             || process::pidfd_open(std::process::id()).context("cannot open a pidfd of the launcher");
-        let end = plan.isolation.has(Isolation::Container).then(own_pidfd).transpose()?.map(File::from);
+        let is_inherited = plan.processes.iter().any(|process| plan.inherits_launcher(process));
+        let end = is_inherited.then(own_pidfd).transpose()?.map(File::from);
         let handle = |end: &File| Handle { name: LAUNCHER.into(), fd: end.as_raw_fd(), writable: false };
         let locks = JournalLocks::take(&plan)?;
         plan.handles = end.iter().map(handle).chain(locks.handles()).collect();
@@ -106,6 +110,7 @@ impl Segments {
             faults_before: sigbus::faults(),
             left_behind: Vec::new(),
             own_pidfd,
+            shim_control: None,
             journal_locks: JournalLocks::default(),
             binaries: OwnBinaries::default(),
             heap: Vec::new(),
@@ -147,12 +152,12 @@ impl Segments {
         Some(CommandWriter::new(&region.words()))
     }
 
-    /// Creates the run's segments without names, and writes their descriptors into the plan. At
-    /// `sandbox` no other can be opened by its name, so those that have one are created and handed
-    /// over as well. Returns what was created, by name within the run.
+    /// Creates the run's segments without names, and writes their descriptors into the plan. In a
+    /// sandbox, and by another user, no other can be opened by its name, so those that have one are
+    /// created and handed over as well. Returns what was created, by name within the run.
     pub fn create_sealed(&mut self) -> Result<HashMap<String, AtomicWords>> {
         let mut created = HashMap::new();
-        let is_sandbox = self.plan.isolation.has(Isolation::Sandbox);
+        let hands_over = self.plan.hands_over_segments();
         let path = |what: &str| format!("{SHM_DIR}/{}", self.plan.segment_name(what));
         for segment in topology::segments(&self.plan) {
             let what = segment.spec.name.clone();
@@ -161,7 +166,7 @@ impl Segments {
                 let (shared, words) = on_core(board_core(&self.plan, &segment), create)??;
                 created.insert(what, words);
                 shared
-            } else if is_sandbox && segment.purpose == SegmentPurpose::Commands {
+            } else if hands_over && segment.purpose == SegmentPurpose::Commands {
                 // Operators find it by name at every level.
                 let words = segments::create(&self.plan, &segment.spec)?;
                 let shared =
@@ -173,9 +178,10 @@ impl Segments {
             };
             self.shared.push((segment, shared));
         }
-        if is_sandbox {
+        if hands_over {
             let control =
                 Shared::read_only(CONTROL, &path(CONTROL)).context("cannot open the control segment")?;
+            self.shim_control = Some(control.file(Access::Read).try_clone().context("too few descriptors")?);
             self.shared.push((topology::control(0), control));
         }
         if !self.shared.is_empty() {
@@ -298,13 +304,17 @@ impl Segments {
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
-        let end = self.own_pidfd.as_ref().filter(|_| self.plan.is_contained(process));
+        let end = self.own_pidfd.as_ref().filter(|_| self.plan.inherits_launcher(process));
+        let is_contained = self.plan.is_contained(process);
         let roles: Vec<Role> = self.plan.roles_of(process).collect();
         let right = |segment: &RunSegment| segment.access(roles.iter().copied());
-        let is_opened = |segment: &RunSegment| end.is_some() && segment.purpose == SegmentPurpose::Control;
+        let is_foreign = self.plan.resources_of(process).user.is_some();
+        let is_opened =
+            |segment: &RunSegment| is_contained && !is_foreign && segment.purpose == SegmentPurpose::Control;
         let shared = self.shared.iter().filter(|(segment, _)| !is_opened(segment));
         let shared = shared.filter_map(|(segment, shared)| Some(shared.file(right(segment)?)));
-        end.into_iter().chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
+        let shim = self.shim_control.iter().filter(|_| is_contained && is_foreign);
+        end.into_iter().chain(shim).chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 
     /// Returns the descriptors of all logs and the control segment, for reading.
@@ -314,6 +324,13 @@ impl Segments {
         };
         let shared = self.shared.iter().filter(|(segment, _)| is_read(segment));
         shared.map(|(_, shared)| shared.file(Access::Read)).collect()
+    }
+
+    /// Returns the address of the control segment for the shim of a container, in which it has a
+    /// name that only the launcher's user may open.
+    pub fn shim_address(&self, process: &ProcessPlan) -> String {
+        let foreign = self.shim_control.as_ref().filter(|_| self.plan.resources_of(process).user.is_some());
+        foreign.map_or_else(|| self.plan.run.clone(), |file| segments::descriptor_address(file.as_raw_fd()))
     }
 
     /// Returns the address of the control segment: the run's id, or an inherited descriptor,

@@ -70,6 +70,7 @@ impl<'a> SharedMemory<'a> {
                 measured_events: measured_events.map_or(0, |(_, count)| count),
                 cpu: None,
                 waits_for_disk: false,
+                debugger: None,
                 is_gone: false,
             });
         }

@@ -1,9 +1,11 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
 //! pidfds, and ends every one of them.
 
+use crate::host;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
+use crate::runtime::resources;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::ShutdownTimeout;
@@ -18,6 +20,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
+use system::start::StartConditions;
 
 /// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
@@ -45,15 +48,15 @@ fn start(segments: &Segments, index: usize, kind: Option<&str>) -> Result<Proces
         executable: segments.binaries.path(index),
         inherited: segments.inherited_by(process),
         kind,
+        conditions: resources::start_conditions(&segments.plan, process, host::root())?,
     };
     if segments.plan.is_contained(process) {
-        // A container has a /dev/shm, in which the control segment has its name.
-        let address = &segments.plan.run;
-        return Process::start_contained(&RoleProcess { address, ..role }, folder);
+        let address = segments.shim_address(process);
+        return Process::start_contained(RoleProcess { address: &address, ..role }, folder);
     }
     match kind.map_or(segments.plan.program_of(process), Trading::command_of) {
-        Some(program) => Process::start_program(program, kind, will_start, &process.name, &address, folder),
-        None => Process::start(&role, folder),
+        Some(program) => Process::start_program(program, will_start, role, folder),
+        None => Process::start(role, folder),
     }
 }
 
@@ -66,8 +69,9 @@ fn start_reaper(segments: &Segments) -> Result<Process> {
         executable: None,
         inherited: segments.inherited_by_reaper(),
         kind: None,
+        conditions: StartConditions::default(),
     };
-    Process::start(&role, folder)
+    Process::start(role, folder)
 }
 
 impl Processes {

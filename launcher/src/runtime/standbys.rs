@@ -18,6 +18,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use system::start::StartConditions;
 
 /// Maximum time for a promoted standby to answer. It may have to finish a snapshot; and a cold
 /// start must still finish before the run counts as stalled.
@@ -82,9 +83,10 @@ impl Standbys {
             executable: segments.binaries.path(of),
             inherited: segments.inherited_by(plan),
             kind: None,
+            conditions: StartConditions::default(),
         };
         let stderr = Path::new(&segments.plan.folder).join(stderr);
-        let mut process = Process::start_with(&role, &stderr, Stdio::from(OwnedFd::from(its))).ok()?;
+        let mut process = Process::start_with(role, &stderr, Stdio::from(OwnedFd::from(its))).ok()?;
         process.name.clone_from(&plan.name);
         Some((process, ours))
     }

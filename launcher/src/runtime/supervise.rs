@@ -5,7 +5,7 @@
 mod command_lock;
 mod wake_ups;
 
-use crate::host::KernelCounts;
+use crate::host::{self, KernelCounts};
 use crate::runtime::cache_misses::MissCounters;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
@@ -13,12 +13,13 @@ use crate::runtime::lost_memory;
 use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
 use crate::runtime::progress::{Progress, complain};
+use crate::runtime::resources::LimitWatch;
 use crate::runtime::samples::OpenOrderSamples;
 use crate::runtime::setup::Segments;
 use crate::runtime::shared_memory::SharedMemory;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
-use crate::runtime::stuck::{CpuAccount, CpuSample, has_journal_thread_in_kernel};
+use crate::runtime::stuck::{CpuAccount, CpuSample, RunOwner, has_journal_thread_in_kernel};
 use crate::runtime::supervisor::actions::Action;
 use crate::runtime::supervisor::observations::{
     ExitObservation, Observations, ProcessObservation, RunExcuses,
@@ -32,7 +33,7 @@ use analysis::kernel::{KernelAccount, WakeUps};
 use analysis::record::{RunOutcome, RunRecord};
 use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
-use protocol::plan::{FaultKind, Plan};
+use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::ThreadState;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -57,6 +58,9 @@ struct SupervisedRun<'a> {
     journal_locks: JournalLockWatch<'a>,
     /// Processes whose last incarnation has died of SIGBUS.
     victims: usize,
+    /// Decides which debuggers of strategies are trusted.
+    owner: RunOwner,
+    limits: LimitWatch<'a>,
     spawned: Instant,
     folder: &'a mut RunFolder,
     record: &'a mut RunRecord,
@@ -109,6 +113,8 @@ pub fn supervise(
         command_lock: CommandLockWatch::new(plan),
         journal_locks: JournalLockWatch::new(&segments.journal_locks),
         victims: 0,
+        owner: RunOwner::this_process(),
+        limits: LimitWatch::new(plan, host::root()),
         spawned,
         folder,
         record,
@@ -136,7 +142,8 @@ pub fn supervise(
     if !run.measured.is_window_over {
         run.record.misses = run.misses.read();
     }
-    let SupervisedRun { processes, record, measured, .. } = run;
+    let SupervisedRun { processes, record, measured, limits, .. } = run;
+    record.warnings.extend(limits.warnings());
     let SupervisionRecord { incidents, role_restarts, outages, strikes, warnings } = supervisor.into_record();
     record.warnings.extend(warnings);
     record.outcome = outcome;
@@ -210,6 +217,9 @@ impl SupervisedRun<'_> {
     }
 
     fn observe_processes(&mut self, supervisor: &Supervisor<'_>) {
+        for (index, process) in self.processes.all.iter_mut().enumerate() {
+            process.record_met_limit(|was_killed| self.limits.note_exit(index, was_killed));
+        }
         self.seen.processes.clear();
         for (index, process) in self.processes.all.iter().enumerate() {
             let exit = process.status.map(|status| ExitObservation {
@@ -249,12 +259,14 @@ impl SupervisedRun<'_> {
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
     fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
-        let liveness = supervisor.liveness();
+        let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_excuses(now));
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.
             Some(&self.processes.all[process]).filter(|process| process.status.is_none()).map(Process::pid)
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
+            // A debugger of an engine stops the whole run: only strategies are excused.
+            let is_strategy = self.plan.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
             for thread in process.threads.iter().map(|thread| *thread as usize) {
                 let containment = supervisor.containment();
                 if containment.is_thread_down(thread) {
@@ -280,9 +292,12 @@ impl SupervisedRun<'_> {
                     found.waits_for_disk =
                         liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
                 }
+                if is_strategy && (is_still || liveness.needs_debugger(thread, &found.pulse, now)) {
+                    found.debugger = Some(running(index).and_then(|pid| self.owner.debugger_of(pid)));
+                }
             }
         }
-        self.seen.excuses = supervisor.needs_excuses(now).then(|| {
+        self.seen.excuses = is_still.then(|| {
             let all: Vec<(usize, u32)> =
                 (0..self.plan.processes.len()).filter_map(|index| Some((index, running(index)?))).collect();
             let writes = |(index, pid): &&(usize, u32)| {

@@ -6,6 +6,7 @@
 use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
 use super::source::{ActiveRunView, SegmentFile};
 use super::switches::KillSwitchTracker;
+use crate::runtime::stuck::RunOwner;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
 use protocol::counters::AgentCounters;
@@ -181,9 +182,14 @@ impl Sampler {
                 let counters = counters.agent_counters(&thread.roles, *role);
                 snapshot.roles.push(self.role(thread, &status, &counters, pid));
             }
+            let is_stopped = snapshot.roles.last().is_some_and(|row| row.state == "stopped");
             let mut add = |what: String, count| {
                 snapshot.errors.push(ErrorRow { who: thread.name.clone(), what, count });
             };
+            let debugger = || RunOwner::of_run(plan.launcher_pid)?.debugger_of(pid?);
+            if let Some(debugger) = is_stopped.then(debugger).flatten() {
+                add(format!("stopped by {debugger}"), 1);
+            }
             if status.state() == ThreadState::Failed {
                 add(format!("it reports: \"{}\"", status.error()), 1);
             }

@@ -17,7 +17,7 @@ const EXIT_CODE: i32 = 3;
 /// Size of an allocation that always fails, in bytes.
 const TOO_MUCH: usize = 1 << 40;
 /// Bytes leaked per duty cycle.
-const LEAK: usize = 1 << 20;
+const LEAK: usize = 4 << 20;
 /// Number of words at the start of a region that are hit as often as all others together: header
 /// and cursors.
 const HEAD_WORDS: u64 = 64;

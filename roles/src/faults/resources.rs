@@ -27,7 +27,7 @@ pub const DISK_MIB: usize = 96;
 pub const CHILDREN: usize = 80;
 /// Memory of each child process of a memory fault, in bytes. Little, so that starting one in a duty
 /// cycle does not seem to hang.
-pub const CHILD_BYTES: usize = 8 << 20;
+pub const CHILD_BYTES: usize = 20 << 20;
 
 /// Number of words at the start of a segment on which a thread may wait.
 const WAITED_WORDS: usize = 256;

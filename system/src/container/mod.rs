@@ -32,7 +32,7 @@ mod mounts;
 
 use crate::memory::STRATEGY_MEMORY_BYTES;
 use crate::named_enum;
-use crate::sandbox::{ResourceLimits, SandboxError, landlock_lengths, limits, refuse_calls, refuse_x32};
+use crate::sandbox::{SandboxError, landlock_lengths, limits, refuse_calls, refuse_x32};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::Resource;
 use nix::sys::signal::Signal;
@@ -51,11 +51,16 @@ pub const PROGRAM: u32 = 2;
 /// Maximum number of processes and threads in a container, init included.
 pub const PROCESSES: u64 = 128;
 
+/// Processes of a container besides those of the program: the outer one and init. They count
+/// towards its limit.
+pub const OWN_PROCESSES: u64 = 2;
+
 /// Maximum number of open files of a contained program, the usual default of a process.
 pub const DESCRIPTORS: u64 = 1024;
 
-/// Memory limit of all processes of a container together, in bytes: twice that of a single process.
-pub const MEMORY_BYTES: u64 = 2 * STRATEGY_MEMORY_BYTES;
+/// Memory limit of all processes of a container together, in bytes, unless a user sets another. A
+/// single process meets its own limit first: its allocation fails, as outside of a container.
+pub const MEMORY_BYTES: u64 = STRATEGY_MEMORY_BYTES / 4 * 5;
 
 /// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
 pub const TMP_BYTES: u64 = 64 << 20;
@@ -170,30 +175,48 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
     command.spawn().map_err(ContainerError::Init)
 }
 
+/// Limits of each process in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerLimits {
+    /// Processes and threads of the container's user.
+    pub processes: u64,
+    /// Open files of each process.
+    pub files: u64,
+    /// Highest real-time priority of its threads; 0 for none.
+    pub priority: u8,
+}
+
+impl Default for ContainerLimits {
+    fn default() -> Self {
+        Self { processes: PROCESSES, files: DESCRIPTORS, priority: 0 }
+    }
+}
+
 /// Drops the rights that a contained program must not have, for this process and its descendants.
-/// `priority` is the highest real-time priority of its threads, 0 for none. With `allow_weaker`,
-/// a kernel is accepted that cannot refuse the truncation of shared files.
-pub fn drop_rights(parts: &[ContainerPart], priority: u8, allow_weaker: bool) -> Result<(), ContainerError> {
+/// With `allow_weaker`, a kernel is accepted that cannot refuse the truncation of shared files.
+pub fn drop_rights(
+    parts: &[ContainerPart],
+    limits: &ContainerLimits,
+    allow_weaker: bool,
+) -> Result<(), ContainerError> {
     if !parts.contains(&ContainerPart::Rights) {
         return Ok(());
     }
     landlock_lengths(&[Path::new(TMP)], allow_weaker)?;
-    limits::set(LIMITS).map_err(SandboxError::Limits)?;
-    // A thread with a higher priority than the engine's would have the core for ever.
-    limits::set(&[(Resource::RLIMIT_RTPRIO, priority.into())]).map_err(SandboxError::Limits)?;
+    let limits = [
+        // Processes and threads of the user in this user namespace (Linux 5.14). It does not bind
+        // root, whom a cgroup binds.
+        (Resource::RLIMIT_NPROC, limits.processes),
+        (Resource::RLIMIT_NOFILE, limits.files),
+        // Its stderr goes to a file of the host.
+        (Resource::RLIMIT_FSIZE, TMP_BYTES),
+        (Resource::RLIMIT_CORE, 0),
+        // A thread with a higher priority than the engine's would have the core for ever.
+        (Resource::RLIMIT_RTPRIO, limits.priority.into()),
+    ];
+    limits::set(&limits).map_err(SandboxError::Limits)?;
     Ok(())
 }
-
-/// Resource limits of the program and the processes that it starts, per process except the first.
-const LIMITS: ResourceLimits = &[
-    // Processes and threads of the user in this user namespace (Linux 5.14). It does not bind root,
-    // whom a cgroup binds.
-    (Resource::RLIMIT_NPROC, PROCESSES),
-    (Resource::RLIMIT_NOFILE, DESCRIPTORS),
-    // Its stderr goes to a file of the host.
-    (Resource::RLIMIT_FSIZE, TMP_BYTES),
-    (Resource::RLIMIT_CORE, 0),
-];
 
 /// Runs as the container's process 1 until its outer process closes the pipe. Orphans are reaped by
 /// the kernel.

@@ -1,5 +1,6 @@
-//! Cgroups of contained strategies: limits for the number of processes, memory, CPU time and cores
-//! of all processes in a container together.
+//! Cgroups of strategies: limits for the number of processes, memory, CPU time and cores of all
+//! processes of a strategy together. Those in a container have one with defaults, others one for
+//! each limit that a user sets.
 //!
 //! Each controller is used where it is mounted: in cgroup v2 next to the launcher's own group, or
 //! below it in a cgroup v1 hierarchy. So limits on the launcher's surroundings also apply to the
@@ -11,31 +12,63 @@ use crate::runtime::run_id::RunId;
 use analysis::cpu_list;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
-use protocol::plan::{Plan, ProcessPlan};
+use protocol::plan::{LimitKeeper, Plan, ProcessPlan, ResourceLimit, StrategyResources};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use system::container::{MEMORY_BYTES, PROCESSES};
+use system::container::{MEMORY_BYTES, OWN_PROCESSES, PROCESSES};
 
 /// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
 pub const CPUS: u64 = 2;
 
-/// Limits of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
-/// `cores`: those to which its threads are pinned.
-fn limits(cores: Option<&str>) -> Vec<(&'static str, [(&'static str, String); 2])> {
-    let us = 100_000;
-    let (processes, memory) = (PROCESSES.to_string(), MEMORY_BYTES.to_string());
-    let mut limits = vec![
-        ("pids", [("pids.max", processes.clone()), ("pids.max", processes)]),
-        ("memory", [("memory.max", memory.clone()), ("memory.limit_in_bytes", memory)]),
-        ("cpu", [("cpu.max", format!("{} {us}", CPUS * us)), ("cpu.cfs_quota_us", (CPUS * us).to_string())]),
-    ];
+/// A limit of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
+type GroupLimit = (&'static str, [(&'static str, String); 2]);
+
+/// Period of a limit of CPU time, in microseconds.
+const PERIOD_US: u64 = 100_000;
+
+/// Returns the limits of a container's group. `cores`: those to which its threads are pinned.
+fn limits(cores: Option<&str>, resources: &StrategyResources) -> Vec<GroupLimit> {
+    let of = |limit: Option<ResourceLimit>, default| Some(limit.map_or(default, |limit| limit.max));
+    let (memory, cpu) = (of(resources.memory, MEMORY_BYTES), of(resources.cpu, CPUS * 1000));
+    let mut limits = group_limits(Some(max_processes(resources)), memory, cpu);
     let cpuset =
         |cores: &str| (CPUSET, [("cpuset.cpus", cores.to_owned()), ("cpuset.cpus", cores.to_owned())]);
     limits.extend(cores.map(cpuset));
     limits
 }
+
+/// Returns the maximum number of processes and threads of a container, with its own.
+pub fn max_processes(resources: &StrategyResources) -> u64 {
+    resources.processes.map_or(PROCESSES, |limit| limit.max.saturating_add(OWN_PROCESSES))
+}
+
+/// Returns the limits of the group of a strategy outside of containers: those that a user has set.
+fn set_limits(resources: &StrategyResources) -> Vec<GroupLimit> {
+    let in_group = |limit: Option<ResourceLimit>| {
+        limit.filter(|limit| limit.keeper != LimitKeeper::Rlimit).map(|limit| limit.max)
+    };
+    group_limits(in_group(resources.processes), in_group(resources.memory), in_group(resources.cpu))
+}
+
+/// Returns limits of processes, of memory in bytes, and of CPU time in thousandths of a CPU.
+fn group_limits(processes: Option<u64>, memory: Option<u64>, cpu: Option<u64>) -> Vec<GroupLimit> {
+    let pids = |max: u64| (PIDS, [("pids.max", max.to_string()), ("pids.max", max.to_string())]);
+    let memory_max =
+        |max: u64| (MEMORY, [("memory.max", max.to_string()), ("memory.limit_in_bytes", max.to_string())]);
+    let cpu_max = |max: u64| {
+        let quota = (max * PERIOD_US / 1000).max(1000);
+        (CPU, [("cpu.max", format!("{quota} {PERIOD_US}")), ("cpu.cfs_quota_us", quota.to_string())])
+    };
+    let [processes, memory, cpu] = [processes.map(pids), memory.map(memory_max), cpu.map(cpu_max)];
+    [processes, memory, cpu].into_iter().flatten().collect()
+}
+
+/// The controllers of processes, memory and CPU time.
+pub const PIDS: &str = "pids";
+pub const MEMORY: &str = "memory";
+pub const CPU: &str = "cpu";
 
 /// The controller without which a strategy may move to the engine's core.
 const CPUSET: &str = "cpuset";
@@ -58,9 +91,15 @@ fn parent(root: &Path, controller: &str) -> Option<CgroupHierarchy> {
     usable.find(|hierarchy| hierarchy.controllers.iter().any(|other| other == controller)).cloned()
 }
 
+/// Returns the version of cgroups that can limit a resource by this controller; `None` if none can.
+pub fn keeper(root: &Path, controller: &str) -> Option<LimitKeeper> {
+    let hierarchy = parent(root, controller)?;
+    Some(if hierarchy.is_v2 { LimitKeeper::CgroupV2 } else { LimitKeeper::CgroupV1 })
+}
+
 /// Returns the cgroup controllers for containers that are not available on this machine.
 pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
-    let all = limits(Some("")).into_iter().map(|(controller, _)| controller);
+    let all = limits(Some(""), &StrategyResources::NONE).into_iter().map(|(controller, _)| controller);
     all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
@@ -101,9 +140,13 @@ pub struct ContainerCgroups<'a> {
 impl<'a> ContainerCgroups<'a> {
     pub fn begin(plan: &Plan, root: &'a Path) -> Result<Self> {
         let groups = Self { root, run: plan.run.clone() };
-        for process in plan.processes.iter().filter(|process| plan.is_contained(process)) {
-            let cores = cores(plan, process);
-            for (controller, [v2, v1]) in limits(cores.as_deref()) {
+        for process in &plan.processes {
+            let resources = plan.resources_of(process);
+            let limits = match plan.is_contained(process) {
+                true => limits(cores(plan, process).as_deref(), resources),
+                false => set_limits(resources),
+            };
+            for (controller, [v2, v1]) in limits {
                 let Some(hierarchy) = parent(root, controller) else { continue };
                 let group = hierarchy.parent.join(name(&plan.run, &process.name));
                 fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
@@ -134,14 +177,21 @@ fn parents(root: &Path) -> BTreeSet<PathBuf> {
     cgroups::hierarchies(root).into_iter().map(|hierarchy| hierarchy.parent).collect()
 }
 
-/// Moves the calling process, and those that it starts, into the cgroups of a contained strategy.
-pub fn enter(root: &Path, run: &str, process: &str) -> Result<()> {
+/// Opens the files through which a process enters the cgroups of a strategy, by writing `0`.
+pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     let groups = parents(root).into_iter().map(|parent| parent.join(name(run, process)));
-    for group in groups.filter(|group| group.is_dir()) {
-        fs::write(group.join("cgroup.procs"), "0")
-            .with_context(|| format!("cannot enter the cgroup {}", group.display()))?;
-    }
-    Ok(())
+    let open = |group: PathBuf| {
+        let file = File::options().write(true).open(group.join("cgroup.procs"));
+        file.with_context(|| format!("cannot enter the cgroup {}", group.display()))
+    };
+    groups.filter(|group| group.is_dir()).map(open).collect()
+}
+
+/// Reads a file of a strategy's cgroup with this controller; `None` if it has none.
+pub fn read(root: &Path, run: &str, process: &str, controller: &str, files: [&str; 2]) -> Option<String> {
+    let hierarchy = parent(root, controller)?;
+    let group = hierarchy.parent.join(name(run, process));
+    fs::read_to_string(group.join(if hierarchy.is_v2 { files[0] } else { files[1] })).ok()
 }
 
 pub fn list(root: &Path) -> Vec<(RunId, PathBuf)> {
@@ -218,13 +268,14 @@ mod tests {
             [
                 format!("{front}/cpu.max = 200000 100000"),
                 format!("{front}/cpuset.cpus = {strategy}"),
-                format!("{front}/memory.max = 536870912"),
+                format!("{front}/memory.max = 1342177280"),
                 format!("{front}/pids.max = 128"),
             ]
         };
         assert_eq!(seen(&tree), [of(0), of(1)].concat(), "the engine has none");
-        enter(tree.root(), RUN, "strategy-1").unwrap();
-        assert!(seen(&tree).contains(&"user/bulkhead.RUN.strategy-1/cgroup.procs = 0".to_owned()));
+        tree.put(&format!("sys/fs/cgroup/user/bulkhead.{RUN}.strategy-1/cgroup.procs"), "");
+        assert_eq!(entrances(tree.root(), RUN, "strategy-1").unwrap().len(), 1);
+        assert_eq!(entrances(tree.root(), RUN, "engine").unwrap().len(), 0);
         remove_files(&tree);
         drop(groups);
         assert!(super::list(tree.root()).is_empty());
@@ -288,7 +339,7 @@ mod tests {
         let tree = fake::plain(3);
         assert_eq!(missing_controllers(tree.root()), ["pids", "memory", "cpu", "cpuset"]);
         drop(ContainerCgroups::begin(&plan(), tree.root()).unwrap());
-        assert!(enter(tree.root(), RUN, "strategy-0").is_ok());
+        assert_eq!(entrances(tree.root(), RUN, "strategy-0").unwrap().len(), 0);
         assert_eq!(obstacle(tree.root()).is_some(), geteuid().is_root(), "root is not counted otherwise");
     }
 }

@@ -2,11 +2,11 @@
 //! does.
 
 use super::{INIT, PROBE, WEAKER, cgroups};
-use crate::host;
 use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
+use protocol::segments;
 use protocol::topology::{self, CONTROL};
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
 use shm::attached::Access;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use system::container::check::{self, ExpectedContainer};
-use system::container::{self, ContainerContents, ContainerPart};
+use system::container::{self, ContainerContents, ContainerLimits, ContainerPart};
 use system::process;
 
 /// Creates a container and runs a strategy in it, as `launcher role NAME RUN --contain`.
@@ -43,7 +43,8 @@ fn probe(what: &str) -> Result<()> {
     let words: Vec<&str> = what.split(',').collect();
     let is_left = |part: &ContainerPart| !words.contains(&part.name());
     let parts: Vec<ContainerPart> = ContainerPart::ALL.iter().copied().filter(is_left).collect();
-    end(&mut make("-", &ContainerContents::default(), &parts, (0, words.contains(&WEAKER)))?);
+    let limits = ContainerLimits::default();
+    end(&mut make("-", &ContainerContents::default(), &parts, &limits, words.contains(&WEAKER))?);
     Ok(())
 }
 
@@ -52,7 +53,8 @@ fn make(
     run: &str,
     contents: &ContainerContents,
     parts: &[ContainerPart],
-    (priority, weaker_is_fine): (u8, bool),
+    limits: &ContainerLimits,
+    weaker_is_fine: bool,
 ) -> Result<Child> {
     let expected = ExpectedContainer {
         memory: contents.memory.clone(),
@@ -63,7 +65,7 @@ fn make(
     let mut command = super::role_command("container");
     command.args([super::FLAG, INIT, run]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut init = container::start_init(&mut command, parts)?;
-    let checked = container::drop_rights(parts, priority, weaker_is_fine)
+    let checked = container::drop_rights(parts, limits, weaker_is_fine)
         .map_err(anyhow::Error::from)
         .and_then(|()| ask(&mut init, &expected));
     if let Err(error) = checked {
@@ -99,18 +101,26 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::wake_with_parent(plan.launcher_pid).context("cannot watch the launcher")?;
     let launcher = process::pidfd_open(plan.launcher_pid).context("cannot watch the launcher")?;
     process::set_thread_name("container");
-    cgroups::enter(host::root(), &plan.run, name)?;
-    let (mut command, folders) = command(&plan, me, run)?;
+    // Another user takes the plan's descriptor of the control segment.
+    let is_foreign = plan.resources_of(me).user.is_some();
+    let address = if is_foreign { segments::address(&plan) } else { run.to_owned() };
+    let (mut command, folders) = command(&plan, me, &address)?;
     // Segments passed as descriptors have no name, except the control segment.
     let is_named = |what: &String| what == CONTROL || plan.handles.iter().all(|handle| handle.name != *what);
     let memory = topology::rights(&plan, me)
         .filter(|(what, _)| is_named(what))
         .map(|(what, access)| (plan.segment_name(&what), access == Access::Write))
         .collect();
-    let limits = (plan.priority.unwrap_or(0), plan.weaker_sandbox);
+    let limits = ContainerLimits {
+        processes: cgroups::max_processes(plan.resources_of(me)),
+        // A lower limit applies once the strategy has its segments.
+        files: plan.resources_of(me).files.unwrap_or(0).max(container::DESCRIPTORS),
+        priority: plan.priority.unwrap_or(0),
+    };
     // What it prints goes to a file there that it has open.
     let hidden = vec![PathBuf::from(&plan.folder)];
-    let mut init = make(run, &ContainerContents { memory, folders, hidden }, ContainerPart::ALL, limits)?;
+    let contents = ContainerContents { memory, folders, hidden };
+    let mut init = make(run, &contents, ContainerPart::ALL, &limits, plan.weaker_sandbox)?;
     if let Err(error) = announce(&init) {
         end(&mut init);
         return Err(error);

@@ -12,6 +12,7 @@
 //! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
 //! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
 //! | engine or exchange, waits for the disk of its journal | pauses, up to [`DISK_TIMEOUT`] |
+//! | strategy, stopped by a [`Debugger`](super::Debugger) | waits, and starts again after it |
 //! | anything else, whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
@@ -73,6 +74,8 @@ pub struct Liveness {
     awake_since: u64,
     /// When a thread was last excused only by waiting for a core.
     last_starved: u64,
+    /// When a debugger was last seen to stop a thread.
+    last_held: u64,
     is_open: bool,
     watches: Vec<ThreadWatch>,
 }
@@ -94,6 +97,8 @@ struct ThreadWatch {
     samples: Option<(CpuSample, CpuSample)>,
     /// Thread id, as first reported; 0 if not yet.
     tid: u64,
+    /// Its last sign of life before a debugger stopped it; `None` if none does now.
+    held_since: Option<u64>,
 }
 
 impl Liveness {
@@ -112,8 +117,9 @@ impl Liveness {
 
     fn with_limit(limit: Duration, ns_per_tick: f64, threads: usize, now: u64) -> Self {
         let watches = Vec::new();
+        let (awake_since, last_starved, last_held) = (now, now, now);
         let mut new =
-            Self { limit, ns_per_tick, now, awake_since: now, last_starved: now, is_open: false, watches };
+            Self { limit, ns_per_tick, now, awake_since, last_starved, last_held, is_open: false, watches };
         new.watches = vec![new.new_watch(now, false); threads];
         new
     }
@@ -129,6 +135,7 @@ impl Liveness {
             last_disk_wait: 0,
             samples: None,
             tid: 0,
+            held_since: None,
         }
     }
 
@@ -161,9 +168,10 @@ impl Liveness {
         }
     }
 
-    /// Returns the tick since which the launcher has run without a pause.
+    /// Returns the tick since which the launcher has run without a pause, and no debugger has
+    /// stopped a thread.
     pub const fn awake_since(&self) -> u64 {
-        self.awake_since
+        if self.last_held > self.awake_since { self.last_held } else { self.awake_since }
     }
 
     /// Records that the run waits for a core or for the disk of a journal, although no thread is
@@ -203,7 +211,7 @@ impl Liveness {
             if (heartbeat, state) != (watch.heartbeat, watch.state) {
                 watch.is_starting &= heartbeat == 0;
                 watch.deadline = self.deadline(now, watch.is_starting);
-                (watch.samples, watch.last_disk_wait) = (None, 0);
+                (watch.samples, watch.last_disk_wait, watch.held_since) = (None, 0, None);
             }
             (watch.state, watch.heartbeat) = (state, heartbeat);
         }
@@ -213,10 +221,19 @@ impl Liveness {
     /// Returns `true` if a thread's CPU time is needed to decide whether it hangs: it shows this
     /// pulse at the tick `now`.
     pub fn needs_cpu_account(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
+        self.watches[thread].state != ThreadState::Done && self.is_half_over(thread, pulse, now)
+    }
+
+    /// Returns `true` if it matters whether a debugger has stopped a thread: half of its deadline
+    /// is over, or a debugger had stopped it. It shows this pulse at the tick `now`.
+    pub fn needs_debugger(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
+        self.watches[thread].held_since.is_some() || self.is_half_over(thread, pulse, now)
+    }
+
+    fn is_half_over(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         let watch = &self.watches[thread];
         let shown = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
         self.is_open
-            && watch.state != ThreadState::Done
             && shown == (watch.heartbeat, watch.state)
             && now.saturating_sub(watch.deadline.since(0)) > self.ticks(self.limit / 2)
     }
@@ -243,6 +260,26 @@ impl Liveness {
         if watch.has_journal {
             watch.last_disk_wait = self.now;
         }
+    }
+
+    /// Records whether a debugger has stopped a thread, according to the kernel. The thread's
+    /// deadline waits until the debugger has detached, and starts again then.
+    pub fn record_debugger(&mut self, thread: usize, is_stopped: bool) {
+        let now = self.now;
+        let watch = &mut self.watches[thread];
+        let was_stopped = watch.held_since.is_some();
+        if !is_stopped && !was_stopped {
+            return;
+        }
+        watch.held_since = is_stopped.then(|| watch.held_since.unwrap_or(watch.deadline.since(0)));
+        watch.deadline.restart(now);
+        (watch.samples, self.last_held) = (None, now);
+    }
+
+    /// Returns for how long a thread has been silent in ticks that a debugger has stopped; `None`
+    /// if none has.
+    pub fn held_ticks(&self, thread: usize) -> Option<u64> {
+        self.watches[thread].held_since.map(|since| self.now.saturating_sub(since))
     }
 
     /// Returns `true` if a thread writes a journal, so that it may have to wait for a disk.
@@ -292,7 +329,8 @@ impl Liveness {
     /// excused.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
-            && self.now.saturating_sub(since.max(self.awake_since)) > self.ticks(self.limit + self.limit / 2)
+            && self.now.saturating_sub(since.max(self.awake_since()))
+                > self.ticks(self.limit + self.limit / 2)
             && !self.watches.iter().any(|watch| self.is_excused(watch))
     }
 

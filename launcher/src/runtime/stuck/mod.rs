@@ -15,11 +15,14 @@
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
 //! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
 //!
+//! Strategies and the run also wait for a [`Debugger`] that has stopped a strategy, without bound.
+//!
 //! *Starvation*: a thread is ready to run and gets no core. A *limit* is the time-out that the run
 //! sets for the question.
 
 mod cpu;
 mod deadline;
+mod debugger;
 pub mod liveness;
 mod sample;
 mod shutdown_timeout;
@@ -27,6 +30,7 @@ mod stall;
 
 pub use cpu::{CpuAccount, has_journal_thread_in_kernel};
 pub use deadline::Deadline;
+pub use debugger::{Debugger, RunOwner};
 pub use liveness::{Liveness, LivenessFault};
 pub use sample::CpuSample;
 pub use shutdown_timeout::ShutdownTimeout;

@@ -19,6 +19,7 @@
 
 pub mod actions;
 pub mod containment;
+mod debugger_stops;
 mod disk_waits;
 mod failures;
 mod measured;
@@ -37,6 +38,7 @@ use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
 use actions::{Action, Actions, ExitTime};
 use analysis::record::{Incident, Outage, RoleRestart, RunOutcome};
 use containment::Containment;
+use debugger_stops::DebuggerStops;
 use disk_waits::DiskWaits;
 use failures::FailedProcess;
 use measured::MeasuredLoops;
@@ -198,6 +200,7 @@ pub struct Supervisor<'a> {
     is_restarting: bool,
     last_due: Option<Duration>,
     disk_waits: DiskWaits,
+    debugger_stops: DebuggerStops,
     starved: StarvedProcesses,
     /// Deaths of a board's ends, which its run survives.
     board_deaths: Vec<RoleRestart>,
@@ -231,6 +234,7 @@ impl<'a> Supervisor<'a> {
             is_draining: false,
             is_restarting: false,
             disk_waits: DiskWaits::default(),
+            debugger_stops: DebuggerStops::default(),
             starved: StarvedProcesses::default(),
             board_deaths: Vec::new(),
         }
@@ -290,8 +294,12 @@ impl<'a> Supervisor<'a> {
             if found.waits_for_disk {
                 self.liveness.record_disk_wait(thread);
             }
+            if let Some(debugger) = &found.debugger {
+                self.liveness.record_debugger(thread, debugger.is_some());
+            }
         }
         self.note_disk_waits(out);
+        self.note_debuggers(seen, out);
         self.inject_faults(seen, out);
         self.containment.step(seen, &mut self.liveness, now, out);
         let found = self.find_failure(seen, out);
@@ -521,7 +529,8 @@ impl<'a> Supervisor<'a> {
 
     /// Returns what was recorded of the run.
     pub fn into_record(self) -> SupervisionRecord {
-        let warnings = self.disk_waits.warnings(self.plan);
+        let mut warnings = self.disk_waits.warnings(self.plan);
+        warnings.extend(self.debugger_stops.warnings(self.plan));
         let (incidents, mut role_restarts, outages) = self.containment.into_lists();
         role_restarts.extend(self.board_deaths);
         SupervisionRecord { incidents, role_restarts, outages, strikes: self.strikes, warnings }

@@ -2,7 +2,7 @@
 //!
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
-use crate::runtime::stuck::{CpuAccount, CpuSample};
+use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
@@ -86,6 +86,8 @@ pub struct ThreadObservation {
     pub cpu: Option<Option<CpuSample>>,
     /// A journal thread of its process waits for the disk.
     pub waits_for_disk: bool,
+    /// The debugger that has stopped a strategy's process: `Some` if the kernel was asked.
+    pub debugger: Option<Option<Debugger>>,
     /// The kernel reports that the running process has no such thread any more. Observed of a
     /// strategy's thread that dies alone, once it is silent or reports its end.
     pub is_gone: bool,

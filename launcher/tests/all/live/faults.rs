@@ -212,7 +212,7 @@ fn process_maps_its_inputs_read_only() {
     let strategy = running.process("strategy-1");
     assert_eq!(mapped(strategy), OWN_SEGMENTS);
     let limits = proc(strategy, "limits");
-    let limit = limits.lines().find(|line| line.starts_with("Max address space")).unwrap();
+    let limit = limits.lines().find(|line| line.starts_with("Max data size")).unwrap();
     assert!(!limit.contains("unlimited"), "{limit}");
     running.interrupt().fails(130, &[]);
 }

@@ -261,3 +261,45 @@ fn disk_wait_is_reported_and_excuses_stall() {
     liveness.record_excuse_of_run();
     assert_eq!(liveness.last_starved(), 1700 * MS);
 }
+
+/// Returns the millisecond at which thread 0 counts as hung that is silent from the start, in 90
+/// seconds. `stopped`: the milliseconds in which a debugger has stopped it.
+fn hung_under_debugger(liveness: &mut Liveness, state: u64, stopped: std::ops::Range<u64>) -> Option<u64> {
+    (0..=900).map(|tenth| tenth * 100).find(|ms| {
+        watch(liveness, *ms, *ms, |_| pulse(state, 1));
+        if liveness.needs_debugger(0, &pulse(state, 1), ms * MS) {
+            liveness.record_debugger(0, stopped.contains(ms));
+        }
+        liveness.fault(0, &[0]).is_some()
+    })
+}
+
+#[test]
+fn deadline_waits_for_debugger_and_starts_again() {
+    for state in [RUNNING, ThreadState::Done as u64] {
+        let hung = |stopped| hung_under_debugger(&mut liveness(), state, stopped);
+        assert_eq!(hung(0..0), Some(1100));
+        assert_eq!(hung(300..5000), Some(6100), "a deadline after the debugger was gone, at 5.0 s");
+        assert_eq!(hung(0..100_000), None, "for as long as a person takes");
+        assert_eq!(hung(0..400), Some(1100), "nobody asks before half of the deadline is over");
+        // A detector that never asks calls it hung.
+        assert!(watch(&mut liveness(), 0, 1100, |_| pulse(state, 1)).is_some());
+    }
+}
+
+#[test]
+fn stop_by_debugger_excuses_stall_and_ends_with_heartbeat() {
+    let mut liveness = liveness();
+    assert_eq!(hung_under_debugger(&mut liveness, RUNNING, 0..100_000), None);
+    let end = 90_000 * MS;
+    assert_eq!(
+        (liveness.awake_since(), liveness.held_ticks(0)),
+        (end, Some(end)),
+        "no stall, no overdue slot"
+    );
+    assert!(!liveness.is_overdue(0));
+    watch(&mut liveness, 90_100, 90_100, |now| pulse(RUNNING, now));
+    assert_eq!((liveness.awake_since(), liveness.held_ticks(0)), (end, None), "it runs again");
+    watch(&mut liveness, 90_200, 92_000, |_| pulse(RUNNING, 90_100 * MS));
+    assert!(liveness.fault(0, &[0]).is_some() && liveness.is_overdue(0), "an old stop excuses nobody");
+}

@@ -40,6 +40,7 @@ impl<'a> ScriptedRun<'a> {
             measured_events: 0,
             cpu: None,
             waits_for_disk: false,
+            debugger: None,
             is_gone: false,
         };
         let pids = 100..100 + plan.processes.len() as u32;

@@ -1,0 +1,141 @@
+//! Strategies in debuggers. One that a person has stopped does not hang; one that has itself
+//! stopped does.
+
+use super::contained::CONTAINER;
+use super::programs::{Program, run_broken};
+use super::watching::{start_trading, watch_once};
+use crate::common::{Launcher, Running, list, number, read_until, signal, skip, string, wait_until};
+use nix::sys::ptrace;
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Five deadlines of [`FLAGS`].
+const HELD: Duration = Duration::from_millis(2_500);
+const FLAGS: &str = "--isolation process --technique spsc-mux --liveness 500ms --on-death continue";
+
+/// A debugger of all threads of a process, which this thread is. It detaches on drop.
+struct TestDebugger(Vec<Pid>);
+
+impl TestDebugger {
+    /// Stops all threads of a process. Returns `None`, with a message, if that is refused.
+    fn attach(pid: u32) -> Option<Self> {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let threads = tasks.map(|task| task.unwrap().file_name().to_str().unwrap().parse().unwrap());
+        let threads: Vec<Pid> = threads.map(Pid::from_raw).collect();
+        for thread in &threads {
+            if let Err(error) = ptrace::seize(*thread, ptrace::Options::empty()) {
+                skip(&format!("ptrace is refused here: {error}"));
+                return None;
+            }
+            ptrace::interrupt(*thread).unwrap();
+            waitpid(*thread, Some(WaitPidFlag::__WALL)).unwrap();
+        }
+        Some(Self(threads))
+    }
+}
+
+impl Drop for TestDebugger {
+    fn drop(&mut self) {
+        // A thread that was killed has no debugger any more.
+        for thread in &self.0 {
+            let _ = ptrace::detach(*thread, None);
+        }
+    }
+}
+
+/// Returns the orders that the first strategy has sent.
+fn sent(run: &str) -> u64 {
+    number(&watch_once(run)["roles"][0]["orders"])
+}
+
+/// Stops a strategy for five deadlines, and lets it run again. Returns `None` if that is refused.
+fn hold(running: &mut Running, run: &str) -> Option<()> {
+    let debugger = TestDebugger::attach(running.process("strategy-1"))?;
+    let own = format!("strategy-1 is stopped by a debugger (pid {}, ", std::process::id());
+    read_until(running.child.stderr.as_mut().unwrap(), &own);
+    let before = sent(run);
+    std::thread::sleep(HELD);
+    let snapshot = watch_once(run);
+    let errors = snapshot["errors"].to_string();
+    let words = format!("stopped by a debugger (pid {}, ", std::process::id());
+    assert!(errors.contains(&words), "{errors}");
+    assert_eq!(snapshot["strategies"][1]["incidents"], 0, "it is not killed");
+    assert!(sent(run) > before, "the other trades on");
+    drop(debugger);
+    read_until(running.child.stderr.as_mut().unwrap(), "strategy-1 runs again after");
+    Some(())
+}
+
+#[test]
+fn strategy_in_debugger_is_not_hung() {
+    let launcher = Launcher::new();
+    let (mut running, run) = start_trading(&launcher, FLAGS);
+    if hold(&mut running, &run).is_none() {
+        return drop(running.interrupt());
+    }
+    let summary = launcher.interrupted(running);
+    assert_eq!(list(&summary["incidents"]).len(), 0, "{:#}", summary["incidents"]);
+    assert_eq!(summary["orders"]["lost"], 0, "{}", summary["orders"]);
+    let reasons = summary["reasons"].to_string();
+    assert!(reasons.contains("strategy-1 was stopped by a debugger (pid"), "{reasons}");
+}
+
+#[test]
+fn deadline_starts_again_when_debugger_detaches() {
+    let launcher = Launcher::new();
+    let (mut running, run) = start_trading(&launcher, FLAGS);
+    if hold(&mut running, &run).is_none() {
+        return drop(running.interrupt());
+    }
+    // The same silence without a debugger.
+    signal(running.process("strategy-1"), "STOP");
+    wait_until("it counts as hung", || watch_once(&run)["strategies"][1]["incidents"] == 1);
+    let summary = launcher.interrupted(running);
+    let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
+    assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
+}
+
+/// A tracer that the strategy has started, directly or by a process that has ended, excuses
+/// nothing.
+#[test]
+fn strategy_traced_by_itself_counts_as_hung() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
+    let levels = ["--isolation process", CONTAINER];
+    let count = if Launcher::contained().is_some() { 2 } else { 1 };
+    for level in &levels[..count] {
+        for behavior in ["traced-by-child", "traced-by-orphan"] {
+            let flags = format!("{level} --on-death continue --liveness 500ms");
+            let (_launcher, result) = run_broken(&program, behavior, &flags);
+            let summary = result.json();
+            let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
+            let cause = string(&incident["cause"]);
+            if cause.contains("exit 3") {
+                return skip("ptrace is refused here");
+            }
+            assert!(cause.contains("hangs"), "{level} {behavior}: {cause}");
+            assert!(!summary["reasons"].to_string().contains("a debugger"), "{}", summary["reasons"]);
+        }
+    }
+}
+
+/// The command of the book: `gdb -p`.
+#[test]
+fn gdb_stops_strategy_without_incident() {
+    let launcher = Launcher::new();
+    let (mut running, run) = start_trading(&launcher, FLAGS);
+    let pid = running.process("strategy-1").to_string();
+    let words = ["-p", &pid, "--batch", "-ex", "bt", "-ex", "shell sleep 2", "-ex", "detach"];
+    let mut command = Command::new("gdb");
+    let Ok(mut gdb) = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+        skip("there is no gdb");
+        return drop(running.interrupt());
+    };
+    let before = sent(&run);
+    read_until(running.child.stderr.as_mut().unwrap(), "gdb): its deadline (--liveness) waits");
+    assert!(gdb.wait().unwrap().success());
+    assert!(sent(&run) > before, "the other trades on");
+    let summary = launcher.interrupted(running);
+    assert_eq!(list(&summary["incidents"]).len(), 0, "{:#}", summary["incidents"]);
+}
