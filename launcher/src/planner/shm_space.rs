@@ -112,8 +112,8 @@ mod tests {
             (
                 "orders=4M",
                 &machine,
-                "/dev/shm: this run needs 984 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
-                 mount -o remount,size=985m /dev/shm (in a container: start it with --shm-size=985m)",
+                "/dev/shm: this run needs 985 MiB and 63 MiB are free. Use fewer --orders, or make room:\n\
+                 mount -o remount,size=986m /dev/shm (in a container: start it with --shm-size=986m)",
             ),
             ("orders=1000M", &machine, "The machine has 24105 MiB of memory: use fewer --orders"),
             (
