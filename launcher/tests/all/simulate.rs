@@ -72,7 +72,8 @@ fn engine_and_exchanges_come_back_in_hundreds_of_runs() {
     all.by.values().for_each(|tally| total.merge(tally));
     println!("{total:?}");
     assert_eq!((total.runs, all.by.len()), (seeds, 1), "{:?}", all.by);
-    assert!(total.returned > 20 * seeds && total.recoveries > seeds, "{total:?}");
+    // Strategies that operators retire send no more.
+    assert!(total.returned > 15 * seeds && total.recoveries > seeds, "{total:?}");
     assert!(total.restarted > seeds / 10 && total.standby_recoveries > seeds / 4, "{total:?}");
     // Of those in which reports wait for the disk half are to lose their machine: some are over
     // before.
