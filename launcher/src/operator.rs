@@ -23,10 +23,12 @@ use shm::memory::header::run_hash;
 use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
+use system::process;
 
 /// How long a command waits for the lock of the command channel.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -145,6 +147,14 @@ impl ActiveRunHandle {
             && region.words().len() >= shm::bell::BELL_WORDS
         {
             Doorbell::from_outside(&region.words()).ring();
+        }
+    }
+
+    /// Wakes the launcher of the run, which otherwise looks for news every half a second.
+    pub fn wake_launcher(&self) {
+        // One that has ended, or belongs to somebody else, need not be woken.
+        if let Ok(launcher) = process::pidfd_open(self.plan.launcher_pid) {
+            _ = process::wake(launcher.as_fd());
         }
     }
 

@@ -114,6 +114,14 @@ pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGSTOP)
 }
 
+/// Interrupts a sleep of a process that handles SIGURG; every other one ignores it.
+///
+/// # Errors
+/// The process has ended, or belongs to another user.
+pub fn wake(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    send(pidfd, Signal::SIGURG)
+}
+
 fn send(pidfd: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let (fd, no_info, no_flags) = (pidfd.as_raw_fd(), std::ptr::null::<libc::siginfo_t>(), 0);
     // SAFETY: the call takes a descriptor that is open, a signal, no info and no flags, and touches

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long the launcher may take to end the old process and to start the new one.
 const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -99,6 +99,7 @@ fn give(
 fn wait_for_launcher(run: &ActiveRunHandle, strategy: u16, before: u16, is_replaced: bool) -> Fate {
     let began = Instant::now();
     while began.elapsed() < LAUNCHER_TIMEOUT && !run.is_over() {
+        run.wake_launcher();
         let life = run.incarnation(strategy);
         if !is_replaced && life.epoch == before && life.fenced {
             return Fate::Ended;

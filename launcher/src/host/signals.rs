@@ -1,6 +1,6 @@
 //! Catches the signals that end a command, and keeps the file-size limit from ending it.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGURG, SIGXFSZ};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -46,6 +46,8 @@ impl Signals {
             signal_hook::flag::register_usize(signal, Arc::clone(&REQUESTED), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
+        // An operator's command interrupts a sleep: it does nothing else.
+        signal_hook::flag::register_usize(SIGURG, Arc::default(), 1)?;
         Ok(Self { stream })
     }
 
