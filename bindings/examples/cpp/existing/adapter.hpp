@@ -1,4 +1,4 @@
-/* The program's exchange behind bulkhead: its orders go to venue 0 of a run, the run's reports and
+/* The program's exchange, through bulkhead: its orders go to venue 0 of a run, the run's reports and
  * tops of book come back as executions and quotes. Nothing else of the program includes bulkhead. */
 #ifndef FIRM_ADAPTER_HPP
 #define FIRM_ADAPTER_HPP

@@ -65,7 +65,7 @@ fn retire_replace_and_interrupt(more: &str, rests: bool) {
             .iter()
             .any(|(pid, line)| *pid != old && line.contains("role strategy-1 "))
     });
-    // More often than strategies that die without progress are restarted.
+    // More often than a strategy without progress is restarted.
     (0..10).for_each(|_| _ = run.json("replace", "2 --open-orders cancel"));
     run.json("replace", "0 --with taker");
 
