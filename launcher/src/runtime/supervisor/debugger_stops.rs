@@ -1,5 +1,5 @@
 //! Stops of strategies by debuggers. A strategy that a debugger has stopped does not hang: its
-//! deadline waits, the others trade on, and the run's record has how often and for how long.
+//! deadline waits, the others trade on, and the run's record shows how often and for how long.
 //!
 //! Which debuggers are trusted is decided where they are observed
 //! ([`Debugger`](crate::runtime::stuck::Debugger)).

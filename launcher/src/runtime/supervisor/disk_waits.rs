@@ -1,5 +1,5 @@
 //! Waits for the disk of a journal. A thread that waits there does not hang, so its deadline
-//! pauses, and the run's record has how often and for how long.
+//! pauses, and the run's record shows how often and for how long.
 //!
 //! Under `--journal each` the role's own thread waits in `fdatasync`, and its heartbeat stops.
 //! Under `--journal group` a thread of the journal waits, the heartbeats go on, and no report
