@@ -101,7 +101,9 @@ impl Core {
         control: RiskControl,
         out: &mut impl Effects,
     ) {
-        if !self.risk.is_killed(strategy) {
+        // The switch of an operator who ends it would be turned off for its successor.
+        let was_ending = std::mem::take(&mut self.sessions[strategy].is_ending);
+        if was_ending || !self.risk.is_killed(strategy) {
             let cause = KillCause::Limit(control.code());
             _ = self.kill(Scope::Strategy(strategy.0), cause, None, OpenOrders::Cancel, out);
         }
@@ -145,6 +147,10 @@ impl Core {
     #[cold]
     fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), CommandStatus> {
         self.risk.set_switch(scope, false, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
+        for session in self.sessions.iter().filter(|session| session.is_ending) {
+            // No new order of a strategy that an operator ends.
+            self.risk.set_switch(Scope::Strategy(session.strategy.0), true, &self.positions);
+        }
         let switch = KillSwitch { number, scope, is_on: false, cause: KillCause::Operator };
         let seen = log_switch(switch, Point::KillSeen, out);
         out.notify_operators(OperatorNotice::CommandSeen { number, ticks: Some(seen), orders: 0 });

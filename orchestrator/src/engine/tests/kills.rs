@@ -185,6 +185,34 @@ fn kill_switch_of_operator_continues_for_successor() {
 }
 
 #[test]
+fn revived_strategy_that_is_ended_stays_refused() {
+    for scope in [Scope::All, Scope::Strategy(0)] {
+        let mut bench = bench(100);
+        let open_orders = OpenOrders::Drain;
+        bench.command(0, Command::EndStrategy { strategy: 0, open_orders, is_replaced: false });
+        bench.command(1, Command::Revive(scope));
+        assert_eq!(returned(&bench.send(&order(0, 0, 0)), 0), [(0, Reject::Killed.code())]);
+        assert_eq!(sent(&bench.send(&order(1, 0, 0)), 0).len(), 1);
+    }
+}
+
+#[test]
+fn limit_that_is_met_during_an_end_stays_for_successor() {
+    let mut bench = bench(100);
+    let open_orders = OpenOrders::Drain;
+    bench.command(0, Command::EndStrategy { strategy: 0, open_orders, is_replaced: true });
+    let mut effects = Vec::new();
+    bench.core.kill_by_limit(StrategyIndex(0), RiskControl::MaxLoss, &mut effects);
+    assert_eq!(sent(&effects, 0).len(), 1, "what is open is cancelled");
+    bench.fence(0, 0, true);
+    bench.apply(Input::Retired { strategy: StrategyIndex(0) });
+    bench.fence(0, 1, false);
+    let mut next = order(0, 0, 0);
+    next.id = OrderId::new(0, 1, 0);
+    assert_eq!(returned(&bench.send(&next), 0), [(0, Reject::Killed.code())]);
+}
+
+#[test]
 fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
     let max_loss = |scope| Command::SetLimit { scope, control: RiskControl::MaxLoss.code(), value: 1 };

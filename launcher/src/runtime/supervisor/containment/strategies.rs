@@ -153,18 +153,24 @@ impl Containment<'_> {
     /// by itself, the command decides what follows.
     pub(super) fn end_by_operators(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
         for OperatorEnd { number, ticks, strategy, successor } in &seen.ended_by_operators {
-            if !self.handled_ends.insert(*number) {
+            if self.handled_ends.contains(number) {
                 continue;
             }
             let Some(place) = self.place_of(*strategy) else { continue };
             let case = &self.processes[place];
+            let is_up = matches!(case.stage, SupervisionStage::Running | SupervisionStage::Starting(_));
+            if is_up && seen.processes[case.process].exit.is_some() {
+                // It has died in this step: the command decides what follows, in the next one.
+                continue;
+            }
+            self.handled_ends.insert(*number);
             if case.is_thread || *ticks < case.started_ticks {
                 continue;
             }
             let end = successor.clone().map_or(EndByOperator::Retired, EndByOperator::Replaced);
             let process = &seen.processes[case.process];
             match case.stage {
-                SupervisionStage::Running | SupervisionStage::Starting(_) if process.exit.is_none() => {
+                SupervisionStage::Running | SupervisionStage::Starting(_) => {
                     let incident = self.record_incident(place, process.pid, end.describe(), seen, now);
                     let case = &mut self.processes[place];
                     case.stage = SupervisionStage::Killed(incident);
@@ -172,7 +178,7 @@ impl Containment<'_> {
                     case.by_operator = Some(end);
                     out.perform(Action::Kill(case.process));
                 }
-                SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Down => {}
+                SupervisionStage::Down => {}
                 SupervisionStage::Killed(_) | SupervisionStage::Fenced(_) => {
                     self.processes[place].by_operator = Some(end);
                 }
