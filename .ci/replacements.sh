@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Replaces a strategy of four again and again while the others trade, at `process` and `sandbox`, with and
-# without a journal. Prints how many were replaced, the gaps, and the others' rt_venue before the first
-# replacement and during all of them. `TIMES=20 bash .ci/replacements.sh`: fewer than 200 of each.
+# Replaces a strategy of four again and again while the others trade, at `process` and `sandbox`,
+# with and without a journal. Prints how many were replaced, the gaps, and the others' rt_venue
+# before the first replacement and during all of them. `TIMES=20 bash .ci/replacements.sh`: fewer
+# than 200 of each.
 set -euo pipefail
 launcher=${LAUNCHER:-target/release/launcher} times=${TIMES:-200} out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

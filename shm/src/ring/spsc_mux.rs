@@ -68,19 +68,7 @@ impl Mux {
     #[inline(always)]
     fn next_message<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Message)> {
         let place = self.find_nonempty()?;
-        let (producer, message) = self.next_message_of::<RELEASES>(place)?;
-        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
-        if !RELEASES {
-            self.last_taken = place;
-        }
-        Some((Some(producer), message))
-    }
-
-    /// Takes the next message of a ring, which has its producer's index; `None` if there is none,
-    /// or a fault.
-    #[inline(always)]
-    fn next_message_of<const RELEASES: bool>(&mut self, place: usize) -> Option<(usize, Message)> {
-        let (producer, ring) = self.rings.get_mut(place)?;
+        let (producer, ring) = &mut self.rings[place];
         let producer = *producer;
         let mut fault = None;
         let message = if RELEASES { ring.pop(&mut fault) } else { ring.take_or(&mut fault) };
@@ -89,13 +77,19 @@ impl Mux {
             self.deactivate(place);
             return None;
         }
-        message.map(|message| (producer, message))
+        self.next = if place + 1 == self.rings.len() { 0 } else { place + 1 };
+        if !RELEASES {
+            self.last_taken = place;
+        }
+        message.map(|message| (Some(producer), message))
     }
 
-    /// Takes the next message of the ring of the one that was taken last, without a scan.
+    /// Takes the next message of the ring of the one that was taken last, without a scan. A fault
+    /// there is found by the next scan.
     #[inline]
     pub fn take_more(&mut self) -> Option<Message> {
-        self.next_message_of::<false>(self.last_taken).map(|(_, message)| message)
+        let (_, ring) = self.rings.get_mut(self.last_taken)?;
+        ring.take_or(&mut None)
     }
 
     #[cold]
