@@ -14,8 +14,12 @@ const ORDERS: u64 = 900;
 
 /// The rows of a small matrix, and its folder.
 fn disturb(flags: &str) -> (Vec<Value>, tempfile::TempDir) {
+    disturb_for("300ms", flags)
+}
+
+fn disturb_for(window: &str, flags: &str) -> (Vec<Value>, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
-    let load = format!("--orders {ORDERS} --window 300ms --venues 1 --repeats 1");
+    let load = format!("--orders {ORDERS} --window {window} --venues 1 --repeats 1");
     let made = output(&format!("disturb --json {load} --out {} {flags}", out.path().display()));
     let found: Value = serde_json::from_str(&made.succeeds()).unwrap();
     assert_eq!(found["schema"], "bulkhead.disturb/1");
@@ -32,7 +36,8 @@ fn each_disturbance_is_done_and_only_others_are_counted() {
     let kinds = ["fork-storm", "map-storm", "alloc-storm", "fault-storm", "signal-storm", "io-storm"];
     let more = ["syscall-storm", "thrash", "squat-core", "descriptor-storm"];
     let all = [&kinds[..], &more[..]].concat().join(";");
-    let (rows, out) = disturb(&format!("--isolation thread,process --fault {all}"));
+    // Long: on a busy machine a strategy may not run for 300 ms, and makes no step then.
+    let (rows, out) = disturb_for("1s", &format!("--isolation thread,process --fault {all}"));
     for level in ["thread", "process"] {
         for kind in ["calm"].iter().chain(&kinds).chain(&more) {
             let row = row(&rows, level, kind);
