@@ -6,7 +6,8 @@ use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
 use protocol::kill::Scope;
 use protocol::plan::{
-    Binary, FaultKind, FaultTarget, FaultTime, Isolation, OrderSequence, Placement, Plan, Technique, Trading,
+    Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OrderSequence, Placement, Plan, Role,
+    Technique, Trading,
 };
 use shm::ring::{LinkSpec, SegmentPlace};
 
@@ -54,10 +55,18 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     if has_book(settings) {
         return Ok(());
     }
+    if settings.journal() != Journaling::None {
+        return usage(format!(
+            "--journal {}: a journal records what exchanges and the engine take in, so that each continues after its \
+             death; no venue here is an exchange, and the engine restarts only with one.\n\
+             Use --venue {} --on-death restart, or --journal none",
+            settings.journal(),
+            Trading::BOOK
+        ));
+    }
     for (flag, is_there) in [
         ("--book", settings.book.is_some()),
         ("--exchange", settings.exchange.is_some()),
-        ("--journal", settings.journal.is_some()),
         ("--market-data", settings.market_data == Some(Switch::On)),
     ] {
         if is_there {
@@ -242,11 +251,19 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
             && !matches!(fault.when, Some(FaultTime::Push { .. }));
         // What is calm does nothing: its orders are left out of the figures.
         let needs_own = !by_signal && fault.kind != FaultKind::Calm;
-        let FaultTarget::Strategy(index) = fault.target else { continue };
-        if plan.trading().program_of(index).is_some() && needs_own {
+        let is_targeted = |index: u16| match fault.target {
+            FaultTarget::Strategy(target) => target == index,
+            FaultTarget::Any => true,
+            _ => false,
+        };
+        let mut programs =
+            (0..plan.trading().strategies).filter(|index| plan.trading().program_of(*index).is_some());
+        if needs_own && let Some(index) = programs.find(|index| is_targeted(*index)) {
             return usage(format!(
-                "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
-                 Use kill or stop at a time, for example kill:strategy-0@1s, or let the program do it",
+                "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and {} is a program, \
+                 --strategy {}.\nName a strategy that is none, use kill or stop at a time, for example \
+                 kill:strategy-0@1s, or let the program do it",
+                Role::Strategy(index),
                 plan.trading().strategy_kind(index)
             ));
         }
@@ -307,18 +324,21 @@ mod tests {
         let machine = fake::two_core_vm().machine();
         let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s; calm:strategy-3'";
         assert!(planned(fine, &machine).is_ok());
+        assert!(planned("journal=none", &machine).is_ok());
         for (words, wanted) in [
             ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),
             ("strategies=4 strategy=player,exec:sh isolation=sandbox", "--isolation container"),
             (
                 "strategies=4 strategy=player,exec:sh fault=hang:strategy-1@1s",
-                "--strategy exec:sh is a program",
+                "strategy-1 is a program, --strategy exec:sh",
             ),
             ("strategies=4 strategy=player,exec:sh fault=kill:strategy-3@order:5", "kill or stop at a time"),
+            ("strategies=4 strategy=player,exec:sh fault=hang@1s", "strategy-1 is a program"),
             ("process=gateways isolation=thread", "--process gateways with --isolation thread"),
             ("strategies=2 strategy=player,exec:sh working_set=4MiB", "a program has a heap of its own"),
             ("strategies=2 strategy=player,exec:sh binary=own", "runs from its own file"),
             ("binary=own isolation=thread", "Use --isolation process, container or sandbox"),
+            ("journal=group", "--journal group: a journal records what exchanges and the engine take in"),
             ("strategy_cores=3", "--strategy-cores 3: 2 cores may be used"),
             ("strategies=4 strategy_cores=1 pin=off", "--pin off with --strategy-cores"),
             ("cores=0 pin=off", "--pin off with --cores"),
