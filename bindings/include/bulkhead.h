@@ -9,7 +9,7 @@
 
 // Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 // its major version and of no later minor version.
-#define BH_VERSION 65537
+#define BH_VERSION 65538
 
 // Success; of a poll or a read: nothing available now.
 #define BH_OK 0
@@ -304,6 +304,15 @@ int32_t bh_attach(uint32_t version);
 // # Safety
 // `context` is null or valid for the write of one context.
 int32_t bh_get_context(bh_context *context);
+
+// Writes the position that the strategy inherits from its predecessors in an instrument: bought
+// minus sold, in 1e-8 units, and its average price, in cents. Zeros if it inherits none, as in
+// epoch 0. It is the engine's position when the predecessor had ended, and does not change; a fill
+// of a predecessor's order after that is not in it. Since version 1.2.
+//
+// # Safety
+// `net` and `average_price` are null or valid for the write of a number each.
+int32_t bh_position(uint16_t instrument, int64_t *net, int64_t *average_price);
 
 // Runs one duty cycle: takes up to `room` reports, in the order in which the engine returned them,
 // and publishes a heartbeat. Without reports it idles as the run's plan says, for at most

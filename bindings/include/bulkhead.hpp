@@ -37,6 +37,12 @@ struct sent {
     explicit operator bool() const noexcept { return code == BH_OK; }
 };
 
+/* A position: bought minus sold in 1e-8 units, and its average price in cents. */
+struct position {
+    std::int64_t net;
+    std::int64_t average_price;
+};
+
 /* This thread's line to its run, from the open barrier on. It is finished when it is destroyed, which waits for what is open. */
 class line {
 public:
@@ -50,6 +56,13 @@ public:
     }
 
     const bh_context &context() const noexcept { return context_; }
+
+    /* The position in an instrument that the strategy inherits from its predecessors; zeros in epoch 0. */
+    position inherited(std::uint16_t instrument) {
+        position result{0, 0};
+        checked(bh_position(instrument, &result.net, &result.average_price), "bh_position");
+        return result;
+    }
 
     /* One duty cycle: hands each report to `take`. False: none will come any more. */
     template <typename Take> bool poll(Take &&take, std::uint64_t wait_ns = 0) {

@@ -63,6 +63,32 @@ pub unsafe extern "C" fn bh_get_context(context: *mut Context) -> i32 {
     }
 }
 
+/// Writes the position that the strategy inherits from its predecessors in an instrument: bought
+/// minus sold, in 1e-8 units, and its average price, in cents. Zeros if it inherits none, as in
+/// epoch 0. It is the engine's position when the predecessor had ended, and does not change; a fill
+/// of a predecessor's order after that is not in it. Since version 1.2.
+///
+/// # Safety
+/// `net` and `average_price` are null or valid for the write of a number each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bh_position(instrument: u16, net: *mut i64, average_price: *mut i64) -> i32 {
+    if net.is_null() || average_price.is_null() {
+        return no_pointer();
+    }
+    match calls::position(instrument) {
+        Ok(position) => {
+            // SAFETY: neither is null, so by this function's contract both are valid for the write
+            // and aligned.
+            unsafe {
+                net.write(position.net);
+                average_price.write(position.average_price);
+            }
+            BH_OK
+        }
+        Err(code) => code,
+    }
+}
+
 /// Runs one duty cycle: takes up to `room` reports, in the order in which the engine returned them,
 /// and publishes a heartbeat. Without reports it idles as the run's plan says, for at most
 /// `wait_ns` nanoseconds, often far less; 0: not at all.
@@ -226,10 +252,12 @@ mod tests {
     #[test]
     fn every_function_refuses_detached_thread() {
         let (mut context, mut tick, mut ns) = (Context::default(), Tick::default(), 0);
+        let (mut net, mut price) = (0, 0);
         // SAFETY: each points to what it should.
         let codes = unsafe {
             [
                 bh_get_context(&raw mut context),
+                bh_position(0, &raw mut net, &raw mut price),
                 bh_poll(null_mut(), 0, 0),
                 bh_send(&Order::default(), &raw mut ns),
                 bh_send(null(), null_mut()),
@@ -239,7 +267,7 @@ mod tests {
                 bh_finish(),
             ]
         };
-        assert_eq!(codes, [BH_NOT_ATTACHED; 8]);
+        assert_eq!(codes, [BH_NOT_ATTACHED; 9]);
         assert!(error_text(BH_NOT_ATTACHED).contains("bh_attach"));
     }
 

@@ -13,11 +13,23 @@ use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char};
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use strategy::InheritedPosition;
+use system::fork;
 
 thread_local! {
     static SESSION: RefCell<Option<Box<dyn AttachedSession>>> = const { RefCell::new(None) };
     static ATTACH_ERROR: RefCell<CString> = RefCell::new(codes::text(BH_CANNOT_ATTACH).to_owned());
     static ORDER_ERROR: Cell<&'static CStr> = const { Cell::new(codes::text(BH_BAD_ORDER)) };
+}
+
+static GUARDED_FORKS: Once = Once::new();
+
+/// Detaches the child of a fork: the orders of its parent's session are not its own. What the
+/// session owns is not dropped, since that would write to memory that the parent uses.
+extern "C" fn detach_child() {
+    let detach = |session: &RefCell<Option<_>>| session.try_borrow_mut().ok().and_then(|mut own| own.take());
+    std::mem::forget(SESSION.try_with(detach));
 }
 
 /// Runs `call` on this thread's strategy. A panic ends the strategy, because its state is unknown.
@@ -67,6 +79,8 @@ pub fn attach(version: u32) -> Result<(), i32> {
         match attach::attach() {
             Ok(Some(found)) => {
                 *session = Some(found);
+                // Without memory for it a forked child is as before: it must make no call.
+                GUARDED_FORKS.call_once(|| drop(fork::run_in_children(detach_child)));
                 Ok(())
             }
             Ok(None) => Err(BH_OVER),
@@ -83,6 +97,11 @@ pub fn attach(version: u32) -> Result<(), i32> {
 #[inline]
 pub fn context() -> Result<Context, i32> {
     attached(|session| Ok(Context::from_run_info(session.run_info(), session.has_market_data())))
+}
+
+/// Returns the position that the strategy inherits in an instrument; zeros if it inherits none.
+pub fn position(instrument: u16) -> Result<InheritedPosition, i32> {
+    attached(|session| Ok(session.run_info().context.position(instrument)))
 }
 
 /// Runs a duty cycle: passes up to `max` reports to `take`, with their indices, and returns their

@@ -8,7 +8,7 @@ use strategy::Refused;
 
 /// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 /// its major version and of no later minor version.
-pub const BH_VERSION: u32 = 0x0001_0001;
+pub const BH_VERSION: u32 = 0x0001_0002;
 
 /// Success; of a poll or a read: nothing available now.
 pub const BH_OK: i32 = 0;

@@ -3,6 +3,7 @@
 
 use crate::engine::{Effects, LifecycleNotice, OperatorNotice};
 use crate::outputs::Outputs;
+use crate::positions::Account;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::index::{GatewayIndex, StrategyIndex};
@@ -65,6 +66,10 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     fn renew(&mut self, strategy: StrategyIndex) {
         self.submit.renew(strategy.as_usize());
         self.outputs.strategies[strategy].ring_mut().renew();
+    }
+
+    fn publish_positions(&mut self, strategy: StrategyIndex, accounts: &[Account]) {
+        self.outputs.publish_positions(strategy, accounts);
     }
 
     fn close_gateway(&mut self, gateway: GatewayIndex) {

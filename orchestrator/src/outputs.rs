@@ -4,12 +4,14 @@
 //! No message is refused: one that finds its ring full is queued. Each receiver has its own queue,
 //! so a slow venue or strategy delays no other.
 
-use super::BATCH;
+use super::{Account, BATCH};
 use protocol::commands::CommandChannel;
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
+use protocol::positions;
 use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
 use protocol::wire::Message;
+use shm::memory::AtomicWords;
 use std::collections::VecDeque;
 use system::work::TimedWork;
 
@@ -23,6 +25,8 @@ pub struct Outputs {
     pub(crate) deferred: VecDeque<(u64, Message)>,
     pub(crate) commands: Option<CommandChannel>,
     pub(crate) repairs: Option<RepairsWriter>,
+    /// The segments with the positions that successors inherit; empty without any.
+    pub(crate) inherited_positions: PerStrategy<AtomicWords>,
     pub(crate) work: TimedWork,
     /// The slot that blocked the submit hand-off at its last inspection.
     pub(crate) blocked_claim: Option<BlockedClaim>,
@@ -46,6 +50,18 @@ impl Outputs {
     #[must_use]
     pub fn with_commands(self, commands: CommandChannel) -> Self {
         Self { commands: Some(commands), ..self }
+    }
+
+    /// Adds the segments with the positions that successors inherit: one per strategy, or none.
+    #[must_use]
+    pub fn with_inherited_positions(self, segments: Vec<AtomicWords>) -> Self {
+        Self { inherited_positions: segments.into(), ..self }
+    }
+
+    pub(crate) fn publish_positions(&self, strategy: StrategyIndex, accounts: &[Account]) {
+        if let Some(segment) = self.inherited_positions.get(strategy) {
+            positions::write(segment, accounts.iter().map(|account| (account.net, account.average_price())));
+        }
     }
 
     #[inline(always)]

@@ -144,6 +144,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             let StrategySession { strategy, epoch, state, refused, orphaned, violation: why, .. } = *session;
             match (state, why) {
                 (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
+                    self.outputs.publish_positions(strategy, self.core.positions.accounts_of(strategy));
                     repairs.set_repaired(strategy, epoch, now, now);
                 }
                 (SessionState::Quarantined, Some(why)) if !repairs.was_quarantined(strategy, epoch) => {

@@ -8,12 +8,14 @@ use crate::engine::{
 use crate::risk::{Reject, RiskSetup};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::index::StrategyIndex;
+use protocol::positions::{self, POSITION_WORDS};
 use protocol::sender::Sender;
 use protocol::stamps::{Point, Record, StampLog, count_records};
 use protocol::status::{LOG_OFFSET, StatusWriter};
 use protocol::supervision::{ProofOfDeath, REPAIRS_WORDS, Repairs, RepairsWriter};
 use protocol::wire::{CancelScope, Instruction, MESSAGE_WORDS, Order, OrderId, Report};
 use shm::memory::Region;
+use shm::memory::header::HEADER_WORDS;
 use shm::ring::spsc;
 use shm::ring::spsc_mux::Mux;
 use shm::sync::Ordering;
@@ -215,4 +217,23 @@ fn first_order_of_new_incarnation_may_precede_its_fence() {
         assert_eq!(repairs.strategy_repair(StrategyIndex(0)).quarantined, None, "{from:?}");
         assert_eq!(bench.orchestrator.core.counts.dispatched, 2, "{from:?}");
     }
+}
+
+#[test]
+fn position_is_published_with_repair() {
+    let (mut bench, launching, repairs) = supervised(8);
+    let segment = Region::heap(HEADER_WORDS + POSITION_WORDS).words();
+    let inherited =
+        || positions::read(&segment.clone().into()).map(|position| (position.net, position.average_price));
+    let segments = vec![segment.clone(), Region::heap(HEADER_WORDS).words()];
+    bench.orchestrator.outputs.inherited_positions = segments.into();
+    bench.send(&order(0, 0, 0));
+    bench.cycle();
+    bench.fill(&order(0, 0, 0));
+    bench.cycle();
+    assert_eq!((bench.position(0), inherited().count()), ((0, -7), 0), "only once it is dead");
+    launching.fence(StrategyIndex(0), 0, &death());
+    (0..8).for_each(|_| _ = bench.cycle());
+    assert!(repairs.strategy_repair(StrategyIndex(0)).repaired.is_some());
+    assert_eq!(inherited().collect::<Vec<_>>(), [(-7, order(0, 0, 0).request.price)]);
 }

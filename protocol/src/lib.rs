@@ -35,6 +35,8 @@ pub mod log_scan;
 pub mod market;
 #[cfg(not(loom))]
 pub mod plan;
+#[cfg(not(loom))]
+pub mod positions;
 pub mod record;
 pub mod reject;
 #[cfg(not(loom))]

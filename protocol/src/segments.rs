@@ -11,6 +11,7 @@ use crate::journals;
 use crate::launcher_watch::LAUNCHER;
 use crate::market::{self, Market, market_segment};
 use crate::plan::{Handle, Plan, ProcessPlan, Role, ThreadPlan};
+use crate::positions::{POSITIONS_KIND, positions_segment};
 use crate::stamps::StampLog;
 use crate::status;
 use crate::topology::{self, RunSegment};
@@ -331,6 +332,22 @@ pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyW
     let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
     Ok((view, entries))
+}
+
+/// Attaches the positions that a strategy inherits, read-only.
+pub fn inherited_positions(attached: &mut Attached<'_>, strategy: u16) -> Result<ReadOnlyWords, RegionError> {
+    attached.view(&positions_segment(strategy), POSITIONS_KIND)
+}
+
+/// Attaches the positions that the successors of all strategies inherit, for the engine; none in a
+/// run without successors.
+pub fn inherited_positions_writers(
+    attached: &mut Attached<'_>,
+    plan: &Plan,
+) -> Result<Vec<AtomicWords>, RegionError> {
+    let strategies = if plan.has_inheritance() { plan.trading().strategies } else { 0 };
+    let attach = |strategy| Ok(attached.region(&positions_segment(strategy), POSITIONS_KIND)?.words());
+    (0..strategies).map(attach).collect()
 }
 
 /// Maps a thread's own segment, which holds its status block and stamp log, for writing.

@@ -8,6 +8,7 @@ use crate::commands::{
 use crate::control;
 use crate::market;
 use crate::plan::{BoardWork, Idle, Isolation, Plan, ProcessPlan, Workload};
+use crate::positions::{POSITIONS_KIND, positions_segment};
 use crate::role::Role;
 use crate::status;
 use crate::supervision::{self, REPAIRS, REPAIRS_WORDS};
@@ -41,11 +42,12 @@ pub const CONTROL_KIND: SegmentKind = {
         COMMANDS_KIND,
         ANSWERS_KIND,
         SCHEDULE_KIND,
+        POSITIONS_KIND,
         REPLAY_KIND,
         RESULTS_KIND,
         WRITE_TIMES_KIND,
     ];
-    let mut layouts = [("", 0); 17];
+    let mut layouts = [("", 0); 18];
     let mut i = 0;
     while i < layouts.len() {
         layouts[i] = (kinds[i].name, kinds[i].layout as usize);
@@ -118,6 +120,8 @@ pub enum SegmentPurpose {
     Link(usize),
     /// A strategy's schedule.
     Schedule(u16),
+    /// The positions that a strategy's successor inherits.
+    Positions(u16),
     /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
     /// The doorbell of that thread.
@@ -261,6 +265,10 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
 fn trading_segments(plan: &Plan) -> Vec<RunSegment> {
     let orders = (0..).zip(&plan.trading().orders);
     let mut segments: Vec<RunSegment> = orders.map(|(index, orders)| schedule(index, *orders)).collect();
+    if plan.has_inheritance() {
+        let instruments = plan.trading().instrument_count() as u64;
+        segments.extend((0..plan.trading().strategies).map(|strategy| positions(strategy, instruments)));
+    }
     // A restarted gateway reads there what the engine had received from its predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
     let rights = [(Role::Orchestrator, Access::Write)].into_iter().chain(readers);
@@ -371,6 +379,13 @@ fn schedule(strategy: u16, orders: u64) -> RunSegment {
     let spec = slots(schedule_segment(strategy), SCHEDULE_KIND, orders, strategy.into());
     let rights = [(Role::Strategy(strategy), Access::Read)];
     RunSegment::new(spec, SegmentPurpose::Schedule(strategy), rights)
+}
+
+/// Returns the positions that a strategy's successor inherits, which only the engine writes.
+fn positions(strategy: u16, instruments: u64) -> RunSegment {
+    let spec = slots(positions_segment(strategy), POSITIONS_KIND, instruments, strategy.into());
+    let rights = [(Role::Orchestrator, Access::Write), (Role::Strategy(strategy), Access::Read)];
+    RunSegment::new(spec, SegmentPurpose::Positions(strategy), rights)
 }
 
 fn replay_sequence(plan: &Plan) -> RunSegment {

@@ -275,7 +275,8 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
         let capacity = trading.max_open as usize * usize::from(trading.reports_per_order);
         returns.push(Sender::bounded(ring, bell, capacity));
     }
-    Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)))
+    let inherited = segments::inherited_positions_writers(attached, plan)?;
+    Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)).with_inherited_positions(inherited))
 }
 
 /// Attaches a gateway's end of the completion hand-off, after a crashed one's if there was one.

@@ -130,6 +130,7 @@ pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<(
     for strategy in 0..trading.strategies {
         attached.receiver(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
     }
+    segments::inherited_positions_writers(attached, plan)?;
     segments::command_channel(attached)?;
     Ok(())
 }

@@ -47,6 +47,9 @@ pub fn context(
     (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();
+    if context.is_successor() {
+        context = context.with_inherited_positions(segments::inherited_positions(attached, index)?);
+    }
     Ok(context)
 }
 

@@ -3,6 +3,7 @@
 use crate::Player;
 use crate::schedule::Entry;
 use protocol::plan::Pacing;
+use protocol::positions::{self, InheritedPosition};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
@@ -27,6 +28,7 @@ pub struct Context {
     pub max_open: u64,
     /// Number of orders sent by predecessors.
     pub sent_before: u64,
+    inherited: Option<ReadOnlyWords>,
     schedule: ReadOnlyWords,
     entries: usize,
     pacing: Pacing,
@@ -45,10 +47,37 @@ impl Context {
             orders: entries as u64,
             max_open: u64::MAX,
             sent_before: 0,
+            inherited: None,
             schedule,
             entries,
             pacing,
         }
+    }
+
+    /// Adds the segment with the positions that the strategy inherits.
+    #[must_use]
+    pub fn with_inherited_positions(self, segment: ReadOnlyWords) -> Self {
+        Self { inherited: Some(segment), ..self }
+    }
+
+    /// Returns `true` if the strategy continues for one that has ended: it was restarted after a
+    /// death, or an operator has replaced its predecessor.
+    pub const fn is_successor(&self) -> bool {
+        self.epoch > 0
+    }
+
+    /// Returns the positions that the strategy inherits, as the engine had them when its
+    /// predecessor had ended; none in the first incarnation. A fill of a predecessor's order after
+    /// that is not in them.
+    pub fn positions(&self) -> impl Iterator<Item = InheritedPosition> {
+        self.inherited.iter().flat_map(positions::read)
+    }
+
+    /// Returns the position that the strategy inherits in an instrument, as [`Context::positions`]
+    /// does; zeros if it inherits none.
+    pub fn position(&self, instrument: u16) -> InheritedPosition {
+        let found = self.positions().find(|position| position.instrument == instrument);
+        found.unwrap_or(InheritedPosition { instrument, ..InheritedPosition::default() })
     }
 
     /// Returns the scheduled orders, earliest first. The strategy may send them, others or none.

@@ -34,6 +34,7 @@ pub use testing::Event;
 pub use working_set::WorkingSet;
 
 pub use protocol::market::{MarketTick, Quote, TopOfBook};
+pub use protocol::positions::InheritedPosition;
 pub use protocol::wire::OrderRequest;
 use protocol::wire::{OrderId, Report};
 use thiserror::Error;

@@ -25,6 +25,8 @@ pub mod floor;
 #[cfg(not(loom))]
 pub mod folder;
 #[cfg(not(loom))]
+pub mod fork;
+#[cfg(not(loom))]
 pub mod memory;
 mod named_enum;
 #[cfg(not(loom))]

@@ -81,6 +81,13 @@ impl Line {
         Ok(PyBytes::new(py, context.as_bytes()))
     }
 
+    /// The position in an instrument that the strategy inherits from its predecessors: bought minus
+    /// sold in 1e-8 units, and its average price in cents. Zeros in epoch 0.
+    fn position(&self, instrument: u16) -> PyResult<(i64, i64)> {
+        let position = calls::position(instrument).map_err(mistake)?;
+        Ok((position.net, position.average_price))
+    }
+
     /// Runs one duty cycle: writes the next reports to the beginning of the array and returns their
     /// number. None: none will come any more.
     #[pyo3(signature = (wait_ns=0))]

@@ -47,6 +47,22 @@ static int refused(void) {
     return bh_send(NULL, NULL) == BH_NULL && bh_poll(NULL, 3, 0) == BH_NULL && bh_attach(BH_VERSION) == BH_ATTACHED;
 }
 
+/* A forked child that trades for its parent: the library must refuse each call of it, also after a second fork. */
+static int detaches_child(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        bh_order order = {.price = 41300, .quantity = 1000000};
+        pid_t grandchild = fork();
+        int refused = bh_send(&order, NULL) == BH_NOT_ATTACHED && bh_poll(NULL, 0, 0) == BH_NOT_ATTACHED &&
+                      bh_finish() == BH_NOT_ATTACHED;
+        int status = 0;
+        if (grandchild > 0) refused &= waitpid(grandchild, &status, 0) == grandchild && status == 0;
+        _exit(!refused);
+    }
+    int status = 1;
+    return waitpid(child, &status, 0) == child && status == 0;
+}
+
 /* Well-formed orders for nonexistent venues, as many as the plan has: each is rejected, until the engine quarantines the strategy. */
 static void nowhere(void) {
     bh_report reports[16];
@@ -191,6 +207,12 @@ int main(int count, char **arguments) {
         bh_heartbeat();
         return 7;
     }
+    if (!strcmp(what, "inherits")) {
+        int64_t net = 1, price = 1;
+        if (bh_position(0, &net, &price) != BH_OK || bh_position(0, NULL, &price) != BH_NULL) return 3;
+        printf("epoch %d inherits %lld at %lld\n", run.epoch, (long long)net, (long long)price);
+        fflush(stdout);
+    }
     if (run.epoch > 0) {
         trade(run.orders);
         return bh_finish() == BH_OK ? 0 : 1;
@@ -213,7 +235,8 @@ int main(int count, char **arguments) {
         for (;;) bh_heartbeat();
     if (!strcmp(what, "abort")) abort();
     if (!strcmp(what, "stop")) kill(0, SIGSTOP);
-    if (!strcmp(what, "segv")) raise(SIGSEGV);
+    if (!strcmp(what, "segv") || !strcmp(what, "inherits")) raise(SIGSEGV);
+    if (!strcmp(what, "forks") && !detaches_child()) return 3;
     if (!strcmp(what, "leak"))
         for (;;) {
             char *memory = malloc(1 << 20);

@@ -55,6 +55,7 @@ fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
         }
         SegmentPurpose::Link(_) => "orders: what carries them is the technique".into(),
         SegmentPurpose::Schedule(_) => "the orders that its strategy would play by a schedule".into(),
+        SegmentPurpose::Positions(_) => "the positions that it inherits from the one before it".into(),
         SegmentPurpose::Thread(_) => "status, counters and stamp log of its thread".into(),
         SegmentPurpose::Bell(thread) if plan.threads[thread].name == "strategy-1" => {
             "the doorbell: says that its thread sleeps".into()

@@ -1,5 +1,6 @@
 //! The core's outputs, in the order in which it produces them.
 
+use crate::positions::Account;
 use protocol::commands::{CommandChannel, CommandStatus};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
@@ -79,6 +80,11 @@ pub trait Effects {
 
     /// Attaches to the reset memory of a strategy's next incarnation.
     fn renew(&mut self, strategy: StrategyIndex);
+
+    /// Publishes the positions that a strategy's next incarnation inherits, by instrument.
+    fn publish_positions(&mut self, strategy: StrategyIndex, accounts: &[Account]) {
+        let _ = (strategy, accounts);
+    }
 
     /// Drops the queued messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: GatewayIndex);

@@ -67,6 +67,7 @@ impl Core {
         if let SessionState::Dying { noticed } = session.state {
             session.state = SessionState::Dead;
             self.dying -= 1;
+            out.publish_positions(strategy, self.positions.accounts_of(strategy));
             out.notify_launcher(LifecycleNotice::Retired {
                 strategy: session.strategy,
                 epoch: session.epoch,

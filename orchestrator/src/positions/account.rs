@@ -39,6 +39,12 @@ impl Account {
         self.net.wrapping_sub(self.open_sell)
     }
 
+    /// Returns the average price of the quantity held, in cents; 0 without one.
+    pub(crate) fn average_price(&self) -> i64 {
+        let basis = self.cost.wrapping_add(self.realised);
+        basis.checked_div(self.net.into()).unwrap_or(0) as i64
+    }
+
     pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
         let signed = match side {
             Side::Buy => quantity.cast_signed(),
@@ -101,6 +107,8 @@ mod tests {
         ] {
             let account = account_of(fills);
             assert_eq!((account.net, account.realised, account.cost), (net, realised, cost));
+            let average = if net == 0 { 0 } else { (cost + realised) / i128::from(net) };
+            assert_eq!(i128::from(account.average_price()), average);
         }
     }
 

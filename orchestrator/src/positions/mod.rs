@@ -92,6 +92,11 @@ impl Positions {
         &self.accounts[strategy.as_usize() * self.instruments + usize::from(instrument)]
     }
 
+    /// Returns a strategy's positions in all instruments.
+    pub(crate) fn accounts_of(&self, strategy: StrategyIndex) -> &[Account] {
+        &self.accounts[strategy.as_usize() * self.instruments..][..self.instruments]
+    }
+
     /// Returns the number of orders, replaces and cancels of a strategy's running incarnation that
     /// are not settled.
     #[inline(always)]
@@ -130,7 +135,7 @@ impl Positions {
 
     pub(crate) fn prefetch_strategy(&self, strategy: StrategyIndex, lines: usize) {
         prefetch_lines(&self.strategies[strategy], lines);
-        prefetch_lines(&self.accounts[strategy.as_usize() * self.instruments..][..self.instruments], lines);
+        prefetch_lines(self.accounts_of(strategy), lines);
     }
 
     /// Marks the open orders that a kill switch concerns: those for which `concerns(strategy,

@@ -16,7 +16,7 @@ public final class Layout {
     private Layout() {}
 
     /** Version of this interface: major in the upper 16 bits, minor below. A library serves programs of its major version and of no later minor version. */
-    public static final int VERSION = 65537;
+    public static final int VERSION = 65538;
 
     /** Success; of a poll or a read: nothing available now. */
     public static final int OK = 0;

@@ -3,6 +3,7 @@ package bulkhead;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -33,6 +34,7 @@ public final class Line implements AutoCloseable {
     private static final SymbolLookup LIBRARY = library();
     private static final MethodHandle ATTACH = handle("bh_attach", JAVA_INT);
     private static final MethodHandle CONTEXT = handle("bh_get_context", ADDRESS);
+    private static final MethodHandle POSITION = handle("bh_position", JAVA_SHORT, ADDRESS, ADDRESS);
     private static final MethodHandle POLL = handle("bh_poll", ADDRESS, JAVA_INT, JAVA_LONG);
     private static final MethodHandle SEND = handle("bh_send", ADDRESS, ADDRESS);
     private static final MethodHandle SEND_DUE = handle("bh_send_due", ADDRESS, JAVA_LONG, ADDRESS);
@@ -49,6 +51,7 @@ public final class Line implements AutoCloseable {
     private final MemorySegment orderMemory = arena.allocate(Layout.Order.BYTES, 8);
     private final MemorySegment contextMemory = arena.allocate(Layout.Context.BYTES, 8);
     private final MemorySegment number = arena.allocate(JAVA_LONG);
+    private final MemorySegment price = arena.allocate(JAVA_LONG);
     private final Layout.Report report = new Layout.Report(reportMemory);
     private final Layout.Tick tick = new Layout.Tick(tickMemory);
     private final Layout.Order order = new Layout.Order(orderMemory);
@@ -72,6 +75,15 @@ public final class Line implements AutoCloseable {
     /** What the strategy knows of its run; zeros where the run was stopped before it began. */
     public Layout.Context context() {
         return context;
+    }
+
+    /** A position: bought minus sold in 1e-8 units, and its average price in cents. */
+    public record Position(long net, long averagePrice) {}
+
+    /** The position in an instrument that the strategy inherits from its predecessors; zeros in epoch 0. */
+    public Position position(int instrument) {
+        checked(call(POSITION, (short) instrument, number, price), "bh_position");
+        return new Position(number.get(JAVA_LONG, 0), price.get(JAVA_LONG, 0));
     }
 
     /**

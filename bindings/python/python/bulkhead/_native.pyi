@@ -10,6 +10,13 @@ class Error(Exception):
 class Line:
     def __new__(cls, reports: Any, ticks: Any) -> Self: ...
     def _context(self) -> bytes: ...
+    def position(self, instrument: int) -> tuple[int, int]:
+        """The position in an instrument that the strategy inherits from its predecessors; zeros in epoch 0.
+
+        Bought minus sold in 1e-8 units, and its average price in cents. It is the engine's position when the predecessor had
+        ended; a fill of a predecessor's order after that is not in it.
+        """
+
     def poll(self, wait_ns: int = 0) -> int | None:
         """One duty cycle: writes the next reports to the beginning of `reports` and returns how many there are.
 

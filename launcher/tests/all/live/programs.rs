@@ -199,6 +199,25 @@ fn invalid_library_calls_send_nothing() {
 }
 
 #[test]
+fn forked_child_sends_nothing() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
+    let (launcher, result) = run_broken(&program, "forks", "");
+    let summary = result.json();
+    assert_eq!((&summary["valid"], &summary["orders"]["sent"]), (&true.into(), &4000.into()));
+    assert_eq!(launcher.read("strategy-1.stderr"), "well\n");
+}
+
+#[test]
+fn successor_inherits_positions() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
+    let (launcher, result) = run_broken(&program, "inherits", "--on-death restart");
+    assert_eq!(result.json()["valid"], true, "{}", result.stderr);
+    // 50 orders of 1,000,000 at 41,300 were filled.
+    let lines = "epoch 0 inherits 0 at 0\nepoch 1 inherits 50000000 at 41300\n";
+    assert_eq!(launcher.read("strategy-1.stderr"), lines);
+}
+
+#[test]
 fn program_that_never_attaches_is_named() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let wrapper = program.folder.path().join("wrapper.sh");
