@@ -2,8 +2,8 @@
 //! of orders each. Prints the nanoseconds of each step per order; `.ci/instructions.sh --pipeline`
 //! counts its instructions with callgrind.
 //!
-//! `pipeline [ORDERS [BATCH]]`: 200,000 orders in batches of 16, which is the most that a loop takes
-//! in one duty cycle. Rings, stamps, checksums, risk checks, positions and counters are those of a
+//! `pipeline [ORDERS [BATCH]]`: 200,000 orders in batches of 16, which is the most that a loop
+//! takes in one duty cycle. Rings, stamps, checksums, risk checks, positions and counters are those of a
 //! run; only the other core is missing, so no cache line has to travel.
 #![forbid(unsafe_code)]
 

@@ -184,8 +184,8 @@ impl Trading {
 
     /// The strategy that sends recorded or generated orders at the times of its schedule.
     pub const PLAYER: &'static str = "player";
-    /// The kinds of strategies that follow a schedule: player, market maker and taker.
-    pub const ON_SCHEDULE: [&'static str; 3] = [Self::PLAYER, "maker", "taker"];
+    /// The kinds of strategies that follow a schedule: player, market maker, taker and crosser.
+    pub const ON_SCHEDULE: [&'static str; 4] = [Self::PLAYER, "maker", "taker", "crosser"];
     /// The kind of venue that executes every order in full after the order's own delay.
     pub const DELAY_VENUE: &'static str = "delay";
     /// The kind of venue that is an exchange with a matching engine.

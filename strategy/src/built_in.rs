@@ -1,9 +1,9 @@
 //! The built-in strategies as one type, so that they share the machine code of each technique.
 
-use crate::{Context, Maker, Orders, Player, Strategy, Taker};
+use crate::{Context, Crosser, Maker, Orders, Player, Strategy, Taker};
 use protocol::wire::Report;
 
-/// A built-in strategy: player, market maker or taker.
+/// A built-in strategy: player, market maker, taker or crosser.
 pub enum BuiltIn {
     /// Plays its schedule.
     Player(Player),
@@ -11,6 +11,8 @@ pub enum BuiltIn {
     Maker(Maker),
     /// Trades against others' quotes.
     Taker(Taker),
+    /// Takes its own orders in turn.
+    Crosser(Crosser),
 }
 
 /// A function that creates a built-in strategy from its context.
@@ -18,7 +20,7 @@ pub type BuiltInFactory = fn(&Context) -> BuiltIn;
 
 impl BuiltIn {
     /// All built-in strategies by name, the default first.
-    pub const ALL: [(&'static str, BuiltInFactory); 3] = [
+    pub const ALL: [(&'static str, BuiltInFactory); 4] = [
         ("player", |context| Self::Player(context.player())),
         ("maker", |context| {
             let due = context.schedule().skip(context.sent_before as usize);
@@ -26,6 +28,7 @@ impl BuiltIn {
             Self::Maker(Maker::new(context.player(), context.venues, due))
         }),
         ("taker", |context| Self::Taker(Taker::new(context.player(), context.venues))),
+        ("crosser", |context| Self::Crosser(Crosser::new(context.player(), context.venues))),
     ];
 }
 
@@ -35,6 +38,7 @@ macro_rules! each {
             Self::Player($strategy) => $call,
             Self::Maker($strategy) => $call,
             Self::Taker($strategy) => $call,
+            Self::Crosser($strategy) => $call,
         }
     };
 }

@@ -32,6 +32,7 @@ pub use units::{CoreList, Factor, Priority, Slower};
 pub use value::{Choice, OptIn, Preset, Switch};
 
 use analysis::units::{Count, Nanos};
+use protocol::plan::{ExchangePlacement, Journaling, OnDeath, Trading};
 use thiserror::Error;
 
 /// A usage error: one or two lines that name the flag or key and the remedy. The launcher prints it
@@ -135,6 +136,17 @@ impl Preset {
                 arrivals: Some(Arrivals::Uniform),
                 delay: Some(DelayRange { min_ns: 5_000_000, max_ns: 500_000_000 }),
                 work: Some(Nanos(0)),
+                ..Settings::default()
+            },
+            Preset::Durable => Settings {
+                strategies: Some(Count(1)),
+                strategy: Some(KindList::new(vec!["crosser".into()])),
+                venues: Some(Count(1)),
+                venue: Some(KindList::new(vec![Trading::BOOK.into()])),
+                exchange: Some(ExchangePlacement::Process),
+                journal: Some(Journaling::Group),
+                on_death: Some(OnDeath::Restart),
+                market_data: Some(Switch::Off),
                 ..Settings::default()
             },
         }

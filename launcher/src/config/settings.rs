@@ -80,7 +80,7 @@ settings! {
         venues "M": Count = Count(4), in 1..=MAX_VENUES as u64;
         /// Give every ring this many slots, a power of two up to 2^20
         capacity "SLOTS": Count = Count(8192);
-        /// Assign strategy kinds round-robin: player, maker, taker, exec:COMMAND
+        /// Assign strategy kinds round-robin: player, maker, taker, crosser, exec:COMMAND
         strategy "NAMES": KindList<StrategyKind> => KindList::default();
         /// Share N credentials among the strategies round-robin; each venue has a gateway for each
         credentials "N": Count => Count(1), in 1..=MAX_VENUES as u64;

@@ -258,6 +258,9 @@ system::named_enum! {
         /// The numbers of the benchmark that this project started from: 8 strategies, 4 venues,
         /// 4,000,000 orders over 10 s.
         Seed = "seed",
+        /// Engine and exchange with journals, in processes of their own that restart: one strategy
+        /// whose orders all trade or end, so that it can last.
+        Durable = "durable",
     }
 }
 

@@ -54,7 +54,7 @@ fn trade(steps: &[(usize, usize, usize)], is_broken: bool) -> Result<(), String>
         }
         bench.cycle();
     }
-    // Each strategy's orders keep their sequence; while all inboxes are full strategies wait in turn.
+    // Each strategy keeps its sequence; while all inboxes are full, strategies take turns.
     for ids in taken.iter_mut().chain(&mut sent) {
         ids.sort_by_key(|id| id.strategy());
     }

@@ -169,3 +169,17 @@ fn impossible_exchange_settings_are_refused() {
     }
     assert_eq!(launcher.folders().len(), 0);
 }
+
+#[test]
+fn nothing_of_crossers_stays_open() {
+    let launcher = Launcher::new();
+    // Far fewer open orders are allowed than are sent: a run of players would end early.
+    let load = "--orders 6000 --window 1s --idle park --max-open 400";
+    for (flags, venues) in [("--preset durable", 1), ("--preset durable --strategies 3 --venues 2", 2)] {
+        let summary = launcher.summary(&format!("{flags} {load}"));
+        assert_eq!((&summary["orders"]["sent"], &summary["orders"]["lost"]), (&6000.into(), &0.into()));
+        let folder = launcher.folder();
+        let trades = (0..venues).map(|venue| rows(&folder.join(format!("trades-{venue}.csv"))).len());
+        assert!(trades.sum::<usize>() >= 2000, "most orders trade");
+    }
+}
