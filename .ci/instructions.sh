@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--protection] [NAME…]`, for these
 # techniques or all. --protection: without what a death needs to be repaired, with it, and the
-# ratio. --engine: between the engine's stamps, of an order that is alone in it. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
+# ratio. --engine: between the engine's stamps, of an order that is alone in it. --pipeline [BATCH]: of an
+# order in each loop of a run that has no exchange, in batches of 16. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }
@@ -12,6 +13,15 @@ if [ "${1:-}" = --engine ]; then
   valgrind --tool=callgrind --callgrind-out-file="$folder/out" --dump-before='*Counted*::now*' "$bench" 32 >"$folder/log" 2>&1
   count() { sed -n 's/^summary: //p' "$folder/out.$1"; }
   echo "t2 to t3: $(count 126) instructions; t6 to t7: $(count 128)"
+  exit
+fi
+if [ "${1:-}" = --pipeline ]; then
+  bench=$(cargo bench -q -p orchestrator --bench pipeline --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*pipeline-[^"]*\)".*/\1/p' | tail -n 1)
+  out=$(mktemp) && trap 'rm -f "$out"' EXIT
+  batch=${2:-16} rounds=2000 warm_up=1000
+  valgrind --tool=callgrind --callgrind-out-file="$out" "$bench" $((batch * rounds)) "$batch" >/dev/null 2>&1
+  callgrind_annotate --inclusive=yes --auto=no "$out" | sed -n 's/^ *\([0-9,]*\) .*benches\/pipeline.rs:pipeline::step_\([a-z_]*\) .*/\1 \2/p' | tr -d , |
+    awk -v orders=$((batch * (rounds + warm_up))) '{ sum += $1; printf "%-12s %6.0f instructions an order\n", $2, $1 / orders } END { printf "%-12s %6.0f\n", "all", sum / orders }'
   exit
 fi
 section=one-thread loops=(one_thread::push_and_pop) messages=96000 names=()

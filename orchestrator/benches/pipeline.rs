@@ -3,8 +3,8 @@
 //! counts its instructions with callgrind.
 //!
 //! `pipeline [ORDERS [BATCH]]`: 200,000 orders in batches of 16, which is the most that a loop
-//! takes in one duty cycle. Rings, stamps, checksums, risk checks, positions and counters are those of a
-//! run; only the other core is missing, so no cache line has to travel.
+//! takes in one duty cycle. Rings, stamps, checksums, risk checks, positions and counters are
+//! those of a run; only the other core is missing, so no cache line has to travel.
 #![forbid(unsafe_code)]
 
 use gateway::{DelayVenue, Gateway, InFull};
