@@ -6,6 +6,7 @@ use crate::document::Document;
 use crate::kernel::{CacheMisses, KernelAccount};
 use crate::machine::Machine;
 use crate::numbers::count;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
@@ -245,7 +246,7 @@ impl StayedDown {
             1 => " after 1 restart".into(),
             times => format!(" after {} restarts", count(times.into())),
         };
-        format!("{} stayed down{after}: {}", Role::Strategy(strategy), self.why)
+        format!("{} stayed down{after}: {}", Role::Strategy(StrategyIndex(strategy)), self.why)
     }
 }
 

@@ -90,7 +90,7 @@ impl StrategyProcess {
         let [thread] = plan.processes[process].threads[..] else { return None };
         let thread = usize::try_from(thread).ok()?;
         let [Role::Strategy(strategy)] = plan.threads.get(thread)?.roles[..] else { return None };
-        Some(Self { process, thread, strategy })
+        Some(Self { process, thread, strategy: strategy.0 })
     }
 
     /// Confirms that this process is the one that the launcher has started and supervises.

@@ -5,6 +5,7 @@
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
 //! injected by the strategy itself ([`roles::faults::own`]).
 
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use roles::faults::Draws;
 
@@ -107,13 +108,13 @@ impl FaultSchedule {
             // Venue faults are injected by the venue.
             FaultTarget::Venue(_) => return None,
             FaultTarget::Engine => Role::Orchestrator,
-            FaultTarget::Exchange(venue) => Role::Exchange(venue),
-            FaultTarget::Gateway(index) => Role::Gateway(index),
-            FaultTarget::Strategy(index) => Role::Strategy(Some(index).filter(runs)?),
+            FaultTarget::Exchange(venue) => Role::Exchange(VenueIndex(venue)),
+            FaultTarget::Gateway(index) => Role::Gateway(GatewayIndex(index)),
+            FaultTarget::Strategy(index) => Role::Strategy(StrategyIndex(Some(index).filter(runs)?)),
             FaultTarget::Any => {
                 let living: Vec<u16> = (0..strategies.len() as u16).filter(runs).collect();
                 let drawn = self.draws.below(living.len() as u64);
-                Role::Strategy(*living.get(drawn as usize)?)
+                Role::Strategy(StrategyIndex(*living.get(drawn as usize)?))
             }
         }))
     }
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(schedule.next_due_ns(), Some(5 * MS));
         assert_eq!(schedule.take_due(5 * MS - 1, &[Running]), []);
         let wanted = [
-            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(0)) },
+            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(StrategyIndex(0))) },
             DueFault { fault: 2, kind: FaultKind::Kill, target: None },
             DueFault { fault: 0, kind: FaultKind::Stop, target: Some(Role::Orchestrator) },
         ];
@@ -170,7 +171,7 @@ mod tests {
     fn the_dead_have_no_fault_again() {
         let mut schedule = schedule("kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
         for fault in all_due(&mut schedule, 40, &[Gone, Gone, Running]) {
-            assert_eq!(fault.target, Some(Role::Strategy(2)));
+            assert_eq!(fault.target, Some(Role::Strategy(StrategyIndex(2))));
         }
         assert_eq!(schedule.take_due(100 * MS, &[Gone; 3]), []);
         assert!(schedule.next_due_ns().is_some(), "it goes on when one lives again");
@@ -183,9 +184,9 @@ mod tests {
             faults.into_iter().filter_map(|fault| fault.target).collect()
         };
         let found = struck(due.take_due(10 * MS, &[Starting, Running]));
-        assert_eq!(found, [Role::Orchestrator, Role::Strategy(1)]);
+        assert_eq!(found, [Role::Orchestrator, Role::Strategy(StrategyIndex(1))]);
         assert_eq!(due.next_due_ns(), Some(MS), "it is still to come");
-        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(0)]);
+        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(StrategyIndex(0))]);
 
         let mut anybody = schedule("kill:any@1ms", 1);
         assert_eq!(anybody.take_due(MS, &[Gone, Starting]), []);
@@ -212,7 +213,7 @@ mod tests {
             let living = all.iter().filter(|presence| **presence == Running).count();
             prop_assert_eq!(found.len(), if living == 0 { 0 } else { 100 + 14 });
             let living_victim = |fault: &DueFault| match fault.target {
-                Some(Role::Strategy(index)) => all[usize::from(index)] == Running,
+                Some(Role::Strategy(index)) => all[index.as_usize()] == Running,
                 _ => false,
             };
             prop_assert!(found.iter().all(living_victim));
@@ -225,7 +226,7 @@ mod tests {
         fn every_living_strategy_has_its_fault_sooner_or_later(seed: u64) {
             let found = all_due(&mut schedule("kill:any@1ms every 1ms", seed), 200, &[Running; 4]);
             for index in 0..4 {
-                prop_assert!(found.iter().any(|fault| fault.target == Some(Role::Strategy(index))));
+                prop_assert!(found.iter().any(|fault| fault.target == Some(Role::Strategy(StrategyIndex(index)))));
             }
         }
     }

@@ -288,7 +288,7 @@ impl Plan {
     /// sandbox where strategies are; a process of roles with different levels has none.
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
-            Role::Strategy(index) => self.isolation.of(index),
+            Role::Strategy(index) => self.isolation.of(index.0),
             _ if role.is_measured() => self.isolation.of(0),
             Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
                 Isolation::Sandbox
@@ -366,7 +366,7 @@ impl Plan {
     pub fn strategy_of(&self, process: &ProcessPlan) -> Option<u16> {
         let mut roles = self.roles_of(process);
         match (roles.next(), roles.next()) {
-            (Some(Role::Strategy(strategy)), None) => Some(strategy),
+            (Some(Role::Strategy(strategy)), None) => Some(strategy.0),
             _ => None,
         }
     }
@@ -443,6 +443,7 @@ pub(crate) fn ensure(ok: bool, what: &'static str) -> Result<(), PlanError> {
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
     use super::*;
+    use crate::index::StrategyIndex;
 
     /// A valid plan with one strategy process and a shared engine of two venues.
     pub(crate) fn small_plan() -> Plan {
@@ -463,7 +464,7 @@ pub(crate) mod tests {
         assert!(broken(|p| p.priority = Some(0)).contains("a priority"));
         assert!(broken(|p| p.priority = Some(100)).contains("a priority"));
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
-        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
+        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(StrategyIndex(0)))).contains("each role"));
         assert!(broken(|p| p.links.truncate(1)).contains("links of a trading run"));
         assert!(broken(|p| p.links.push(p.links[0].clone())).contains("two of that name"));
         assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));

@@ -1,6 +1,6 @@
 //! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
-use crate::index::StrategyIndex;
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{
     ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan,
 };
@@ -10,8 +10,8 @@ impl Plan {
     /// process, in a run that continues after a death.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
-            [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
-                Some(StrategyIndex(index)).filter(|_| self.on_death != OnDeath::Stop)
+            [Role::Strategy(index)] if self.isolation.of(index.0) == Isolation::Thread => {
+                Some(index).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,
         }
@@ -71,8 +71,9 @@ impl Plan {
 
     /// Returns `true` if a restarted gateway resumes its session with an exchange, losing no order.
     pub fn can_resume_gateway(&self, gateway: u16) -> bool {
-        let has_it =
-            |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
+        let has_it = |process: &&ProcessPlan| {
+            self.roles_of(process).any(|role| role == Role::Gateway(GatewayIndex(gateway)))
+        };
         self.is_book_of(gateway)
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }

@@ -2,6 +2,7 @@
 
 mod doorbells;
 
+use crate::index::StrategyIndex;
 pub use doorbells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
@@ -214,7 +215,7 @@ pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan)
 /// Gives a strategy the kind that its successor has: `strategy-2=maker`.
 fn apply_kind(plan: &mut Plan, named: &str) {
     let Some((name, kind)) = named.split_once('=') else { return };
-    let is_named = |index: &u16| Role::Strategy(*index).to_string() == name;
+    let is_named = |index: &u16| Role::Strategy(StrategyIndex(*index)).to_string() == name;
     if plan.is_trading()
         && let Some(index) = (0..plan.trading().strategies).find(is_named)
     {

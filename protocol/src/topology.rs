@@ -6,6 +6,7 @@ use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
 };
 use crate::control;
+use crate::index::{StrategyIndex, VenueIndex};
 use crate::market;
 use crate::plan::{BoardWork, Idle, Isolation, Plan, ProcessPlan, Workload};
 use crate::role::Role;
@@ -229,7 +230,7 @@ impl RunSegment {
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
-        (plan.roles_of(process).count() == 1).then_some(strategy)
+        (plan.roles_of(process).count() == 1).then_some(strategy.0)
     }
 
     /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.
@@ -355,7 +356,7 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
         // which keeps running, and the inbox of a gateway that is resumed.
         let ends = || writers.iter().chain(&link.readers).copied();
         let is_resumed =
-            matches!(link.readers[..], [Role::Gateway(gateway)] if plan.can_resume_gateway(gateway));
+            matches!(link.readers[..], [Role::Gateway(gateway)] if plan.can_resume_gateway(gateway.0));
         let is_kept = is_resumed || ends().any(|role| matches!(role, Role::Exchange(_)));
         let restartable = ends().find(|role| role.info().is_restartable && !is_kept);
         RunSegment {
@@ -369,13 +370,13 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
 
 fn schedule(strategy: u16, orders: u64) -> RunSegment {
     let spec = slots(schedule_segment(strategy), SCHEDULE_KIND, orders, strategy.into());
-    let rights = [(Role::Strategy(strategy), Access::Read)];
+    let rights = [(Role::Strategy(StrategyIndex(strategy)), Access::Read)];
     RunSegment::new(spec, SegmentPurpose::Schedule(strategy), rights)
 }
 
 fn replay_sequence(plan: &Plan) -> RunSegment {
     let spec = slots(REPLAY_SEGMENT.into(), REPLAY_KIND, plan.trading().total_orders(), 0);
-    let readers = plan.trading().books().map(|venue| (Role::Exchange(venue), Access::Read));
+    let readers = plan.trading().books().map(|venue| (Role::Exchange(VenueIndex(venue)), Access::Read));
     RunSegment::new(spec, SegmentPurpose::ReplaySequence, readers)
 }
 
@@ -386,21 +387,22 @@ fn tape(plan: &Plan, venue: u16) -> RunSegment {
     let closed = trading.total_orders().saturating_add(trading.opening_orders);
     let trades = closed.saturating_mul(2);
     let spec = slots(tape::tape_segment(venue), tape::KIND, trades, venue.into());
-    RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(venue), Access::Write)])
+    RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(VenueIndex(venue)), Access::Write)])
 }
 
 /// Returns the top-of-book board of a venue, which its exchange writes and every strategy reads;
 /// `None` if there are more instruments than a board has cells.
 fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
-    let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
+    let readers =
+        (0..plan.trading().strategies).map(|index| (Role::Strategy(StrategyIndex(index)), Access::Read));
     let spec = SegmentSpec {
         capacity: shape.cells() as u64,
         slot_words: shape.words() as u64,
         index: venue.into(),
         ..memory(market::market_segment(venue), board::KIND, shape.segment_words())
     };
-    let rights = readers.chain([(Role::Exchange(venue), Access::Write)]);
+    let rights = readers.chain([(Role::Exchange(VenueIndex(venue)), Access::Write)]);
     Some(RunSegment::new(spec, SegmentPurpose::Market(venue), rights))
 }
 

@@ -1,5 +1,6 @@
 //! The trading workload: strategies, an orchestrator, and a gateway for each venue and credential.
 
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
@@ -52,7 +53,7 @@ impl Trading {
     pub fn role_name(&self, role: Role) -> String {
         match role {
             Role::Gateway(gateway) if self.credentials > 1 => {
-                let (venue, credential) = self.venue_and_credential(gateway);
+                let (venue, credential) = self.venue_and_credential(gateway.0);
                 format!("{role} {venue}/{credential}")
             }
             role => role.to_string(),
@@ -105,33 +106,33 @@ impl Plan {
     /// Returns the command of a process that is an external program; else `None`.
     pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
         self.roles_of(process).find_map(|role| match role {
-            Role::Strategy(index) => self.trading().program_of(index),
+            Role::Strategy(index) => self.trading().program_of(index.0),
             _ => None,
         })
     }
 
     fn trading_links(&self) -> Vec<LinkPlan> {
         let trading = self.trading();
-        let strategies = (0..trading.strategies).map(Role::Strategy);
-        let gateways = (0..trading.gateways()).map(Role::Gateway);
+        let strategies = StrategyIndex::first(trading.strategies).map(Role::Strategy);
+        let gateways = GatewayIndex::first(trading.gateways()).map(Role::Gateway);
         let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
-        let inboxes =
-            (0..trading.gateways()).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+        let inboxes = (0..trading.gateways())
+            .map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(GatewayIndex(i)), slots));
         links.extend(inboxes);
         for venue in trading.books() {
-            let exchange = Role::Exchange(venue);
+            let exchange = Role::Exchange(VenueIndex(venue));
             for gateway in trading.gateways_of(venue) {
-                let role = Role::Gateway(gateway);
+                let role = Role::Gateway(GatewayIndex(gateway));
                 links.push(LinkPlan::one_to_one(session_out(gateway), role, exchange, slots));
                 links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
             }
         }
         let returns = (0..trading.strategies)
-            .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
+            .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(StrategyIndex(i)), slots));
         links.extend(returns);
         links
     }
@@ -139,11 +140,11 @@ impl Plan {
     /// Arranges threads and processes: strategies, orchestrator, gateways, exchanges.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
-        let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
+        let gateways: Vec<Role> = GatewayIndex::first(trading.gateways()).map(Role::Gateway).collect();
         let process_of_role = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(process_of_role).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
-            (0..trading.strategies).map(Role::Strategy).map(process_of_role).collect();
+            StrategyIndex::first(trading.strategies).map(Role::Strategy).map(process_of_role).collect();
         match (self.threading, self.placement) {
             (Threading::Shared, Placement::Engine) => {
                 let roles = [&[Role::Orchestrator], gateways.as_slice()].concat();
@@ -159,11 +160,13 @@ impl Plan {
             }
         }
         for venue in trading.books() {
-            let first = Role::Gateway(trading.gateway(venue, 0));
+            let first = Role::Gateway(GatewayIndex(trading.gateway(venue, 0)));
             let host = threads.iter_mut().find(|(_, roles)| roles.contains(&first));
             match (trading.exchange, host) {
-                (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
-                _ => threads.push(process_of_role(Role::Exchange(venue))),
+                (ExchangePlacement::Gateway, Some((_, roles))) => {
+                    roles.push(Role::Exchange(VenueIndex(venue)))
+                }
+                _ => threads.push(process_of_role(Role::Exchange(VenueIndex(venue)))),
             }
         }
         let thread = |(name, roles)| ThreadPlan {
@@ -190,12 +193,12 @@ impl Plan {
             let name = match (roles[0], self.placement) {
                 (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
                     // In the process of its venue's first gateway.
-                    let first = Role::Gateway(trading.gateway(venue, 0));
+                    let first = Role::Gateway(GatewayIndex(trading.gateway(venue.0, 0)));
                     let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
-                (Role::Strategy(index), _) if self.isolation.of(index) == Isolation::Thread => {
+                (Role::Strategy(index), _) if self.isolation.of(index.0) == Isolation::Thread => {
                     Some(ENGINE.into())
                 }
                 (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
@@ -251,10 +254,11 @@ impl Plan {
             trading.resources.is_empty() || trading.resources.len() == strategies,
             "limits of resources for each strategy, or for none",
         )?;
-        let mut wanted =
-            (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
+        let mut wanted = StrategyIndex::first(trading.strategies)
+            .map(Role::Strategy)
+            .chain(GatewayIndex::first(trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
-        let mut exchanges = trading.books().map(Role::Exchange);
+        let mut exchanges = trading.books().map(VenueIndex).map(Role::Exchange);
         ensure(
             runs(Role::Orchestrator) && wanted.all(runs) && exchanges.all(runs),
             "strategies, orchestrator, gateways and exchanges all run",
@@ -361,7 +365,10 @@ mod tests {
         }
         let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process.into());
         let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
-        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-2", None));
+        assert_eq!(
+            (of(Role::Exchange(VenueIndex(1))), plan.thread_of(Role::Exchange(VenueIndex(0)))),
+            ("gateway-2", None)
+        );
         let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
         assert!(links.contains(&"session-out-2") && links.contains(&"session-in-3"), "{links:?}");
         assert!(!links.contains(&"session-out-1"), "{links:?}");
@@ -374,7 +381,7 @@ mod tests {
             (0..trading.gateways()).map(|index| trading.venue_and_credential(index)).collect();
         assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
         assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
-        let names = (trading.role_name(Role::Gateway(3)), trading.gateway_place(3));
+        let names = (trading.role_name(Role::Gateway(GatewayIndex(3))), trading.gateway_place(3));
         assert_eq!(names, ("gateway-3 1/1".into(), "venue-1/credential-1".into()));
         let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
         assert_eq!(plan(&trading), Ok(()));
@@ -386,14 +393,22 @@ mod tests {
         trading.credentials = u16::MAX;
         assert_eq!(plan(&trading), Err(PlanError::Gateways(2 * u64::from(u16::MAX))));
         trading.credentials = 1;
-        assert_eq!((trading.role_name(Role::Gateway(1)), trading.gateway(1, 0)), ("gateway-1".into(), 1));
+        assert_eq!(
+            (trading.role_name(Role::Gateway(GatewayIndex(1))), trading.gateway(1, 0)),
+            ("gateway-1".into(), 1)
+        );
     }
 
     #[test]
     fn additional_roles_are_valid() {
         let mut plan = Plan::for_trading(Trading::new(1, 2)).arranged();
-        plan.threads[1].roles.push(Role::Gateway(2));
-        plan.links.push(LinkPlan::one_to_one("tap".into(), Role::Orchestrator, Role::Gateway(2), 8));
+        plan.threads[1].roles.push(Role::Gateway(GatewayIndex(2)));
+        plan.links.push(LinkPlan::one_to_one(
+            "tap".into(),
+            Role::Orchestrator,
+            Role::Gateway(GatewayIndex(2)),
+            8,
+        ));
         assert_eq!(plan.validate(), Ok(()));
     }
 }

@@ -10,6 +10,7 @@ use exchange::{Capacity, Exchange, Instrument};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
 use protocol::control::Control;
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::journals;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, ThreadPlan, Trading};
@@ -44,7 +45,7 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
-    let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
+    let bell = bell_of(parts.attached, plan, thread, Role::Exchange(VenueIndex(context.venue)))?;
     let Some(resume_point) = parts.recovered.gateways.get(&context.gateway) else {
         let out = parts.attached.sender(&session_out(context.gateway))?;
         let reports = parts.attached.receiver(&session_in(context.gateway))?;
@@ -80,7 +81,7 @@ fn ends(
     for gateway in trading.gateways_of(venue) {
         let orders = attached.resume_receiver(&session_out(gateway))?;
         let reports = attached.resume_sender(&session_in(gateway))?;
-        let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
+        let bell = bell_of(attached, plan, thread, Role::Gateway(GatewayIndex(gateway)))?;
         sessions.push(SessionEnd::new(orders, reports, bell, trading.max_held as usize));
     }
     let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
@@ -102,7 +103,7 @@ pub(super) fn recover(
     attached: &mut Attached<'_>,
     environment: &dyn RecoveryEnvironment,
 ) -> Result<ExchangeAgent<RunTape>> {
-    let role = Role::Exchange(venue);
+    let role = Role::Exchange(VenueIndex(venue));
     let thread = thread_of(plan, role)?;
     let ends = ends(plan, thread, venue, attached)?;
     let FollowedJournal { replica, mut totals } =
@@ -135,7 +136,7 @@ fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
 }
 
 pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
-    journals::folder(plan, Role::Exchange(venue))
+    journals::folder(plan, Role::Exchange(VenueIndex(venue)))
 }
 
 /// Creates what an exchange needs from the plan: instruments, sessions, capacity and recorded flow.

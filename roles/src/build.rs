@@ -12,7 +12,7 @@ use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
-use protocol::index::StrategyIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::sender::Sender;
@@ -43,7 +43,7 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<Box<dyn RoleAgent<K>>> {
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(*index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(index.0));
     let has_checked = roles.iter().any(checks);
     // Validating gateways have no measured loops.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
@@ -63,7 +63,7 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
-        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, *index)?),
+        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, index.0)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator(ends, parts)?;
@@ -88,18 +88,18 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
 ) -> Result<AgentGroup<K>> {
     let build_agent = |role: &Role| {
         Ok(match role {
-            Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
+            Role::Strategy(index) => strategy(parts, index.0)? as Box<dyn AnyAgent<K>>,
             Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
-            Role::Gateway(index) if parts.plan.validates_venue(*index) => {
+            Role::Gateway(index) if parts.plan.validates_venue(index.0) => {
                 let make = |parts: &mut RoleContext<'_, '_>, context: &VenueContext| {
                     validating_session(parts, context, venue)
                 };
                 // Not measured: all techniques share one agent.
-                let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
-                Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent<K>>
+                let completion = completion(ends, parts, index.0).map(BoxedProducer::new)?;
+                Box::new(gateway_through(completion, parts, index.0, &make)?) as Box<dyn AnyAgent<K>>
             }
-            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
-            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Gateway(index) => Box::new(gateway(ends, parts, index.0, venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Exchange(venue) => Box::new(book::exchange(parts, venue.0)?) as Box<dyn AnyAgent<K>>,
             role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
         })
     };
@@ -117,7 +117,7 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     let is_exchange = |role: &Role| matches!(role, Role::Exchange(_));
     let split = roles.iter().position(is_exchange).unwrap_or(roles.len());
     let (engine, exchanges) = roles.split_at(split);
-    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(*index));
+    let checks = |role: &Role| matches!(role, Role::Gateway(index) if parts.plan.validates_venue(index.0));
     let is_journaled = engine.contains(&Role::Orchestrator) && parts.plan.engine_has_journal();
     if is_journaled || exchanges.is_empty() || !exchanges.iter().all(is_exchange) || engine.iter().any(checks)
     {
@@ -265,13 +265,13 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
     let mut inboxes = Vec::new();
     for gateway in 0..trading.gateways() {
         let ring = end(inbox(gateway), attached)?;
-        let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
+        let bell = bell_of(attached, plan, thread, Role::Gateway(GatewayIndex(gateway)))?;
         inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
     }
     let mut returns = Vec::new();
     for index in 0..trading.strategies {
         let ring = end(return_path(index), attached)?;
-        let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
+        let bell = bell_of(attached, plan, thread, Role::Strategy(StrategyIndex(index)))?;
         let capacity = trading.max_open as usize * usize::from(trading.reports_per_order);
         returns.push(Sender::bounded(ring, bell, capacity));
     }

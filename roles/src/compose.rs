@@ -97,8 +97,8 @@ fn compose_on<K: LoopClock>(
     };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
-            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
-            Role::Exchange(venue) => plan.trading().venue_kind(*venue),
+            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(index.0)),
+            Role::Exchange(venue) => plan.trading().venue_kind(venue.0),
             _ => plan.trading().venue_kind(0),
         };
         let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_) | Role::Exchange(_)));
@@ -143,7 +143,7 @@ fn agent_of<'a, 's, K: LoopClock>(
     thread: impl FnOnce(&mut RoleContext<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
 ) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
     let agent = match parts.thread.roles.as_slice() {
-        [Role::Strategy(index)] => strategy(&mut parts, *index)?,
+        [Role::Strategy(index)] => strategy(&mut parts, index.0)?,
         roles => thread(&mut parts, roles)?,
     };
     Ok(ComposedAgent { agent, when_attached: parts.when_attached })

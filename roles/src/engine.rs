@@ -54,8 +54,8 @@ pub fn recover(
         for role in plan.roles_of(process) {
             let Role::Exchange(venue) = role else { continue };
             let (options, followed) = (options.clone(), exchange.take());
-            let agent = book::recover(plan, venue, options, followed, control, attached, environment)?;
-            recovered.exchanges.insert(venue, agent);
+            let agent = book::recover(plan, venue.0, options, followed, control, attached, environment)?;
+            recovered.exchanges.insert(venue.0, agent);
         }
     }
     recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, environment)?);

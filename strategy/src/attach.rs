@@ -1,6 +1,7 @@
 //! Attaches a strategy to its run: builds its context and session from the plan.
 
 use crate::{Context, Session};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, count_point};
@@ -22,7 +23,7 @@ pub enum AttachError {
 }
 
 fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
-    let thread = plan.thread_of(Role::Strategy(index)).ok_or(AttachError::NoThread(index))?;
+    let thread = plan.thread_of(Role::Strategy(StrategyIndex(index))).ok_or(AttachError::NoThread(index))?;
     Ok(&plan.threads[thread])
 }
 

@@ -11,6 +11,7 @@ use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
 use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
@@ -215,7 +216,7 @@ fn search_trigger(
 ) -> Result<(), String> {
     let never_written =
         || format!("triggered by version {} of its touch, which was never written", trigger.version);
-    let thread = plan.thread_of(Role::Exchange(trigger.venue)).ok_or_else(never_written)?;
+    let thread = plan.thread_of(Role::Exchange(VenueIndex(trigger.venue))).ok_or_else(never_written)?;
     let is_trigger = |record: &Record| {
         let written = TopOfBookWritten::from_record(record);
         written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == trigger)

@@ -7,6 +7,7 @@ use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
 use crate::numbers::counted;
 use crate::record::{Incident, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::stamps::Point;
@@ -36,15 +37,15 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         let is_final = context.is_complete && log.status.state() == ThreadState::Done && dropped == 0;
         let Some(strategies) = only_strategies(thread).filter(|_| is_final) else { continue };
         let last_death = |strategy| last_death(context, strategy);
-        if strategies.iter().filter_map(|index| last_death(*index)).any(|death| death.restarted_ns.is_none())
+        if strategies.iter().filter_map(|index| last_death(index.0)).any(|death| death.restarted_ns.is_none())
         {
             // It reported done and was killed: its last counters are not final.
             continue;
         }
-        let sent_last = |strategy: &u16| {
+        let sent_last = |strategy: &StrategyIndex| {
             // An incarnation that sent nothing has no stamps.
-            let restarted = last_death(*strategy).map_or(0, |_| context.deaths.last_epoch(*strategy));
-            let lane = table.lane_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
+            let restarted = last_death(strategy.0).map_or(0, |_| context.deaths.last_epoch(strategy.0));
+            let lane = table.lane_of(strategy.0, restarted.max(table.newest_epoch(strategy.0)));
             let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
             lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
         };
@@ -87,7 +88,7 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
                 format!(
                     "{} was quarantined ({why}), and no fault of the plan explains it: it wrote over what it had sent, or {} \
                      lost, doubled, reordered or tore it",
-                    Role::Strategy(incident.strategy),
+                    Role::Strategy(StrategyIndex(incident.strategy)),
                     record.plan.technique
                 )
             });
@@ -96,7 +97,7 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
 }
 
 /// Returns the strategies of a thread that runs nothing else.
-fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
+fn only_strategies(thread: &ThreadPlan) -> Option<Vec<StrategyIndex>> {
     let strategy = |role: &Role| match role {
         Role::Strategy(index) => Some(*index),
         _ => None,

@@ -103,7 +103,7 @@ impl Deaths {
     /// attributed.
     pub fn only_writer(&self, thread: &ThreadPlan) -> Option<u16> {
         match thread.roles.as_slice() {
-            [Role::Strategy(index)] if self.isolation.of(*index) != Isolation::Thread => Some(*index),
+            [Role::Strategy(index)] if self.isolation.of(index.0) != Isolation::Thread => Some(index.0),
             _ => None,
         }
     }
@@ -147,7 +147,7 @@ impl Deaths {
 
     /// Returns `true` if a thread's log is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
-        let is_untrusted = |role: &Role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index));
+        let is_untrusted = |role: &Role| matches!(role, Role::Strategy(index) if self.is_untrusted(index.0));
         self.is_everyone_hostile || thread.roles.iter().any(is_untrusted)
     }
 }

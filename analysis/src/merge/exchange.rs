@@ -10,6 +10,7 @@ use super::row::{ExchangeStamps, OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 
@@ -19,7 +20,7 @@ impl CheckContext<'_> {
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
         let plan = &self.record.plan;
         let venue = plan.trading().venue_of(row.pushed()?.0 as u16);
-        plan.trading().is_book(venue).then(|| plan.thread_of(Role::Exchange(venue)))?
+        plan.trading().is_book(venue).then(|| plan.thread_of(Role::Exchange(VenueIndex(venue))))?
     }
 
     fn is_required(&self, point: Point) -> bool {

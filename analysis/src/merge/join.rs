@@ -22,6 +22,7 @@ use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::gaps::MAX_SLEEPS;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
@@ -64,9 +65,13 @@ impl<'a> Join<'a> {
         Self {
             plan,
             deaths,
-            owners: (0..strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
+            owners: (0..strategies)
+                .map(|index| plan.thread_of(Role::Strategy(StrategyIndex(index))))
+                .collect(),
             table: OrderTable::new(bounds),
-            gateway_threads: (0..gateways).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
+            gateway_threads: (0..gateways)
+                .map(|index| plan.thread_of(Role::Gateway(GatewayIndex(index))))
+                .collect(),
             gateways: vec![GatewayOrder::default(); usize::from(gateways)],
             further_reports: FurtherReports::default(),
             newest: vec![NewestEpochs::default(); usize::from(strategies)],
@@ -338,8 +343,8 @@ impl<'a> Join<'a> {
     fn try_set_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
         let Some(end) = LinkEnd::from_id(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {
-            (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(end.peer),
-            (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(end.peer),
+            (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(StrategyIndex(end.peer)),
+            (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(GatewayIndex(end.peer)),
             _ => Role::Orchestrator,
         };
         let is_ours = self.plan.thread_of(role) == Some(self.source.thread);

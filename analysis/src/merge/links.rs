@@ -6,6 +6,7 @@
 use super::ThreadLog;
 use super::context::CheckContext;
 use super::violation::{Findings, ViolationKind};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::Role;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
@@ -38,7 +39,9 @@ impl LinkChecksums {
             return;
         }
         let at = |end: LinkEnd| self.0.get(&end).copied();
-        for strategy in (0..plan.trading().strategies).filter(|index| has_ended(Role::Strategy(*index))) {
+        for strategy in
+            (0..plan.trading().strategies).filter(|index| has_ended(Role::Strategy(StrategyIndex(*index))))
+        {
             let ends = self.0.keys().filter(|end| is_of_strategy(end, strategy));
             let newest = ends.map(|end| end.epoch).max().unwrap_or(0);
             if deaths.is_untrusted(strategy) || deaths.incident(strategy, newest).is_some() {
@@ -47,7 +50,7 @@ impl LinkChecksums {
             for hand_off in [HandOff::Submit, HandOff::Return] {
                 let pushed = at(LinkEnd::sender(hand_off, strategy, newest));
                 let taken = at(LinkEnd::receiver(hand_off, strategy, newest));
-                let peer = Role::Strategy(strategy).to_string();
+                let peer = Role::Strategy(StrategyIndex(strategy)).to_string();
                 compare(hand_off, &peer, pushed, taken, Some(strategy), findings);
             }
         }
@@ -57,7 +60,7 @@ impl LinkChecksums {
             last.is_none_or(|outage| outage.restarted_ns.is_some())
         };
         let live: Vec<u16> = (0..plan.trading().gateways()).filter(is_live).collect();
-        if !live.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
+        if !live.iter().all(|gateway| has_ended(Role::Gateway(GatewayIndex(*gateway)))) {
             return;
         }
         let mut reported = Some(0u64);
@@ -66,7 +69,7 @@ impl LinkChecksums {
             let taken = at(LinkEnd::receiver(HandOff::Inbox, gateway, 0));
             compare(
                 HandOff::Inbox,
-                &plan.trading().role_name(Role::Gateway(gateway)),
+                &plan.trading().role_name(Role::Gateway(GatewayIndex(gateway))),
                 pushed,
                 taken,
                 None,

@@ -30,6 +30,7 @@ pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
 pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
+use protocol::index::StrategyIndex;
 pub use row::{ExchangeStamps, OrderRow, bit};
 pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
@@ -250,8 +251,9 @@ pub fn merge<L: LogStore + ?Sized>(
             table.excuse(strategy);
             links.forget(strategy);
             joined.disregard(strategy);
-            if let Some(log) =
-                plan.thread_of(Role::Strategy(strategy)).and_then(|index| threads.get_mut(index))
+            if let Some(log) = plan
+                .thread_of(Role::Strategy(StrategyIndex(strategy)))
+                .and_then(|index| threads.get_mut(index))
             {
                 notes.push(doubted_note(&log.name, &why));
                 *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
@@ -419,7 +421,7 @@ fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
     let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
-        let records = of(Role::Strategy(strategy)).max(engine);
+        let records = of(Role::Strategy(StrategyIndex(strategy))).max(engine);
         LaneBounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
     };
     plan.trading().orders.iter().enumerate().map(bounds).collect()

@@ -12,6 +12,7 @@
 use super::figures::to_ns;
 use crate::merge::{MergedRun, OrderRow};
 use crate::record::{Outage, RoleRestart, RunRecord};
+use protocol::index::VenueIndex;
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -101,7 +102,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         let mut first = None;
         for (id, row) in merged.orders() {
             let venue = row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16));
-            let is_its = is_engine || venue.is_some_and(|venue| *role == Role::Exchange(venue));
+            let is_its = is_engine || venue.is_some_and(|venue| *role == Role::Exchange(VenueIndex(venue)));
             let (from, to, served) = match is_engine {
                 true => (Point::StrategySend, Point::StrategyRecv, row.at(Point::OrchDispatch)),
                 false => (Point::GatewayRecv, Point::GatewayDone, merged.at_exchange(id).received()),

@@ -6,6 +6,7 @@ use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,8 @@ fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
 
 /// Returns the resource usage of the process that the strategy has for itself.
 fn usage(record: &RunRecord, strategy: u16) -> Option<ProcessUsage> {
-    let is_alone = |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(strategy)]);
+    let is_alone =
+        |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(StrategyIndex(strategy))]);
     let process = record.plan.processes.iter().find(is_alone)?;
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
@@ -124,7 +126,8 @@ pub(super) fn summarize(
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
     let summarize_strategy = |(strategy, mut times): (u16, StrategyTimes)| {
-        let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
+        let thread =
+            plan.thread_of(Role::Strategy(StrategyIndex(strategy))).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),

@@ -4,6 +4,7 @@
 use super::IncidentSummary;
 use super::threads::ThreadSummary;
 use crate::record::{ProcessUsage, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use serde::{Deserialize, Serialize};
@@ -159,7 +160,7 @@ pub(super) fn summarize(
         let level = plan.isolation.of(strategy);
         let Some((_, part)) = parts.iter_mut().find(|(other, _)| *other == level) else { continue };
         part.strategies.push(strategy);
-        let role = Role::Strategy(strategy);
+        let role = Role::Strategy(StrategyIndex(strategy));
         let thread = plan.thread_of(role).and_then(|thread| threads.get(thread));
         part.threads.extend(thread.filter(|thread| !thread.untrusted));
         let is_alone = |process: &&ProcessPlan| plan.roles_of(process).eq([role]);

@@ -5,6 +5,7 @@
 use crate::merge::MergedRun;
 use crate::numbers::count;
 use crate::record::{RunOutcome, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
@@ -24,7 +25,7 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     }
     let (mut limited, mut kept_back, mut closed) = (0u64, 0u64, 0u64);
     for (strategy, (sent, planned)) in (0..).zip(sent.iter().zip(&trading.orders)) {
-        let role = Role::Strategy(strategy);
+        let role = Role::Strategy(StrategyIndex(strategy));
         let Some(thread) = record.plan.thread_of(role) else { continue };
         let log = merged.threads.get(thread).filter(|log| !log.is_untrusted);
         let max_open = log.map_or(0, |log| {

@@ -12,6 +12,7 @@
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
+use protocol::index::GatewayIndex;
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
@@ -141,5 +142,5 @@ fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter)
         let counters = &merged.threads.get(thread)?.counters;
         Some(counters.agent_counters(&plan.threads[thread].roles, role).get(counter))
     };
-    plan.trading().gateways_of(venue).filter_map(of_gateway).sum()
+    plan.trading().gateways_of(venue).map(GatewayIndex).filter_map(of_gateway).sum()
 }

@@ -10,6 +10,7 @@ use crate::radix_select::{BitSet, select_nth_pair, select_ranks};
 use crate::record::RunRecord;
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StageLocation};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -31,8 +32,9 @@ struct StampThreads {
 impl StampThreads {
     fn from_plan(plan: &Plan) -> Self {
         let trading = plan.trading();
-        let strategies = (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(i as u16)));
-        let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
+        let strategies =
+            (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(StrategyIndex(i as u16))));
+        let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(GatewayIndex(i))));
         Self {
             strategies: strategies.collect(),
             gateways: gateways.collect(),

@@ -168,9 +168,9 @@ fn row(trading: &Trading, threads: &[ThreadPlan]) -> [String; 4] {
             span(&format!("gateway-{low}"), &format!("gateway-{high}"))
         }
         [_] if threads.len() > 1 => format!("{} threads", threads.len()),
-        [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(*index),
+        [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(index.0),
         [Role::Strategy(index)] if trading.credentials > 1 => {
-            format!("credential-{}", trading.credential_of(*index))
+            format!("credential-{}", trading.credential_of(index.0))
         }
         [_] => String::new(),
         roles => roles.iter().map(|role| trading.role_name(*role)).collect::<Vec<_>>().join(", "),

@@ -11,7 +11,7 @@ use crate::runtime::supervisor::observations::{
 };
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
-use protocol::index::{GatewayIndex, StrategyIndex};
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
 use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
@@ -39,7 +39,9 @@ impl<'a> SharedMemory<'a> {
         Self {
             segments,
             repairs: Repairs::new(repairs.into()),
-            strategies: strategies.map(|index| segments.plan.process_of(Role::Strategy(index))).collect(),
+            strategies: strategies
+                .map(|index| segments.plan.process_of(Role::Strategy(StrategyIndex(index))))
+                .collect(),
             engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
         }
     }
@@ -77,7 +79,7 @@ impl<'a> SharedMemory<'a> {
         // In the direction of the orders: none that is counted before is missing after.
         seen.strategies.clear();
         seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
-            let own = self.counters(Role::Strategy(strategy));
+            let own = self.counters(Role::Strategy(StrategyIndex(strategy)));
             let process = self.strategies[usize::from(strategy)];
             let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
@@ -94,7 +96,7 @@ impl<'a> SharedMemory<'a> {
         seen.engine = self.observe_engine();
         seen.gateways.clear();
         seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
-            let own = self.counters(Role::Gateway(gateway));
+            let own = self.counters(Role::Gateway(GatewayIndex(gateway)));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
                 completed: own.get(GatewayCounter::Completed),
@@ -103,7 +105,7 @@ impl<'a> SharedMemory<'a> {
         }));
         seen.exchanges.clear();
         seen.exchanges.extend(plan.trading().books().map(|venue| {
-            let own = self.counters(Role::Exchange(venue));
+            let own = self.counters(Role::Exchange(VenueIndex(venue)));
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
@@ -176,18 +178,18 @@ impl<'a> SharedMemory<'a> {
                 let proof = certain(plan.process_of(role).context("a dead role has a process")?)?;
                 match role {
                     Role::Strategy(strategy) => {
-                        segments.headers.restore(strategy);
-                        control.fence(StrategyIndex(strategy), epoch, &proof);
+                        segments.headers.restore(strategy.0);
+                        control.fence(strategy, epoch, &proof);
                     }
                     role => control.fence_gateway(GatewayIndex(role.index()), epoch, &proof),
                 }
                 self.ring_engine();
             }
             Action::FenceThread(strategy, epoch) => {
-                control.fence_thread(StrategyIndex(strategy), epoch);
+                control.fence_thread(strategy, epoch);
                 self.ring_engine();
             }
-            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(StrategyIndex(strategy), epoch),
+            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(strategy, epoch),
             Action::Renew(role, epoch) => {
                 control.renew_gateway(GatewayIndex(role.index()), epoch);
                 self.ring_engine();

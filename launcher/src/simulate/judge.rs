@@ -20,6 +20,7 @@ use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use analysis::record::{EndByOperator, Incident, RunOutcome};
 use protocol::commands::Command;
+use protocol::index::StrategyIndex;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
@@ -75,7 +76,7 @@ impl Judge<'_> {
     fn check_innocents(&mut self) {
         let culprits = &self.run.scenario.culprits;
         for incident in &self.run.record.incidents {
-            self.require(culprits.contains(&incident.strategy), || {
+            self.require(culprits.contains(&StrategyIndex(incident.strategy)), || {
                 format!("strategy {} is innocent: {}", incident.strategy, incident.cause)
             });
         }
@@ -89,7 +90,7 @@ impl Judge<'_> {
         let is_forger = |role: &Role| matches!(role, Role::Strategy(index) if can_forge_logs && self.run.scenario.culprits.contains(index));
         let incidents = &self.run.record.incidents;
         let is_abandoned = |role: &Role| {
-            let is_its = |it: &Incident| it.abandoned && Role::Strategy(it.strategy) == *role;
+            let is_its = |it: &Incident| it.abandoned && Role::Strategy(StrategyIndex(it.strategy)) == *role;
             incidents.iter().any(is_its)
         };
         let distrusted: Vec<&str> = plan
@@ -136,7 +137,7 @@ impl Judge<'_> {
     }
 
     /// Every planned order of the selected strategies was returned.
-    fn check_returned(&mut self, is_checked: impl Fn(u16) -> bool) {
+    fn check_returned(&mut self, is_checked: impl Fn(StrategyIndex) -> bool) {
         let plan = &self.run.scenario.plan;
         let mut returned = vec![0; plan.trading().orders.len()];
         for (id, row) in self.merged.orders() {
@@ -146,7 +147,9 @@ impl Judge<'_> {
                 *count += 1;
             }
         }
-        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.trading().orders)) {
+        for (strategy, (returned, planned)) in
+            StrategyIndex::first(u16::MAX).zip(returned.iter().zip(&plan.trading().orders))
+        {
             self.require(!is_checked(strategy) || returned == planned, || {
                 format!("strategy {strategy} has {returned} of its {planned} orders back")
             });

@@ -11,6 +11,7 @@ use analysis::record::Incident;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
+use protocol::index::VenueIndex;
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use protocol::wire::Report;
@@ -173,7 +174,8 @@ impl PostCrashCheck {
         let mut check = Self { broken: Vec::new(), digest: FNV_OFFSET };
         let process_of_role = |role| plan.process_of(role).with_context(|| format!("{role} has no process"));
         for venue in plan.trading().books() {
-            let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
+            let mut attached =
+                segments.attached(&plan.processes[process_of_role(Role::Exchange(VenueIndex(venue)))?]);
             let gateways = plan.trading().gateways_of(venue);
             let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;

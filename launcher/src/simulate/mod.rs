@@ -43,6 +43,7 @@ mod standbys;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use hostile::Attack;
+use protocol::index::VenueIndex;
 pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;
 
@@ -353,7 +354,8 @@ fn play<'a>(
 fn audits(segments: &Segments) -> Result<JournalAudits> {
     let (plan, mut audits) = (&segments.plan, JournalAudits::default());
     for venue in plan.trading().books() {
-        let process = plan.process_of(Role::Exchange(venue)).context("every exchange has a process")?;
+        let process =
+            plan.process_of(Role::Exchange(VenueIndex(venue))).context("every exchange has a process")?;
         let mut attached = segments.attached(&plan.processes[process]);
         let tape = segments.tapes.iter().find(|(tape_venue, _)| *tape_venue == venue);
         let tape =

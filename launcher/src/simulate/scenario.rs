@@ -11,6 +11,7 @@ use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::commands::{Command, OpenOrders};
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
@@ -69,7 +70,7 @@ pub struct Scenario {
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
-    pub culprits: Vec<u16>,
+    pub culprits: Vec<StrategyIndex>,
     /// The plan of the simulated run.
     pub plan: Plan,
     /// The orders of the simulated run.
@@ -226,25 +227,25 @@ impl Scenario {
                 culprits = targeted_strategies(&plan);
             }
             ScenarioKind::Assault(kind) => {
-                let target = draws.below(strategies.into()) as u16;
+                let target = StrategyIndex(draws.below(strategies.into()) as u16);
                 let when = FaultTime::At { ns: draws.below(window_ns) };
                 plan.faults.push(Fault {
                     kind,
-                    target: FaultTarget::Strategy(target),
+                    target: FaultTarget::Strategy(target.0),
                     when,
                     every_ns: None,
                     lasts_ns: None,
                 });
                 culprits.push(target);
             }
-            ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
+            ScenarioKind::Hostile(..) => culprits.push(StrategyIndex(draws.below(strategies.into()) as u16)),
         }
         let can_change = matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
         if can_change && isolation != Isolation::Thread && on_death != OnDeath::Stop {
             commands.extend(draw_ends_by_operators(&mut Draws::new(seed, Draws::ENDS), &plan, window_ns));
             commands.sort_by_key(|(at, _)| *at);
             culprits.extend(commands.iter().filter_map(|(_, command)| match command {
-                Command::EndStrategy { strategy, .. } => Some(*strategy),
+                Command::EndStrategy { strategy, .. } => Some(StrategyIndex(*strategy)),
                 _ => None,
             }));
         }
@@ -294,7 +295,7 @@ impl Scenario {
             text += " with spares";
         }
         if !self.culprits.is_empty() {
-            let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();
+            let names: Vec<String> = self.culprits.iter().map(StrategyIndex::to_string).collect();
             text += &format!(" of strategy {}, on death {}", names.join(", "), plan.on_death);
         }
         if self.kind == ScenarioKind::Recovery {
@@ -392,12 +393,12 @@ fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
 }
 
 /// Returns the strategies that may receive a fault.
-fn targeted_strategies(plan: &Plan) -> Vec<u16> {
+fn targeted_strategies(plan: &Plan) -> Vec<StrategyIndex> {
     let hits_any = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
-    let is_targeted = |index: &u16| {
-        hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index))
+    let is_targeted = |index: &StrategyIndex| {
+        hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(index.0))
     };
-    (0..plan.trading().strategies).filter(is_targeted).collect()
+    StrategyIndex::first(plan.trading().strategies).filter(is_targeted).collect()
 }
 
 /// Draws a fault by which a strategy dies or hangs.

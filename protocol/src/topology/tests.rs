@@ -1,6 +1,7 @@
 //! Tests of the owners and rights of each segment, in every topology.
 
 use super::*;
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{ExchangePlacement, Idle, Placement, Technique, Threading, Trading};
 use std::collections::HashMap;
 
@@ -147,8 +148,14 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
             };
-            let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
-            let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
+            let strategy = (0..2)
+                .find(|index| is_of(["submit", "return"], *index))
+                .map(StrategyIndex)
+                .map(Role::Strategy);
+            let gateway = (0..2)
+                .find(|index| is_of(["inbox", "completion"], *index))
+                .map(GatewayIndex)
+                .map(Role::Gateway);
             let wanted = strategy.or(gateway);
             assert_eq!(segment.reset_with_role, wanted, "{technique}: {}", segment.spec.name);
         }

@@ -18,6 +18,7 @@ use crate::technique_ends::BoxedProducer;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
+use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
@@ -84,7 +85,7 @@ impl OwnFaults {
         }
         timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation.of(strategy) == Isolation::Thread);
-        let role = Role::Strategy(strategy);
+        let role = Role::Strategy(StrategyIndex(strategy));
         let is_writable = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
         let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));
         let writable_segments = topology::segments(plan).into_iter().filter(is_writable).map(path).collect();

@@ -25,6 +25,7 @@ use analysis::summary::{Summary, ThreadSummary};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
+use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{
     FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
@@ -203,7 +204,7 @@ impl ExperimentFlags for DisturbFlags {
 pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
     let strategy = case.victim();
-    let role = Role::Strategy(strategy).to_string();
+    let role = Role::Strategy(StrategyIndex(strategy)).to_string();
     let name = StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name;
     let agents = || summary.processes.iter().flat_map(|thread| &thread.agents);
     let own = agents().filter(|agent| agent.role == role);

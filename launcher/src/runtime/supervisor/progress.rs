@@ -4,6 +4,7 @@
 use super::Supervisor;
 use super::observations::Observations;
 use crate::runtime::stuck::{Deadline, ProgressCounters, StallWatch};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Journaling, Pacing, Plan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::ReadOnlyWords;
@@ -91,7 +92,8 @@ impl Supervisor<'_> {
     /// Returns the message for a run that has stalled; `None` if it makes progress.
     pub(super) fn check_stall(&self, seen: &Observations, stall: &mut StallWatch) -> Option<String> {
         let names = || {
-            let names = self.awaited(seen).map(|strategy| Role::Strategy(strategy).to_string());
+            let names =
+                self.awaited(seen).map(|strategy| Role::Strategy(StrategyIndex(strategy)).to_string());
             names.collect::<Vec<_>>().join(", ")
         };
         self.is_stalled(seen, stall).then(|| {

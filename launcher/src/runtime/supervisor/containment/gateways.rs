@@ -15,6 +15,7 @@ use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use analysis::record::{Outage, StayedDown};
+use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
@@ -31,7 +32,7 @@ impl Containment<'_> {
     /// no successor uses its inbox. `None` if it runs or has a successor.
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
-        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
+        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(GatewayIndex(gateway))))?;
         let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
         let place = case.gateways().iter().position(|index| *index == gateway)?;
@@ -181,7 +182,7 @@ impl Containment<'_> {
         case.epoch += 1;
         (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
         for gateway in case.gateways() {
-            out.perform(Action::Renew(Role::Gateway(*gateway), case.epoch));
+            out.perform(Action::Renew(Role::Gateway(GatewayIndex(*gateway)), case.epoch));
         }
         self.outages[outage].restarted_ns = Some(now_ns);
     }
@@ -239,5 +240,7 @@ impl Containment<'_> {
 
 /// Resets the memory of dead gateways.
 fn reset(case: &SupervisedProcess, out: &mut dyn Actions) {
-    case.gateways().iter().for_each(|gateway| out.perform(Action::Reset(Role::Gateway(*gateway))));
+    case.gateways()
+        .iter()
+        .for_each(|gateway| out.perform(Action::Reset(Role::Gateway(GatewayIndex(*gateway)))));
 }

@@ -29,6 +29,7 @@ mod strategies;
 mod supervised;
 mod threads;
 
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 pub use strategies::with_own_message;
 
 use super::actions::{Action, Actions};
@@ -92,7 +93,7 @@ impl<'a> Containment<'a> {
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
             for index in 0..plan.trading().strategies {
-                let role = Role::Strategy(index);
+                let role = Role::Strategy(StrategyIndex(index));
                 let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
                 processes.push(match plan.thread_of(role).filter(is_alone) {
                     Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
@@ -102,7 +103,7 @@ impl<'a> Containment<'a> {
         }
         if plan.exchanges_are_restartable() {
             let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
-            for role in engine.into_iter().chain(plan.trading().books().map(Role::Exchange)) {
+            for role in engine.into_iter().chain(plan.trading().books().map(VenueIndex).map(Role::Exchange)) {
                 let roles = SupervisedRoles::Journaled(role);
                 processes.push(SupervisedProcess::new(plan, process_of(role), roles));
             }
@@ -346,7 +347,7 @@ impl<'a> Containment<'a> {
         match &case.roles {
             SupervisedRoles::Gateways(gateways) => {
                 for gateway in gateways {
-                    out.perform(Action::Fence(Role::Gateway(*gateway), epoch));
+                    out.perform(Action::Fence(Role::Gateway(GatewayIndex(*gateway)), epoch));
                 }
                 let outage = &mut self.outages[death];
                 if outage.repaired_ns.is_none() {
@@ -357,8 +358,8 @@ impl<'a> Containment<'a> {
                 let strategy = *strategy;
                 self.check_headers_of_dead(strategy, death, seen);
                 out.perform(match is_thread {
-                    true => Action::FenceThread(strategy, epoch),
-                    false => Action::Fence(Role::Strategy(strategy), epoch),
+                    true => Action::FenceThread(StrategyIndex(strategy), epoch),
+                    false => Action::Fence(Role::Strategy(StrategyIndex(strategy)), epoch),
                 });
                 self.incidents[death].fenced_ns = now_ns;
             }

@@ -113,8 +113,8 @@ impl SupervisedProcess {
 
     pub(super) fn has_role(&self, role: Role) -> bool {
         match (&self.roles, role) {
-            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index,
-            (SupervisedRoles::Gateways(own), Role::Gateway(index)) => own.contains(&index),
+            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index.0,
+            (SupervisedRoles::Gateways(own), Role::Gateway(index)) => own.contains(&index.0),
             (SupervisedRoles::Journaled(own), _) => *own == role,
             _ => false,
         }
