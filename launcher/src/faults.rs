@@ -5,7 +5,7 @@
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
 //! injected by the strategy itself ([`roles::faults::own`]).
 
-use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use roles::faults::Draws;
 
@@ -102,19 +102,20 @@ impl FaultSchedule {
     /// Returns the role that receives a fault, `Some(None)` for the launcher, or `None` without a
     /// running victim.
     fn pick_victim(&mut self, target: FaultTarget, strategies: &[Presence]) -> Option<Option<Role>> {
-        let runs = |index: &u16| strategies.get(usize::from(*index)) == Some(&Presence::Running);
+        let runs = |index: &StrategyIndex| strategies.get(index.as_usize()) == Some(&Presence::Running);
         Some(Some(match target {
             FaultTarget::Launcher => return Some(None),
             // Venue faults are injected by the venue.
             FaultTarget::Venue(_) => return None,
             FaultTarget::Engine => Role::Orchestrator,
-            FaultTarget::Exchange(venue) => Role::Exchange(VenueIndex(venue)),
-            FaultTarget::Gateway(index) => Role::Gateway(GatewayIndex(index)),
-            FaultTarget::Strategy(index) => Role::Strategy(StrategyIndex(Some(index).filter(runs)?)),
+            FaultTarget::Exchange(venue) => Role::Exchange(venue),
+            FaultTarget::Gateway(index) => Role::Gateway(index),
+            FaultTarget::Strategy(index) => Role::Strategy(Some(index).filter(runs)?),
             FaultTarget::Any => {
-                let living: Vec<u16> = (0..strategies.len() as u16).filter(runs).collect();
+                let living: Vec<StrategyIndex> =
+                    StrategyIndex::first(strategies.len() as u16).filter(runs).collect();
                 let drawn = self.draws.below(living.len() as u64);
-                Role::Strategy(StrategyIndex(*living.get(drawn as usize)?))
+                Role::Strategy(*living.get(drawn as usize)?)
             }
         }))
     }
@@ -123,7 +124,7 @@ impl FaultSchedule {
 /// Returns `true` if the victim is still starting; for `any`, if all that may still run are.
 fn is_waiting_for(target: FaultTarget, strategies: &[Presence]) -> bool {
     match target {
-        FaultTarget::Strategy(index) => strategies.get(usize::from(index)) == Some(&Presence::Starting),
+        FaultTarget::Strategy(index) => strategies.get(index.as_usize()) == Some(&Presence::Starting),
         FaultTarget::Any => {
             strategies.contains(&Presence::Starting) && !strategies.contains(&Presence::Running)
         }

@@ -6,6 +6,7 @@ mod fault;
 mod version;
 
 use crate::gaps::MAX_SLEEPS;
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
@@ -84,7 +85,7 @@ named_enum! {
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
     /// The strategy with this index.
-    Strategy(u16),
+    Strategy(StrategyIndex),
     /// A strategy drawn with the run's seed, again for each fault.
     Any,
     /// The process of the engine.
@@ -92,11 +93,11 @@ pub enum FaultTarget {
     /// The fault hits the launcher.
     Launcher,
     /// The venue with this index.
-    Venue(u16),
+    Venue(VenueIndex),
     /// The process of the exchange that is the venue with this index.
-    Exchange(u16),
+    Exchange(VenueIndex),
     /// The process of the gateway with this index.
-    Gateway(u16),
+    Gateway(GatewayIndex),
 }
 
 impl fmt::Display for FaultTarget {
@@ -352,7 +353,7 @@ impl Plan {
 
     /// Returns `true` if a gateway validates its venue and closes orders that it does not answer.
     pub fn validates_venue(&self, gateway: u16) -> bool {
-        let venue = FaultTarget::Venue(self.trading().venue_of(gateway));
+        let venue = FaultTarget::Venue(VenueIndex(self.trading().venue_of(gateway)));
         self.faults.iter().any(|fault| fault.target == venue)
     }
 
@@ -443,7 +444,6 @@ pub(crate) fn ensure(ok: bool, what: &'static str) -> Result<(), PlanError> {
 #[cfg(all(test, not(loom)))]
 pub(crate) mod tests {
     use super::*;
-    use crate::index::StrategyIndex;
 
     /// A valid plan with one strategy process and a shared engine of two venues.
     pub(crate) fn small_plan() -> Plan {

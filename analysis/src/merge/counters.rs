@@ -81,7 +81,8 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
             kinds.contains(&fault.kind)
-                && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
+                && [FaultTarget::Any, FaultTarget::Strategy(StrategyIndex(incident.strategy))]
+                    .contains(&fault.target)
         };
         if !record.plan.faults.iter().any(misbehaves) {
             findings.certain().add(ViolationKind::PeerFaults, || {

@@ -72,12 +72,12 @@ impl Deaths {
         let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
         let is_of_thread = |fault: &Fault| match fault.target {
-            FaultTarget::Strategy(index) => isolation.of(index) == Isolation::Thread,
+            FaultTarget::Strategy(index) => isolation.of(index.0) == Isolation::Thread,
             _ => isolation.has(Isolation::Thread),
         };
         for fault in scribblers() {
             if let FaultTarget::Strategy(index) = fault.target
-                && let Some(strategy_state) = strategies.get_mut(usize::from(index))
+                && let Some(strategy_state) = strategies.get_mut(index.as_usize())
             {
                 strategy_state.is_hostile = true;
             }

@@ -104,7 +104,7 @@ pub struct MergedRun {
     /// Tick at which the warm-up ends; 0 without a window.
     warm_up_end: u64,
     /// Strategies that disturb on request, whose own orders tell nothing about their neighbors.
-    disturbing: Vec<u16>,
+    disturbing: Vec<StrategyIndex>,
     touches: market::TouchVersions,
     table: table::OrderTable,
     chains: further_reports::FurtherReports,
@@ -157,7 +157,7 @@ impl MergedRun {
     /// Returns `true` if an order counts in the percentiles: measured, due after the warm-up, and
     /// not of a strategy that disturbs.
     pub fn is_counted(&self, id: OrderId, row: &OrderRow) -> bool {
-        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy().0)
+        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
     }
 
     /// Returns `true` if an order was measured, and due after the warm-up.
@@ -166,8 +166,8 @@ impl MergedRun {
     }
 
     /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
-    pub fn is_disturbing(&self, strategy: u16) -> bool {
-        self.disturbing.contains(&strategy)
+    pub fn is_disturbing(&self, strategy: StrategyIndex) -> bool {
+        self.disturbing.contains(&StrategyIndex(strategy.0))
     }
 }
 
@@ -289,7 +289,7 @@ pub fn merge<L: LogStore + ?Sized>(
     })
 }
 
-fn disturbing(plan: &Plan) -> Vec<u16> {
+fn disturbing(plan: &Plan) -> Vec<StrategyIndex> {
     let of = |fault: &Fault| match fault.target {
         FaultTarget::Strategy(strategy) if fault.kind.is_disturbance() => Some(strategy),
         _ => None,

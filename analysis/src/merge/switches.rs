@@ -7,6 +7,7 @@
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
 use protocol::plan::Trading;
@@ -154,7 +155,7 @@ fn concerning(
 ) -> Option<Scope> {
     let (strategy, venue) = (id.strategy().0, trading.venue_of(gateway as u16));
     let credential = trading.credential_of(strategy);
-    on.find(|scope| scope.contains(strategy, credential, venue, instrument))
+    on.find(|scope| scope.contains(StrategyIndex(strategy), credential, VenueIndex(venue), instrument))
 }
 
 #[cold]

@@ -271,7 +271,7 @@ impl Figures {
             with_warm_up: MeasureSeries::default(),
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
-        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy().0)) {
+        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy())) {
             from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
             if !merged.is_counted(id, row) {
                 continue;

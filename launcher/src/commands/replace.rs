@@ -83,8 +83,11 @@ fn give(
     flags: &RetireFlags,
 ) -> Result<(CommandAnswer, bool)> {
     let within = Duration::from_nanos(flags.within.0);
-    let command =
-        |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
+    let command = |open_orders| Command::EndStrategy {
+        strategy: StrategyIndex(strategy),
+        open_orders,
+        is_replaced: successor.is_some(),
+    };
     let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
     if flags.open_orders == OpenOrdersFlag::Drain {
         let (_, answer) = send(OpenOrders::Drain)?;

@@ -4,6 +4,7 @@ use super::resolved::{Input, Resolved, has_book, plays_all};
 use super::{faults, resources};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{
     Binary, FaultKind, FaultTarget, FaultTime, Isolation, OrderSequence, Placement, Plan, Technique, Trading,
@@ -113,7 +114,8 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     check_memory(plan)?;
     resources::check(settings, plan)?;
     let trading = plan.trading();
-    let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
+    let is_missing =
+        |scope| matches!(scope, Scope::Strategy(index) if index >= StrategyIndex(trading.strategies));
     if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {
         return usage(format!(
             "--limits {}: the run has strategies 0 to {}",
@@ -243,11 +245,11 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
         // What is calm does nothing: its orders are left out of the figures.
         let needs_own = !by_signal && fault.kind != FaultKind::Calm;
         let FaultTarget::Strategy(index) = fault.target else { continue };
-        if plan.trading().program_of(index).is_some() && needs_own {
+        if plan.trading().program_of(index.0).is_some() && needs_own {
             return usage(format!(
                 "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
                  Use kill or stop at a time, for example kill:strategy-0@1s, or let the program do it",
-                plan.trading().strategy_kind(index)
+                plan.trading().strategy_kind(index.0)
             ));
         }
     }

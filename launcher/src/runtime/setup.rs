@@ -296,7 +296,7 @@ impl Segments {
             is_done.then(|| OperatorEnd {
                 number: entry.number,
                 ticks: entry.ticks,
-                strategy,
+                strategy: strategy.0,
                 successor: is_replaced.then(|| commands::text_of(channel, entry.number)),
             })
         };

@@ -262,11 +262,11 @@ impl Judge<'_> {
             Command::EndStrategy { strategy, is_replaced, .. } => Some((*strategy, *is_replaced)),
             _ => None,
         });
-        let commands: Vec<(u16, bool)> = commands.collect();
+        let commands: Vec<(StrategyIndex, bool)> = commands.collect();
         for incident in &self.run.record.incidents {
             let Some(end) = &incident.by_operator else { continue };
             let is_replaced = matches!(end, EndByOperator::Replaced(_));
-            self.require(commands.contains(&(incident.strategy, is_replaced)), || {
+            self.require(commands.contains(&(StrategyIndex(incident.strategy), is_replaced)), || {
                 format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
             });
         }

@@ -15,6 +15,7 @@ use super::Simulated;
 use crate::config::{KindList, Settings};
 use analysis::merge::{MergedRun, OrderEnd};
 use analysis::units::Count;
+use protocol::index::VenueIndex;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
@@ -48,7 +49,7 @@ pub(super) fn faults(
     let mut faults = Vec::new();
     for _ in 0..=draws.below(4) {
         let ns = draws.below(2 * window_ns + 2_000);
-        let exchange = FaultTarget::Exchange(draws.below(plan.trading().venues.into()) as u16);
+        let exchange = FaultTarget::Exchange(VenueIndex(draws.below(plan.trading().venues.into()) as u16));
         let targets = match draws.below(5) {
             0 | 1 => vec![(FaultTarget::Engine, 0)],
             2 => vec![(exchange, 0)],

@@ -11,7 +11,7 @@ use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::commands::{Command, OpenOrders};
-use protocol::index::StrategyIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
@@ -231,7 +231,7 @@ impl Scenario {
                 let when = FaultTime::At { ns: draws.below(window_ns) };
                 plan.faults.push(Fault {
                     kind,
-                    target: FaultTarget::Strategy(target.0),
+                    target: FaultTarget::Strategy(target),
                     when,
                     every_ns: None,
                     lasts_ns: None,
@@ -245,7 +245,7 @@ impl Scenario {
             commands.extend(draw_ends_by_operators(&mut Draws::new(seed, Draws::ENDS), &plan, window_ns));
             commands.sort_by_key(|(at, _)| *at);
             culprits.extend(commands.iter().filter_map(|(_, command)| match command {
-                Command::EndStrategy { strategy, .. } => Some(StrategyIndex(*strategy)),
+                Command::EndStrategy { strategy, .. } => Some(strategy),
                 _ => None,
             }));
         }
@@ -350,9 +350,9 @@ fn draw_kill_switches(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u6
         let scope = match draws.below(4) {
             0 if trading.credentials > 1 => Scope::Credential(draws.below(trading.credentials.into()) as u16),
             0 => Scope::All,
-            1 => Scope::Venue(draws.below(trading.venues.into()) as u16),
+            1 => Scope::Venue(VenueIndex(draws.below(trading.venues.into()) as u16)),
             2 => Scope::Instrument(0),
-            _ => Scope::Strategy(draws.below(trading.strategies.into()) as u16),
+            _ => Scope::Strategy(StrategyIndex(draws.below(trading.strategies.into()) as u16)),
         };
         let at = draws.below(window_ns);
         commands.push((at, Command::Kill(scope)));
@@ -371,7 +371,10 @@ fn draw_ends_by_operators(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec
         let strategy = draws.below(plan.trading().strategies.into()) as u16;
         let open_orders = [OpenOrders::Drain, OpenOrders::Cancel][draws.below(2) as usize];
         let is_replaced = draws.below(3) > 0;
-        (draws.below(window_ns), Command::EndStrategy { strategy, open_orders, is_replaced })
+        (
+            draws.below(window_ns),
+            Command::EndStrategy { strategy: StrategyIndex(strategy), open_orders, is_replaced },
+        )
     };
     (0..count).map(end).collect()
 }
@@ -381,7 +384,7 @@ fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     const KINDS: [FaultKind; 5] =
         [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
     let kind = KINDS[draws.below(5) as usize];
-    let target = FaultTarget::Venue(draws.below(plan.trading().venues.into()) as u16);
+    let target = FaultTarget::Venue(VenueIndex(draws.below(plan.trading().venues.into()) as u16));
     let when = FaultTime::At { ns: draws.below(window_ns) };
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
@@ -396,14 +399,14 @@ fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
 fn targeted_strategies(plan: &Plan) -> Vec<StrategyIndex> {
     let hits_any = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
     let is_targeted = |index: &StrategyIndex| {
-        hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(index.0))
+        hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index))
     };
     StrategyIndex::first(plan.trading().strategies).filter(is_targeted).collect()
 }
 
 /// Draws a fault by which a strategy dies or hangs.
 fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let strategy = FaultTarget::Strategy(StrategyIndex(draws.below(plan.trading().strategies.into()) as u16));
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {
         let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
@@ -425,7 +428,7 @@ fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
 
 /// Draws a fault by which a strategy that is a thread panics or hangs.
 fn draw_thread_end(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let strategy = FaultTarget::Strategy(StrategyIndex(draws.below(plan.trading().strategies.into()) as u16));
     let ns = draws.below(window_ns);
     let kind = if draws.below(3) == 0 { FaultKind::Hang } else { FaultKind::Exit };
     draw_own_fault(draws, plan, ns, kind, strategy)

@@ -280,7 +280,7 @@ impl Sampler {
                 .as_ref()
                 .map(|repairs| repairs.strategy_repair(StrategyIndex(strategy)))
                 .unwrap_or_default();
-            let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
+            let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(StrategyIndex(strategy));
             let killed = self.switches.switches().filter(|(scope, _)| is_mine(*scope));
             snapshot.strategies.push(StrategyRow {
                 strategy,

@@ -67,7 +67,9 @@ impl OwnFaults {
     pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
         let (mut timed, mut disturbances, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
+            epoch == 0
+                && fault.target == FaultTarget::Strategy(StrategyIndex(strategy))
+                && !is_by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {

@@ -2,6 +2,7 @@
 
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Isolation, Plan};
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
@@ -41,7 +42,7 @@ impl Producer for Taker {
 
 /// A fault of strategy 1.
 fn fault(kind: FaultKind, when: FaultTime) -> Fault {
-    Fault { kind, target: FaultTarget::Strategy(1), when, every_ns: None, lasts_ns: None }
+    Fault { kind, target: FaultTarget::Strategy(StrategyIndex(1)), when, every_ns: None, lasts_ns: None }
 }
 
 fn at(kind: FaultKind, ns: u64) -> Fault {
@@ -86,8 +87,8 @@ impl Agent<Monotonic> for Honest {
 
 #[test]
 fn only_first_incarnation_of_target_has_faults() {
-    let others =
-        [FaultTarget::Strategy(0), FaultTarget::Any].map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
+    let others = [FaultTarget::Strategy(StrategyIndex(0)), FaultTarget::Any]
+        .map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
     let mine = [at(FaultKind::Hang, 1_000_000_000), at_order(FaultKind::Kill, 5), at(FaultKind::Stop, 7)];
     let plan = plan(&[&others[..], &mine].concat());
     assert_eq!(OwnFaults::for_strategy(&plan, 0, 0), None, "signals are the launcher's");

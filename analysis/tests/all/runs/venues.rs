@@ -3,6 +3,7 @@
 use crate::common::{fault, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
 use analysis::report::{DEFAULT_WIDTH, terminal};
+use protocol::index::VenueIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget};
 use protocol::stamps::{Point, Record};
 
@@ -18,7 +19,7 @@ fn ns(ticks: u64) -> u64 {
 /// Two venues; the second has a fault in the middle of the run.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders: 400, ..Shape::PLAIN });
-    let slow = fault(FaultKind::Slow, FaultTarget::Venue(1), ns(FROM - START));
+    let slow = fault(FaultKind::Slow, FaultTarget::Venue(VenueIndex(1)), ns(FROM - START));
     fixture.record.plan.faults.push(Fault { lasts_ns: Some(ns(UNTIL - FROM)), ..slow });
     fixture
 }

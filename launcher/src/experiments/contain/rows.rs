@@ -5,7 +5,6 @@ use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
-use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 
 /// The end of a strategy that exhausted shared resources.
@@ -136,15 +135,13 @@ fn restart_after(outage: &Outage, role: &str) -> RoleRestartSummary {
 /// engine. What counts as lost is what others lost.
 pub fn role_row(case: &ContainCase, summary: &Summary, folder: &str) -> RoleContainment {
     let (role, gateway) = match case.scenario.fault.target {
-        FaultTarget::Gateway(index) => {
-            (summary.plan.trading().role_name(Role::Gateway(GatewayIndex(index))), Some(index))
-        }
-        FaultTarget::Exchange(venue) => (Role::Exchange(VenueIndex(venue)).to_string(), None),
+        FaultTarget::Gateway(index) => (summary.plan.trading().role_name(Role::Gateway(index)), Some(index)),
+        FaultTarget::Exchange(venue) => (Role::Exchange(venue).to_string(), None),
         _ => ("engine".into(), None),
     };
     let restart = match gateway {
         Some(index) => {
-            let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index));
+            let outage = summary.outages.iter().find(|outage| outage.gateways.contains(&index.0));
             outage.map(|outage| restart_after(outage, &role))
         }
         None => summary.role_restarts.iter().find(|restart| restart.role == role).cloned(),

@@ -90,7 +90,7 @@ fn of_strategy(fault: FaultSpec) -> NamedFault {
         return NamedFault::new(fault);
     }
     let target = match fault.target {
-        FaultTarget::Any => FaultTarget::Strategy(DISTURBING),
+        FaultTarget::Any => FaultTarget::Strategy(StrategyIndex(DISTURBING)),
         target => target,
     };
     NamedFault { name: fault.kind.name().to_owned(), fault: FaultSpec { target, ..fault } }
@@ -101,7 +101,13 @@ fn standard_kinds() -> impl Iterator<Item = FaultKind> {
 }
 
 const fn spec(kind: FaultKind) -> FaultSpec {
-    FaultSpec { kind, target: FaultTarget::Strategy(DISTURBING), when: None, every: None, lasts: None }
+    FaultSpec {
+        kind,
+        target: FaultTarget::Strategy(StrategyIndex(DISTURBING)),
+        when: None,
+        every: None,
+        lasts: None,
+    }
 }
 
 /// Returns the settings of the runs of one fault. Before one that ends the strategy it is calm, so
