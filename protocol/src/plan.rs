@@ -289,8 +289,8 @@ impl Plan {
     /// sandbox where strategies are; a process of roles with different levels has none.
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
-            Role::Strategy(index) => self.isolation.of(index.0),
-            _ if role.is_measured() => self.isolation.of(0),
+            Role::Strategy(index) => self.isolation.of(index),
+            _ if role.is_measured() => self.isolation.of(StrategyIndex(0)),
             Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
                 Isolation::Sandbox
             }
@@ -352,8 +352,8 @@ impl Plan {
     }
 
     /// Returns `true` if a gateway validates its venue and closes orders that it does not answer.
-    pub fn validates_venue(&self, gateway: u16) -> bool {
-        let venue = FaultTarget::Venue(VenueIndex(self.trading().venue_of(gateway)));
+    pub fn validates_venue(&self, gateway: GatewayIndex) -> bool {
+        let venue = FaultTarget::Venue(self.trading().venue_of(gateway));
         self.faults.iter().any(|fault| fault.target == venue)
     }
 
@@ -364,10 +364,10 @@ impl Plan {
 
     /// Returns the strategy whose process this is alone; `None` for any other process, such as one
     /// with the engine.
-    pub fn strategy_of(&self, process: &ProcessPlan) -> Option<u16> {
+    pub fn strategy_of(&self, process: &ProcessPlan) -> Option<StrategyIndex> {
         let mut roles = self.roles_of(process);
         match (roles.next(), roles.next()) {
-            (Some(Role::Strategy(strategy)), None) => Some(strategy.0),
+            (Some(Role::Strategy(strategy)), None) => Some(strategy),
             _ => None,
         }
     }

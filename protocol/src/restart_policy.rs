@@ -10,7 +10,7 @@ impl Plan {
     /// process, in a run that continues after a death.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
-            [Role::Strategy(index)] if self.isolation.of(index.0) == Isolation::Thread => {
+            [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
                 Some(index).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,
@@ -37,7 +37,7 @@ impl Plan {
             && record.consumer_resumable
             && record.producer_resumable
             && self.placement == Placement::Engine
-            && !(0..trading.gateways()).any(|gateway| self.validates_venue(gateway))
+            && !GatewayIndex::first(trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
     /// Returns `true` if the run continues after the death of a process: it has only gateways.
@@ -56,8 +56,7 @@ impl Plan {
     /// Returns `true` if a process of gateways is restarted after its death; not one that validates
     /// an exchange, as its state of the session dies with it.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
-        let is_checked_book =
-            |role: Role| self.is_book_of(role.index()) && self.validates_venue(role.index());
+        let is_checked_book = |role: Role| matches!(role, Role::Gateway(gateway) if self.is_book_of(gateway) && self.validates_venue(gateway));
         self.can_lose_process(process)
             && self.on_death == OnDeath::Restart
             && !self.roles_of(process).any(is_checked_book)
@@ -70,15 +69,14 @@ impl Plan {
     }
 
     /// Returns `true` if a restarted gateway resumes its session with an exchange, losing no order.
-    pub fn can_resume_gateway(&self, gateway: u16) -> bool {
-        let has_it = |process: &&ProcessPlan| {
-            self.roles_of(process).any(|role| role == Role::Gateway(GatewayIndex(gateway)))
-        };
+    pub fn can_resume_gateway(&self, gateway: GatewayIndex) -> bool {
+        let has_it =
+            |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
         self.is_book_of(gateway)
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }
 
-    fn is_book_of(&self, gateway: u16) -> bool {
+    fn is_book_of(&self, gateway: GatewayIndex) -> bool {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 

@@ -2,7 +2,7 @@
 
 mod doorbells;
 
-use crate::index::StrategyIndex;
+use crate::index::{StrategyIndex, VenueIndex};
 pub use doorbells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
@@ -215,9 +215,9 @@ pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan)
 /// Gives a strategy the kind that its successor has: `strategy-2=maker`.
 fn apply_kind(plan: &mut Plan, named: &str) {
     let Some((name, kind)) = named.split_once('=') else { return };
-    let is_named = |index: &u16| Role::Strategy(StrategyIndex(*index)).to_string() == name;
+    let is_named = |index: &StrategyIndex| Role::Strategy(*index).to_string() == name;
     if plan.is_trading()
-        && let Some(index) = (0..plan.trading().strategies).find(is_named)
+        && let Some(index) = StrategyIndex::first(plan.trading().strategies).find(is_named)
     {
         plan.trading_mut().set_strategy_kind(index, kind);
     }
@@ -328,7 +328,10 @@ pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
 }
 
 /// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
-pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyWords, usize), RegionError> {
+pub fn schedule(
+    attached: &mut Attached<'_>,
+    strategy: StrategyIndex,
+) -> Result<(ReadOnlyWords, usize), RegionError> {
     let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
     Ok((view, entries))
@@ -360,7 +363,7 @@ pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, Re
 pub fn market_writer(
     attached: &mut Attached<'_>,
     plan: &Plan,
-    venue: u16,
+    venue: VenueIndex,
 ) -> Result<board::Writer, RegionError> {
     let what = market_segment(venue);
     let words = attached.region(&what, board::KIND)?.words();

@@ -1,6 +1,6 @@
 //! The trading workload: strategies, an orchestrator, and a gateway for each venue and credential.
 
-use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
@@ -28,22 +28,22 @@ const ENGINE: &str = "engine";
 pub const COMPLETION: &str = "completion";
 
 /// Returns the name of the 1→1 link from the orchestrator to a gateway.
-pub fn inbox(gateway: u16) -> String {
+pub fn inbox(gateway: GatewayIndex) -> String {
     format!("inbox-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from a gateway to its exchange.
-pub fn session_out(gateway: u16) -> String {
+pub fn session_out(gateway: GatewayIndex) -> String {
     format!("session-out-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from an exchange to one of its gateways.
-pub fn session_in(gateway: u16) -> String {
+pub fn session_in(gateway: GatewayIndex) -> String {
     format!("session-in-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from the orchestrator back to a strategy.
-pub fn return_path(strategy: u16) -> String {
+pub fn return_path(strategy: StrategyIndex) -> String {
     format!("return-{strategy}")
 }
 
@@ -53,7 +53,7 @@ impl Trading {
     pub fn role_name(&self, role: Role) -> String {
         match role {
             Role::Gateway(gateway) if self.credentials > 1 => {
-                let (venue, credential) = self.venue_and_credential(gateway.0);
+                let (venue, credential) = self.venue_and_credential(gateway);
                 format!("{role} {venue}/{credential}")
             }
             role => role.to_string(),
@@ -106,7 +106,7 @@ impl Plan {
     /// Returns the command of a process that is an external program; else `None`.
     pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
         self.roles_of(process).find_map(|role| match role {
-            Role::Strategy(index) => self.trading().program_of(index.0),
+            Role::Strategy(index) => self.trading().program_of(index),
             _ => None,
         })
     }
@@ -120,19 +120,19 @@ impl Plan {
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
-        let inboxes = (0..trading.gateways())
-            .map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(GatewayIndex(i)), slots));
+        let inboxes = GatewayIndex::first(trading.gateways())
+            .map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
         for venue in trading.books() {
-            let exchange = Role::Exchange(VenueIndex(venue));
+            let exchange = Role::Exchange(venue);
             for gateway in trading.gateways_of(venue) {
-                let role = Role::Gateway(GatewayIndex(gateway));
+                let role = Role::Gateway(gateway);
                 links.push(LinkPlan::one_to_one(session_out(gateway), role, exchange, slots));
                 links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
             }
         }
-        let returns = (0..trading.strategies)
-            .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(StrategyIndex(i)), slots));
+        let returns = StrategyIndex::first(trading.strategies)
+            .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
         links.extend(returns);
         links
     }
@@ -160,13 +160,11 @@ impl Plan {
             }
         }
         for venue in trading.books() {
-            let first = Role::Gateway(GatewayIndex(trading.gateway(venue, 0)));
+            let first = Role::Gateway(trading.gateway(venue, 0));
             let host = threads.iter_mut().find(|(_, roles)| roles.contains(&first));
             match (trading.exchange, host) {
-                (ExchangePlacement::Gateway, Some((_, roles))) => {
-                    roles.push(Role::Exchange(VenueIndex(venue)))
-                }
-                _ => threads.push(process_of_role(Role::Exchange(VenueIndex(venue)))),
+                (ExchangePlacement::Gateway, Some((_, roles))) => roles.push(Role::Exchange(venue)),
+                _ => threads.push(process_of_role(Role::Exchange(venue))),
             }
         }
         let thread = |(name, roles)| ThreadPlan {
@@ -193,12 +191,12 @@ impl Plan {
             let name = match (roles[0], self.placement) {
                 (Role::Exchange(venue), _) if trading.exchange == ExchangePlacement::Thread => {
                     // In the process of its venue's first gateway.
-                    let first = Role::Gateway(GatewayIndex(trading.gateway(venue.0, 0)));
+                    let first = Role::Gateway(trading.gateway(venue, 0));
                     let holds = |process: &&ProcessPlan| self.roles_of(process).any(|role| role == first);
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
-                (Role::Strategy(index), _) if self.isolation.of(index.0) == Isolation::Thread => {
+                (Role::Strategy(index), _) if self.isolation.of(index) == Isolation::Thread => {
                     Some(ENGINE.into())
                 }
                 (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
@@ -258,7 +256,7 @@ impl Plan {
             .map(Role::Strategy)
             .chain(GatewayIndex::first(trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
-        let mut exchanges = trading.books().map(VenueIndex).map(Role::Exchange);
+        let mut exchanges = trading.books().map(Role::Exchange);
         ensure(
             runs(Role::Orchestrator) && wanted.all(runs) && exchanges.all(runs),
             "strategies, orchestrator, gateways and exchanges all run",
@@ -282,6 +280,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::VenueIndex;
 
     fn processes(plan: &Plan) -> String {
         let of = |process: &ProcessPlan| {
@@ -377,11 +376,16 @@ mod tests {
     #[test]
     fn each_venue_has_a_gateway_for_each_credential() {
         let mut trading = Trading { credentials: 2, ..Trading::new(3, 2) };
-        let pairs: Vec<_> =
-            (0..trading.gateways()).map(|index| trading.venue_and_credential(index)).collect();
-        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
-        assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
-        let names = (trading.role_name(Role::Gateway(GatewayIndex(3))), trading.gateway_place(3));
+        let pairs: Vec<_> = GatewayIndex::first(trading.gateways())
+            .map(|index| trading.venue_and_credential(index))
+            .collect();
+        let [first, second] = [0, 1].map(VenueIndex);
+        assert_eq!(pairs, [(first, 0), (first, 1), (second, 0), (second, 1)]);
+        assert!(trading.gateways_of(VenueIndex(1)).eq([GatewayIndex(2), GatewayIndex(3)]));
+        let credential = trading.credential_of(StrategyIndex(2));
+        assert_eq!(trading.gateway(VenueIndex(1), credential), GatewayIndex(2));
+        let names =
+            (trading.role_name(Role::Gateway(GatewayIndex(3))), trading.gateway_place(GatewayIndex(3)));
         assert_eq!(names, ("gateway-3 1/1".into(), "venue-1/credential-1".into()));
         let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
         assert_eq!(plan(&trading), Ok(()));
@@ -394,8 +398,8 @@ mod tests {
         assert_eq!(plan(&trading), Err(PlanError::Gateways(2 * u64::from(u16::MAX))));
         trading.credentials = 1;
         assert_eq!(
-            (trading.role_name(Role::Gateway(GatewayIndex(1))), trading.gateway(1, 0)),
-            ("gateway-1".into(), 1)
+            (trading.role_name(Role::Gateway(GatewayIndex(1))), trading.gateway(VenueIndex(1), 0)),
+            ("gateway-1".into(), GatewayIndex(1))
         );
     }
 

@@ -18,6 +18,7 @@ use anyhow::Result;
 use gateway::{DelayVenue, InFull};
 use protocol::agent::Agent;
 use protocol::control::Control;
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
@@ -97,13 +98,13 @@ fn compose_on<K: LoopClock>(
     };
     agent_of(parts, &strategy, |parts, roles| {
         let kind_of = |role: &Role| match role {
-            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(index.0)),
-            Role::Exchange(venue) => plan.trading().venue_kind(venue.0),
-            _ => plan.trading().venue_kind(0),
+            Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
+            Role::Exchange(venue) => plan.trading().venue_kind(*venue),
+            _ => plan.trading().venue_kind(VenueIndex(0)),
         };
         let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_) | Role::Exchange(_)));
         let kinds: Vec<&str> = gateways.map(kind_of).collect();
-        let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(0));
+        let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(VenueIndex(0)));
         if kinds.iter().all(|other| *other == kind) {
             return build_thread(registry.thread(plan, kind)?)(parts, roles, &strategy);
         }
@@ -143,7 +144,7 @@ fn agent_of<'a, 's, K: LoopClock>(
     thread: impl FnOnce(&mut RoleContext<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
 ) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
     let agent = match parts.thread.roles.as_slice() {
-        [Role::Strategy(index)] => strategy(&mut parts, index.0)?,
+        [Role::Strategy(index)] => strategy(&mut parts, *index)?,
         roles => thread(&mut parts, roles)?,
     };
     Ok(ComposedAgent { agent, when_attached: parts.when_attached })

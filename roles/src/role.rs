@@ -100,7 +100,7 @@ fn confine_to_files(plan: &Plan, process_plan: &ProcessPlan) -> Result<()> {
         Role::Exchange(venue) => Some(venue),
         _ => None,
     });
-    let folders: Vec<PathBuf> = venues.map(|venue| book::journal_folder(plan, venue.0)).collect();
+    let folders: Vec<PathBuf> = venues.map(|venue| book::journal_folder(plan, venue)).collect();
     for folder in &folders {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;

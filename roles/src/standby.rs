@@ -116,8 +116,8 @@ pub fn standby<'a>(
     }
     match (&threads[..], &roles[..]) {
         ([thread], [Role::Exchange(venue)]) => {
-            let body = exchange::ExchangeStandby::new(plan, thread, venue.0, attached)?;
-            let folder = super::book::journal_folder(plan, venue.0);
+            let body = exchange::ExchangeStandby::new(plan, thread, *venue, attached)?;
+            let folder = super::book::journal_folder(plan, *venue);
             Ok(FollowingStandby::boxed(plan, control, thread_segments, folder, body))
         }
         _ if roles.contains(&Role::Orchestrator) => {

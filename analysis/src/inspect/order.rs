@@ -11,7 +11,7 @@ use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
 use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
-use protocol::index::VenueIndex;
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
@@ -117,8 +117,8 @@ pub(super) fn inspect(
     let round_trip = elapsed(Point::StrategySend, Point::StrategyRecv);
     let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
-        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy().0, order.epoch());
-    let level = record.plan.isolation.of(order.strategy().0);
+        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
+    let level = record.plan.isolation.of(order.strategy());
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
@@ -196,10 +196,10 @@ fn search(
 /// the write is not known yet.
 fn triggered_by(plan: &Plan, path_steps: &[PathStep]) -> Option<TopOfBookWritten> {
     let gateway = path_steps.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail;
-    let venue = plan.trading().venue_of(gateway.into());
+    let venue = plan.trading().venue_of(GatewayIndex(gateway.into()));
     let instrument = value_at(path_steps, Point::Instrument).unwrap_or(0) as u16;
     let version = value_at(path_steps, Point::Trigger)?;
-    Some(TopOfBookWritten { venue, instrument, version, ticks: 0 })
+    Some(TopOfBookWritten { venue: venue.0, instrument, version, ticks: 0 })
 }
 
 fn value_at(steps: &[PathStep], point: Point) -> Option<u64> {

@@ -37,15 +37,15 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         let is_final = context.is_complete && log.status.state() == ThreadState::Done && dropped == 0;
         let Some(strategies) = only_strategies(thread).filter(|_| is_final) else { continue };
         let last_death = |strategy| last_death(context, strategy);
-        if strategies.iter().filter_map(|index| last_death(index.0)).any(|death| death.restarted_ns.is_none())
+        if strategies.iter().filter_map(|index| last_death(*index)).any(|death| death.restarted_ns.is_none())
         {
             // It reported done and was killed: its last counters are not final.
             continue;
         }
         let sent_last = |strategy: &StrategyIndex| {
             // An incarnation that sent nothing has no stamps.
-            let restarted = last_death(strategy.0).map_or(0, |_| context.deaths.last_epoch(strategy.0));
-            let lane = table.lane_of(strategy.0, restarted.max(table.newest_epoch(strategy.0)));
+            let restarted = last_death(*strategy).map_or(0, |_| context.deaths.last_epoch(*strategy));
+            let lane = table.lane_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
             let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
             lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
         };
@@ -81,15 +81,14 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
             kinds.contains(&fault.kind)
-                && [FaultTarget::Any, FaultTarget::Strategy(StrategyIndex(incident.strategy))]
-                    .contains(&fault.target)
+                && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
         };
         if !record.plan.faults.iter().any(misbehaves) {
             findings.certain().add(ViolationKind::PeerFaults, || {
                 format!(
                     "{} was quarantined ({why}), and no fault of the plan explains it: it wrote over what it had sent, or {} \
                      lost, doubled, reordered or tore it",
-                    Role::Strategy(StrategyIndex(incident.strategy)),
+                    Role::Strategy(incident.strategy),
                     record.plan.technique
                 )
             });
@@ -107,7 +106,7 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<StrategyIndex>> {
 }
 
 /// Returns the death of the last incarnation of a strategy that died.
-fn last_death<'a>(context: &CheckContext<'a>, strategy: u16) -> Option<&'a Incident> {
+fn last_death<'a>(context: &CheckContext<'a>, strategy: StrategyIndex) -> Option<&'a Incident> {
     let epoch = context.deaths.last_epoch(strategy).checked_sub(1)?;
     context.record.incidents.get(context.deaths.incident(strategy, epoch)?)
 }

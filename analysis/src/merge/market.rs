@@ -43,7 +43,7 @@ impl TouchVersions {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
         let trading = plan.trading();
-        let is_there = trading.boards().any(|board| board == venue)
+        let is_there = trading.boards().any(|board| board == VenueIndex(venue))
             && usize::from(instrument) < trading.instrument_count()
             && plan.thread_of(Role::Exchange(VenueIndex(venue))) == Some(thread);
         let name = || format!("version {version} of instrument {instrument} at venue {venue}");

@@ -30,7 +30,7 @@ pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
 pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
-use protocol::index::StrategyIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 pub use row::{ExchangeStamps, OrderRow, bit};
 pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
@@ -126,7 +126,7 @@ impl MergedRun {
     }
 
     /// Iterates over the orders of one strategy.
-    pub fn orders_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+    pub fn orders_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
@@ -145,7 +145,7 @@ impl MergedRun {
     /// Returns the top-of-book version that an order claims to react to, with the time of the
     /// exchange's write. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
-        let lane = self.table.lane_of(id.strategy().0, id.epoch())?;
+        let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
@@ -167,7 +167,7 @@ impl MergedRun {
 
     /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
     pub fn is_disturbing(&self, strategy: StrategyIndex) -> bool {
-        self.disturbing.contains(&StrategyIndex(strategy.0))
+        self.disturbing.contains(&strategy)
     }
 }
 
@@ -216,7 +216,8 @@ pub fn merge<L: LogStore + ?Sized>(
     chains.split_off_engine_reports(is_unknown);
     chains.drop_unpushed(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
-        gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
+        gateway.is_some_and(|gateway| record.plan.validates_venue(GatewayIndex(gateway as u16)))
+            || is_unknown(id)
     });
     accounts.finish();
     joined.certain().append(std::mem::take(&mut accounts.found));
@@ -238,11 +239,12 @@ pub fn merge<L: LogStore + ?Sized>(
             accounts.check(&mut findings);
         }
         switches.check(&table, plan.trading(), &mut findings);
-        let contradiction_of = |(strategy, found): (u16, &Violations)| {
+        let contradiction_of = |(strategy, found): (StrategyIndex, &Violations)| {
             let is_new = plan.isolation.of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
-        let contradicting: Vec<(u16, String)> = findings.accused().filter_map(contradiction_of).collect();
+        let contradicting: Vec<(StrategyIndex, String)> =
+            findings.accused().filter_map(contradiction_of).collect();
         if contradicting.is_empty() {
             break (counted, findings);
         }
@@ -251,9 +253,8 @@ pub fn merge<L: LogStore + ?Sized>(
             table.excuse(strategy);
             links.forget(strategy);
             joined.disregard(strategy);
-            if let Some(log) = plan
-                .thread_of(Role::Strategy(StrategyIndex(strategy)))
-                .and_then(|index| threads.get_mut(index))
+            if let Some(log) =
+                plan.thread_of(Role::Strategy(strategy)).and_then(|index| threads.get_mut(index))
             {
                 notes.push(doubted_note(&log.name, &why));
                 *log = ThreadLog::unproven(std::mem::take(&mut log.name), log.records);
@@ -422,7 +423,12 @@ fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
         let records = of(Role::Strategy(StrategyIndex(strategy))).max(engine);
-        LaneBounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
+        LaneBounds::new(
+            *planned,
+            records,
+            deaths.last_epoch(StrategyIndex(strategy)),
+            deaths.is_untrusted(StrategyIndex(strategy)),
+        )
     };
     plan.trading().orders.iter().enumerate().map(bounds).collect()
 }

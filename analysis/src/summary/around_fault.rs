@@ -29,8 +29,7 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     });
     let faults: Vec<(StrategyIndex, FaultTime)> = faults.collect();
     let with_fault: BTreeSet<StrategyIndex> = faults.iter().map(|(strategy, _)| *strategy).collect();
-    let incidents =
-        record.incidents.iter().filter(|incident| with_fault.contains(&StrategyIndex(incident.strategy)));
+    let incidents = record.incidents.iter().filter(|incident| with_fault.contains(&incident.strategy));
     let seen = incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
     let planned = faults.iter().filter_map(|(_, when)| match when {
         FaultTime::At { ns } => Some(*ns),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Kind: a built-in name, or `exec:` and a command.
     pub kind: String,
     /// Isolation between it and the engine.
@@ -52,7 +52,7 @@ impl StrategySummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyTail {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Number of its orders that were explained.
     pub explained: u64,
     /// Number of the strategy's orders that a gap or the backlog after one affected.
@@ -93,9 +93,8 @@ fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
 }
 
 /// Returns the resource usage of the process that the strategy has for itself.
-fn usage(record: &RunRecord, strategy: u16) -> Option<ProcessUsage> {
-    let is_alone =
-        |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(StrategyIndex(strategy))]);
+fn usage(record: &RunRecord, strategy: StrategyIndex) -> Option<ProcessUsage> {
+    let is_alone = |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(strategy)]);
     let process = record.plan.processes.iter().find(is_alone)?;
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
 }
@@ -125,9 +124,8 @@ pub(super) fn summarize(
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
-    let summarize_strategy = |(strategy, mut times): (u16, StrategyTimes)| {
-        let thread =
-            plan.thread_of(Role::Strategy(StrategyIndex(strategy))).and_then(|thread| threads.get(thread));
+    let summarize_strategy = |(strategy, mut times): (StrategyIndex, StrategyTimes)| {
+        let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
@@ -142,7 +140,7 @@ pub(super) fn summarize(
             tail: None,
         }
     };
-    (0..).zip(times).map(summarize_strategy).collect()
+    StrategyIndex::first(u16::MAX).zip(times).map(summarize_strategy).collect()
 }
 
 impl super::Summary {

@@ -60,8 +60,8 @@ fn not_done_reason(fault: &Fault, record: &RunRecord, merged: &MergedRun, end_ns
         (_, FaultTime::Push { .. }) => return None,
     };
     // Only the first incarnation does it.
-    let death = record.incidents.iter().find(|one| one.strategy == strategy.0 && one.epoch == 0);
-    let sent = merged.orders_of(strategy.0).filter(|(id, _)| id.epoch() == 0).count() as u64;
+    let death = record.incidents.iter().find(|one| one.strategy == strategy && one.epoch == 0);
+    let sent = merged.orders_of(strategy).filter(|(id, _)| id.epoch() == 0).count() as u64;
     let is_missed = match (fault.when, death) {
         // It may have overwritten the stamps by which its orders are counted.
         (FaultTime::Push { .. }, Some(_)) if fault.kind == FaultKind::Scribble => false,

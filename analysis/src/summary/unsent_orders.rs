@@ -34,8 +34,8 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
                 .get(StrategyCounter::InFlightPeak)
         });
         let sends_all = log.is_some()
-            && trading.strategy_kind(strategy) == Trading::PLAYER
-            && !record.incidents.iter().any(|incident| incident.strategy == strategy);
+            && trading.strategy_kind(StrategyIndex(strategy)) == Trading::PLAYER
+            && !record.incidents.iter().any(|incident| incident.strategy == StrategyIndex(strategy));
         let missing = planned.saturating_sub(*sent);
         if missing > 0 && max_open >= trading.max_open.into() {
             (limited, kept_back) = (limited + 1, kept_back.saturating_add(missing));

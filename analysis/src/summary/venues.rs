@@ -12,7 +12,7 @@
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
-use protocol::index::GatewayIndex;
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
     /// Index of the venue.
-    pub venue: u16,
+    pub venue: VenueIndex,
     /// Kind of fault.
     pub fault: FaultKind,
     /// Start of the fault.
@@ -55,7 +55,7 @@ pub struct VenueIncident {
 
 /// The time of a venue fault, in ticks.
 struct VenueFaultWindow {
-    venue: u16,
+    venue: VenueIndex,
     fault: FaultKind,
     from: u64,
     until: u64,
@@ -68,7 +68,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         |ns: u64| record.clock.start_ticks.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
         (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(VenueFaultWindow {
-            venue: venue.0,
+            venue: venue,
             fault: fault.kind,
             from: ticks(ns),
             until: fault.lasts_ns.map_or(u64::MAX, |lasts| ticks(ns.saturating_add(lasts))),
@@ -76,19 +76,19 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         _ => None,
     };
     let windows: Vec<VenueFaultWindow> = record.plan.faults.iter().filter_map(window).collect();
-    let faulty: Vec<u16> = windows.iter().map(|window| window.venue).collect();
+    let faulty: Vec<VenueIndex> = windows.iter().map(|window| window.venue).collect();
     windows.iter().map(|window| incident(window, &faulty, record, merged, ns_per_tick)).collect()
 }
 
 fn incident(
     window: &VenueFaultWindow,
-    faulty: &[u16],
+    faulty: &[VenueIndex],
     record: &RunRecord,
     merged: &MergedRun,
     ns_per_tick: f64,
 ) -> VenueIncident {
     let VenueFaultWindow { venue, fault, from, until } = *window;
-    let venue_of = |gateway: usize| record.plan.trading().venue_of(gateway as u16);
+    let venue_of = |gateway: usize| record.plan.trading().venue_of(GatewayIndex(gateway as u16));
     let rows =
         || merged.measured().filter_map(|(_, row)| Some((venue_of(row.pushed()?.0), row.stamps(), row)));
     let before = rows().filter(|(other, [.., t5, _, _, _], _)| *other == venue && *t5 < from);
@@ -135,12 +135,12 @@ fn incident(
 }
 
 /// Returns the sum of a counter over the gateways of a venue; 0 if they have no counters.
-fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
+fn counted(plan: &Plan, merged: &MergedRun, venue: VenueIndex, counter: GatewayCounter) -> u64 {
     let of_gateway = |gateway| {
         let role = Role::Gateway(gateway);
         let thread = plan.thread_of(role)?;
         let counters = &merged.threads.get(thread)?.counters;
         Some(counters.agent_counters(&plan.threads[thread].roles, role).get(counter))
     };
-    plan.trading().gateways_of(venue).map(GatewayIndex).filter_map(of_gateway).sum()
+    plan.trading().gateways_of(venue).filter_map(of_gateway).sum()
 }

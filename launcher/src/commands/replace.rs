@@ -143,7 +143,7 @@ fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), 
         let why = "ends when a strategy ends: start it with --on-death continue or restart";
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
-    if plan.isolation.of(strategy) == Isolation::Thread {
+    if plan.isolation.of(StrategyIndex(strategy)) == Isolation::Thread {
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }

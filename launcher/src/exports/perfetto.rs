@@ -247,7 +247,7 @@ fn gaps_and_sleeps(time: &TraceClock, merged: &MergedRun, events: &mut Vec<Trace
 
 fn incidents(record: &RunRecord, events: &mut Vec<TraceEvent>) {
     for incident in &record.incidents {
-        let track = INCIDENTS + u64::from(incident.strategy);
+        let track = INCIDENTS + u64::from(incident.strategy.0);
         let begin = incident.fault_ns.unwrap_or(incident.detected_ns);
         let over = incident.restarted_ns.or(incident.repaired_ns).unwrap_or(incident.fenced_ns);
         let times = [begin, over.max(begin)].map(|ns| START_NS.saturating_add(ns));

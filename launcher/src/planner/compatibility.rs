@@ -207,7 +207,7 @@ fn check_memory(plan: &Plan) -> Result<(), UsageError> {
 
 /// Refuses settings that strategies which are user programs cannot have.
 fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
-    for index in 0..plan.trading().strategies {
+    for index in StrategyIndex::first(plan.trading().strategies) {
         let name = plan.trading().strategy_kind(index);
         if plan.trading().program_of(index).is_none() {
             continue;
@@ -245,11 +245,11 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
         // What is calm does nothing: its orders are left out of the figures.
         let needs_own = !by_signal && fault.kind != FaultKind::Calm;
         let FaultTarget::Strategy(index) = fault.target else { continue };
-        if plan.trading().program_of(index.0).is_some() && needs_own {
+        if plan.trading().program_of(index).is_some() && needs_own {
             return usage(format!(
                 "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and --strategy {} is a program.\n\
                  Use kill or stop at a time, for example kill:strategy-0@1s, or let the program do it",
-                plan.trading().strategy_kind(index.0)
+                plan.trading().strategy_kind(index)
             ));
         }
     }

@@ -151,7 +151,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let trading = plan.trading();
     match fault.target {
-        FaultTarget::Exchange(venue) if venue >= VenueIndex(trading.venues) || !trading.is_book(venue.0) => {
+        FaultTarget::Exchange(venue) if venue >= VenueIndex(trading.venues) || !trading.is_book(venue) => {
             Err(format!(
                 "venue-{venue} is not an exchange.\nName one that is, or use --venue {}",
                 Trading::BOOK
@@ -214,7 +214,7 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         notes.push("A fault scheduled after the window may never fire.".into());
     }
     let is_of_thread = |target| match target {
-        FaultTarget::Strategy(index) => plan.isolation.of(index.0) == Isolation::Thread,
+        FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Thread,
         _ => is_of_strategy(target),
     };
     let ends_the_process = |fault: &Fault| {

@@ -196,7 +196,7 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let total = trading.total_orders();
     let orders = |role: &Role| match role {
         Role::Strategy(index) => trading.orders[index.as_usize()],
-        Role::Gateway(index) => per_venue[usize::from(trading.venue_of(index.0))],
+        Role::Gateway(index) => per_venue[trading.venue_of(*index).as_usize()],
         Role::Exchange(venue) => per_venue[venue.as_usize()],
         _ => total,
     };

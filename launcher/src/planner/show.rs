@@ -12,6 +12,7 @@ use analysis::report::units::{duration, plain};
 use analysis::units::{Bytes, Nanos, human_bytes};
 use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
+use protocol::index::GatewayIndex;
 use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading};
 
 const UNFOLDED: usize = 16;
@@ -168,9 +169,9 @@ fn row(trading: &Trading, threads: &[ThreadPlan]) -> [String; 4] {
             span(&format!("gateway-{low}"), &format!("gateway-{high}"))
         }
         [_] if threads.len() > 1 => format!("{} threads", threads.len()),
-        [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(index.0),
+        [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(*index),
         [Role::Strategy(index)] if trading.credentials > 1 => {
-            format!("credential-{}", trading.credential_of(index.0))
+            format!("credential-{}", trading.credential_of(*index))
         }
         [_] => String::new(),
         roles => roles.iter().map(|role| trading.role_name(*role)).collect::<Vec<_>>().join(", "),
@@ -214,7 +215,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         notes.push(format!(
             "Credentials 0 to {of_last} are assigned to strategies in turn; gateways are numbered by venue, then by \
              credential: gateway-{last} is {}.",
-            plan.trading().gateway_place(last)
+            plan.trading().gateway_place(GatewayIndex(last))
         ));
     }
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
@@ -233,7 +234,8 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
         return None;
     }
     let record = plan.technique.info();
-    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
+    let is_checked =
+        GatewayIndex::first(plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.consumer_resumable && record.producer_resumable) {

@@ -113,7 +113,7 @@ impl MissCounters {
             let before = of.before;
             let since = |kind: usize, counters: &mut Vec<Counter>| sum(counters)?.checked_sub(before[kind]?);
             let [tlb, cache] = &mut of.counters;
-            StrategyMisses { strategy: of.strategy.0, dtlb: since(0, tlb), last_level: since(1, cache) }
+            StrategyMisses { strategy: of.strategy, dtlb: since(0, tlb), last_level: since(1, cache) }
         };
         let strategies =
             if self.absent.is_none() { self.strategies.iter_mut().map(misses).collect() } else { Vec::new() };

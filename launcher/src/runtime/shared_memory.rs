@@ -11,7 +11,7 @@ use crate::runtime::supervisor::observations::{
 };
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
-use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
 use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
@@ -78,38 +78,38 @@ impl<'a> SharedMemory<'a> {
         }
         // In the direction of the orders: none that is counted before is missing after.
         seen.strategies.clear();
-        seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
-            let own = self.counters(Role::Strategy(StrategyIndex(strategy)));
-            let process = self.strategies[usize::from(strategy)];
+        seen.strategies.extend(StrategyIndex::first(plan.trading().strategies).map(|strategy| {
+            let own = self.counters(Role::Strategy(strategy));
+            let process = self.strategies[strategy.as_usize()];
             let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
-            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy.0);
             StrategyObservation {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
                 rejected: own.get(StrategyCounter::Rejected),
-                repair: self.repairs.strategy_repair(StrategyIndex(strategy)),
+                repair: self.repairs.strategy_repair(strategy),
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
         seen.ended_by_operators = self.segments.ended_by_operators();
         seen.engine = self.observe_engine();
         seen.gateways.clear();
-        seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
-            let own = self.counters(Role::Gateway(GatewayIndex(gateway)));
+        seen.gateways.extend(GatewayIndex::first(plan.trading().gateways()).map(|gateway| {
+            let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
                 completed: own.get(GatewayCounter::Completed),
-                repair: self.repairs.gateway_repair(GatewayIndex(gateway)),
+                repair: self.repairs.gateway_repair(gateway),
             }
         }));
         seen.exchanges.clear();
         seen.exchanges.extend(plan.trading().books().map(|venue| {
-            let own = self.counters(Role::Exchange(VenueIndex(venue)));
+            let own = self.counters(Role::Exchange(venue));
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
-                venue,
+                venue: venue.0,
                 received: own.get(ExchangeCounter::Received),
                 recovered: own.get(ExchangeCounter::Recovered),
                 replayed: own.get(ExchangeCounter::Replayed),
@@ -178,7 +178,7 @@ impl<'a> SharedMemory<'a> {
                 let proof = certain(plan.process_of(role).context("a dead role has a process")?)?;
                 match role {
                     Role::Strategy(strategy) => {
-                        segments.headers.restore(strategy.0);
+                        segments.headers.restore(strategy);
                         control.fence(strategy, epoch, &proof);
                     }
                     role => control.fence_gateway(GatewayIndex(role.index()), epoch, &proof),

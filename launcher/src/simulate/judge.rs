@@ -76,7 +76,7 @@ impl Judge<'_> {
     fn check_innocents(&mut self) {
         let culprits = &self.run.scenario.culprits;
         for incident in &self.run.record.incidents {
-            self.require(culprits.contains(&StrategyIndex(incident.strategy)), || {
+            self.require(culprits.contains(&incident.strategy), || {
                 format!("strategy {} is innocent: {}", incident.strategy, incident.cause)
             });
         }
@@ -90,7 +90,7 @@ impl Judge<'_> {
         let is_forger = |role: &Role| matches!(role, Role::Strategy(index) if can_forge_logs && self.run.scenario.culprits.contains(index));
         let incidents = &self.run.record.incidents;
         let is_abandoned = |role: &Role| {
-            let is_its = |it: &Incident| it.abandoned && Role::Strategy(StrategyIndex(it.strategy)) == *role;
+            let is_its = |it: &Incident| it.abandoned && Role::Strategy(it.strategy) == *role;
             incidents.iter().any(is_its)
         };
         let distrusted: Vec<&str> = plan
@@ -266,7 +266,7 @@ impl Judge<'_> {
         for incident in &self.run.record.incidents {
             let Some(end) = &incident.by_operator else { continue };
             let is_replaced = matches!(end, EndByOperator::Replaced(_));
-            self.require(commands.contains(&(StrategyIndex(incident.strategy), is_replaced)), || {
+            self.require(commands.contains(&(incident.strategy, is_replaced)), || {
                 format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
             });
         }

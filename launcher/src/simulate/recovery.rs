@@ -144,7 +144,7 @@ pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
         ));
     }
     let booked =
-        merged.positions.iter().map(|booked| ((booked.strategy, booked.instrument), booked.account.net));
+        merged.positions.iter().map(|booked| ((booked.strategy.0, booked.instrument), booked.account.net));
     let booked: BTreeMap<_, _> = booked.filter(|(_, net)| *net != 0).collect();
     let traded: BTreeMap<_, _> =
         audits.positions.iter().map(|(account, net)| (*account, *net)).filter(|(_, net)| *net != 0).collect();

@@ -64,12 +64,10 @@ pub struct OwnFaults {
 impl OwnFaults {
     /// Returns the faults that an incarnation of a strategy inflicts on itself; `None` if there are
     /// none.
-    pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
+    pub fn for_strategy(plan: &Plan, strategy: StrategyIndex, epoch: u16) -> Option<Self> {
         let (mut timed, mut disturbances, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
-            epoch == 0
-                && fault.target == FaultTarget::Strategy(StrategyIndex(strategy))
-                && !is_by_signal(fault)
+            epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
         };
         for fault in plan.faults.iter().filter(mine) {
             match fault.when {
@@ -87,7 +85,7 @@ impl OwnFaults {
         }
         timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
         let (venues, is_thread) = (plan.trading().venues, plan.isolation.of(strategy) == Isolation::Thread);
-        let role = Role::Strategy(StrategyIndex(strategy));
+        let role = Role::Strategy(strategy);
         let is_writable = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
         let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));
         let writable_segments = topology::segments(plan).into_iter().filter(is_writable).map(path).collect();
@@ -97,7 +95,7 @@ impl OwnFaults {
             writable_segments,
             engine_core: plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core),
         };
-        Some(Self { strategy, venues, is_thread, timed, disturbances, pushes, surroundings })
+        Some(Self { strategy: strategy.0, venues, is_thread, timed, disturbances, pushes, surroundings })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.

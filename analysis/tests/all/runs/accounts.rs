@@ -26,8 +26,10 @@ fn positions_match_fills() {
             .map(|sequence| fill_of(2 * sequence + 1))
             .filter(|(instrument, ..)| *instrument == 1)
             .for_each(|(_, quantity, price)| expected.fill(quantity, price));
-        let position =
-            merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
+        let position = merged
+            .positions
+            .iter()
+            .find(|position| (position.strategy, position.instrument) == (StrategyIndex(1), 1));
         let position = position.unwrap().account;
         // Realized profit depends on the order in which the orchestrator processed the reports.
         assert_eq!(

@@ -63,7 +63,7 @@ fn report_of_run_with_deaths_matches_snapshot() {
 fn incident_tables_stay_within_page_width() {
     let mut summary = summary(&run_with_deaths(20));
     for incident in &mut summary.incidents {
-        incident.strategy = 255;
+        incident.strategy = StrategyIndex(255);
         incident.epoch = 4_095;
         incident.cause = "hangs: no duty cycle for 200ms,\n and so on and on".into();
         incident.detected_ns = u64::MAX;

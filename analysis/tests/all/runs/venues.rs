@@ -49,7 +49,7 @@ fn stuck_orders_and_recovery_follow_from_stamps() {
     fixture.logs.iter_mut().for_each(|log| sort_by_event(log));
     let summary = summary(&fixture);
     let [incident] = &summary.venue_incidents[..] else { panic!("{:?}", summary.venue_incidents) };
-    assert_eq!((incident.venue, incident.fault), (1, FaultKind::Slow));
+    assert_eq!((incident.venue, incident.fault), (VenueIndex(1), FaultKind::Slow));
     assert_eq!((incident.from_ns, incident.until_ns), (ns(FROM - START), Some(ns(UNTIL - START))));
     let at_faulty_venue = at_venue(&fixture, 1);
     let stuck_or_delayed = at_faulty_venue.iter().filter(|(t4, t5)| *t4 < UNTIL && *t5 >= FROM).count();

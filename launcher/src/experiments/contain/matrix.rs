@@ -364,7 +364,7 @@ mod tests {
             [("thread+process", Isolation::Process), ("process+thread", Isolation::Thread)]
         {
             let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
-            let found = (case.isolation.of(case.victim()), settings.on_death);
+            let found = (case.isolation.of(StrategyIndex(case.victim())), settings.on_death);
             assert_eq!(found, (victim, Some(OnDeath::Restart)));
         }
         let restarted = of("process+sandbox");

@@ -215,7 +215,7 @@ pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let agents = || summary.processes.iter().flat_map(|thread| &thread.agents);
     let own = agents().filter(|agent| agent.role == role);
     let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
-    let died = summary.incidents.iter().find(|incident| incident.strategy == strategy);
+    let died = summary.incidents.iter().find(|incident| incident.strategy == StrategyIndex(strategy));
     let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
     let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
         (steps, if is_sound { Contained::Yes } else { Contained::No })

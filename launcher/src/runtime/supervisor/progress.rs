@@ -26,7 +26,7 @@ impl DueTimes<'_> {
     /// start.
     fn due_after(&self, plan: &Plan, strategy: u16, since_ns: u64) -> Option<u64> {
         let trading = plan.trading();
-        if trading.pacing_of(strategy) == Pacing::Closed {
+        if trading.pacing_of(StrategyIndex(strategy)) == Pacing::Closed {
             return None;
         }
         let orders = trading.orders[usize::from(strategy)] as usize;
@@ -42,7 +42,8 @@ impl DueTimes<'_> {
     /// Returns when the last order is due after the start; `None` if unknown, or with faults.
     pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
         let trading = plan.trading();
-        let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
+        let is_scheduled =
+            (0..trading.strategies).all(|index| trading.pacing_of(StrategyIndex(index)) == Pacing::Scheduled);
         if !is_scheduled || !plan.faults.is_empty() {
             return None;
         }

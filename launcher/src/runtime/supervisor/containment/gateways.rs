@@ -22,7 +22,7 @@ use protocol::supervision::{GIVEN_UP, GatewayCounts};
 use std::time::Duration;
 
 impl SupervisedProcess {
-    fn gateways(&self) -> &[u16] {
+    fn gateways(&self) -> &[GatewayIndex] {
         if let SupervisedRoles::Gateways(gateways) = &self.roles { gateways } else { &[] }
     }
 }
@@ -33,9 +33,9 @@ impl Containment<'_> {
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
         let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(GatewayIndex(gateway))))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
+        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(GatewayIndex(gateway));
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
-        let place = case.gateways().iter().position(|index| *index == gateway)?;
+        let place = case.gateways().iter().position(|index| *index == GatewayIndex(gateway))?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
@@ -115,7 +115,7 @@ impl Containment<'_> {
         seen: &Observations,
     ) -> bool {
         let case = &self.processes[place];
-        let repair = |gateway: &u16| seen.gateways[usize::from(*gateway)].repair;
+        let repair = |gateway: &GatewayIndex| seen.gateways[gateway.as_usize()].repair;
         let repairs: Vec<_> = case.gateways().iter().map(repair).collect();
         if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
             return false;
@@ -182,7 +182,7 @@ impl Containment<'_> {
         case.epoch += 1;
         (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
         for gateway in case.gateways() {
-            out.perform(Action::Renew(Role::Gateway(GatewayIndex(*gateway)), case.epoch));
+            out.perform(Action::Renew(Role::Gateway(*gateway), case.epoch));
         }
         self.outages[outage].restarted_ns = Some(now_ns);
     }
@@ -230,7 +230,7 @@ impl Containment<'_> {
     fn have_gateways_traded(&self, place: usize, seen: &Observations) -> bool {
         let case = &self.processes[place];
         case.gateways().iter().enumerate().any(|(index, gateway)| {
-            let counts = &seen.gateways[usize::from(*gateway)];
+            let counts = &seen.gateways[gateway.as_usize()];
             // A successor continues the counters.
             let before = case.counts.get(index).copied().unwrap_or_default();
             counts.received > before.orders || counts.completed > before.reports
@@ -240,7 +240,5 @@ impl Containment<'_> {
 
 /// Resets the memory of dead gateways.
 fn reset(case: &SupervisedProcess, out: &mut dyn Actions) {
-    case.gateways()
-        .iter()
-        .for_each(|gateway| out.perform(Action::Reset(Role::Gateway(GatewayIndex(*gateway)))));
+    case.gateways().iter().for_each(|gateway| out.perform(Action::Reset(Role::Gateway(*gateway))));
 }

@@ -29,7 +29,7 @@ mod strategies;
 mod supervised;
 mod threads;
 
-use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 pub use strategies::with_own_message;
 
 use super::actions::{Action, Actions};
@@ -103,14 +103,14 @@ impl<'a> Containment<'a> {
         }
         if plan.exchanges_are_restartable() {
             let engine = Some(Role::Orchestrator).filter(|_| plan.engine_is_restartable());
-            for role in engine.into_iter().chain(plan.trading().books().map(VenueIndex).map(Role::Exchange)) {
+            for role in engine.into_iter().chain(plan.trading().books().map(Role::Exchange)) {
                 let roles = SupervisedRoles::Journaled(role);
                 processes.push(SupervisedProcess::new(plan, process_of(role), roles));
             }
         }
         for (index, process) in plan.processes.iter().enumerate() {
             if plan.can_lose_gateways() && plan.can_lose_process(process) {
-                let gateways = plan.roles_of(process).map(Role::index).collect();
+                let gateways = plan.roles_of(process).map(Role::index).map(GatewayIndex).collect();
                 processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
             }
         }
@@ -347,7 +347,7 @@ impl<'a> Containment<'a> {
         match &case.roles {
             SupervisedRoles::Gateways(gateways) => {
                 for gateway in gateways {
-                    out.perform(Action::Fence(Role::Gateway(GatewayIndex(*gateway)), epoch));
+                    out.perform(Action::Fence(Role::Gateway(*gateway), epoch));
                 }
                 let outage = &mut self.outages[death];
                 if outage.repaired_ns.is_none() {

@@ -340,7 +340,7 @@ impl Containment<'_> {
         case.killed_ticks = detected;
         self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.incidents.push(Incident {
-            strategy,
+            strategy: StrategyIndex(strategy),
             epoch,
             pid,
             cause,
@@ -452,7 +452,7 @@ impl Containment<'_> {
         };
         out.perform(Action::Complain(format!(
             "note: {}",
-            stayed_down.describe(self.processes[place].strategy())
+            stayed_down.describe(StrategyIndex(self.processes[place].strategy()))
         )));
         died.stayed_down = Some(stayed_down);
         None

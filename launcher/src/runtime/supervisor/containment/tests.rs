@@ -237,7 +237,7 @@ fn death_beside_threads_fences_the_strategy_that_died() {
     };
     let fences: Vec<Role> = run.actions.iter().filter_map(fence).collect();
     assert_eq!(fences, [Role::Strategy(StrategyIndex(VICTIM))]);
-    assert_eq!(run.containment.incidents[0].strategy, VICTIM);
+    assert_eq!(run.containment.incidents[0].strategy, StrategyIndex(VICTIM));
     assert!(run.containment.is_running(0) && !run.containment.is_running(VICTIM));
     assert!(run.containment.incidents[0].repaired_ns.is_some() && !run.containment.awaits(VICTIM, &run.seen));
     // A thread that is quarantined is fenced as well, and its process lives.
