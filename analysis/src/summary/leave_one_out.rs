@@ -83,7 +83,7 @@ pub(super) fn leave_one_out(
         let without = |(pool, own)| PooledPercentiles::without(pool, own);
         let (submit, returned, rt_venue) = (without(submit), without(returned), without(rt_venue));
         if orders > 0 {
-            all.push(LeaveOneOut { strategy: strategy, orders, submit, returned, rt_venue });
+            all.push(LeaveOneOut { strategy, orders, submit, returned, rt_venue });
         }
     }
     all

@@ -68,7 +68,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         |ns: u64| record.clock.start_ticks.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let window = |fault: &Fault| match (fault.target, fault.when) {
         (FaultTarget::Venue(venue), FaultTime::At { ns }) => Some(VenueFaultWindow {
-            venue: venue,
+            venue,
             fault: fault.kind,
             from: ticks(ns),
             until: fault.lasts_ns.map_or(u64::MAX, |lasts| ticks(ns.saturating_add(lasts))),
