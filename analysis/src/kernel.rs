@@ -1,5 +1,6 @@
 //! Kernel statistics of the run's cores: steal, interrupts, run delay and throttling.
 
+use protocol::index::StrategyIndex;
 use serde::{Deserialize, Serialize};
 
 /// Kernel statistics of a run's cores, from its start to its end.
@@ -62,7 +63,7 @@ pub struct CacheMisses {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyMisses {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Misses of the data TLB.
     pub dtlb: Option<u64>,
     /// Misses of the last-level cache.

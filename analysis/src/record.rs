@@ -6,6 +6,7 @@ use crate::document::Document;
 use crate::kernel::{CacheMisses, KernelAccount};
 use crate::machine::Machine;
 use crate::numbers::count;
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ impl Document for RunRecord {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Epoch of the incarnation that died.
     pub epoch: u16,
     /// Process id of the dead incarnation; 0 if it could not be started.
@@ -239,7 +240,7 @@ pub struct StayedDown {
 
 impl StayedDown {
     /// Describes a strategy that stayed down: `strategy-1 stayed down after 8 restarts: …`.
-    pub fn describe(&self, strategy: u16) -> String {
+    pub fn describe(&self, strategy: StrategyIndex) -> String {
         let after = match self.restarts {
             0 => String::new(),
             1 => " after 1 restart".into(),
@@ -281,7 +282,7 @@ pub struct Outage {
     /// Name of the dead process in the plan.
     pub process: String,
     /// Gateways of the process.
-    pub gateways: Vec<u16>,
+    pub gateways: Vec<GatewayIndex>,
     /// Process id; 0 if it could not be started.
     pub pid: u32,
     /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
@@ -310,8 +311,8 @@ pub struct Outage {
 
 impl Outage {
     /// Returns the venues that were down for some credential, or for all, each once.
-    pub fn venues(&self, plan: &Plan) -> Vec<u16> {
-        let mut venues: Vec<u16> =
+    pub fn venues(&self, plan: &Plan) -> Vec<VenueIndex> {
+        let mut venues: Vec<VenueIndex> =
             self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
         venues.dedup();
         venues

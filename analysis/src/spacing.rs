@@ -5,6 +5,7 @@ use crate::document::answer_json;
 use crate::numbers::{count, counted, duration};
 use crate::table::{Grid, GridRow};
 use hdrhistogram::Histogram;
+use protocol::index::VenueIndex;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ struct InstrumentTicks {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spacing {
     /// Index of the venue in the flow, whose book is the instrument's.
-    pub venue: u16,
+    pub venue: VenueIndex,
     /// Number of rows.
     pub ticks: u64,
     /// Time from the first row to the last one.
@@ -77,8 +78,8 @@ struct FlowSpacing<'a> {
 
 impl SpacingCollector {
     /// Adds a row of the flow; rows are in the order of their times.
-    pub fn add(&mut self, venue: u16, time_ns: u64) {
-        let ticks = self.instruments.entry(venue).or_insert_with(|| InstrumentTicks::new(time_ns));
+    pub fn add(&mut self, venue: VenueIndex, time_ns: u64) {
+        let ticks = self.instruments.entry(venue.0).or_insert_with(|| InstrumentTicks::new(time_ns));
         if ticks.ticks > 0 {
             ticks.record(time_ns.saturating_sub(ticks.last_ns));
         }
@@ -87,7 +88,7 @@ impl SpacingCollector {
 
     /// Returns the distribution of each instrument.
     pub fn finish(self) -> Vec<Spacing> {
-        self.instruments.into_iter().map(|(venue, ticks)| ticks.spacing(venue)).collect()
+        self.instruments.into_iter().map(|(venue, ticks)| ticks.spacing(VenueIndex(venue))).collect()
     }
 }
 
@@ -104,7 +105,7 @@ impl InstrumentTicks {
         let _ = self.spacings.record(spacing_ns);
     }
 
-    fn spacing(self, venue: u16) -> Spacing {
+    fn spacing(self, venue: VenueIndex) -> Spacing {
         let all: u64 = self.classes.iter().sum();
         let class = |(index, count): (usize, &u64)| SpacingClass {
             name: class_name(index),
@@ -191,7 +192,7 @@ mod tests {
 
     fn spacings(ticks: &[(u16, u64)]) -> Vec<Spacing> {
         let mut collector = SpacingCollector::default();
-        ticks.iter().for_each(|(venue, ns)| collector.add(*venue, *ns));
+        ticks.iter().for_each(|(venue, ns)| collector.add(VenueIndex(*venue), *ns));
         collector.finish()
     }
 
@@ -210,7 +211,7 @@ mod tests {
             .map(&mut tick);
         let found = spacings(&ticks);
         assert_eq!(counts(&found[0]), [2, 2, 1, 0, 2, 1, 0, 0, 1]);
-        assert_eq!((found[0].venue, found[0].ticks), (3, 10));
+        assert_eq!((found[0].venue, found[0].ticks), (VenueIndex(3), 10));
         assert_eq!(found[0].most_frequent.as_deref(), Some("below 1 µs"), "the shortest of several");
     }
 

@@ -90,7 +90,7 @@ impl StrategyProcess {
         let [thread] = plan.processes[process].threads[..] else { return None };
         let thread = usize::try_from(thread).ok()?;
         let [Role::Strategy(strategy)] = plan.threads.get(thread)?.roles[..] else { return None };
-        Some(Self { process, thread, strategy })
+        Some(Self { process, thread, strategy: strategy.0 })
     }
 
     /// Confirms that this process is the one that the launcher has started and supervises.
@@ -132,7 +132,7 @@ impl StrategyProcess {
         let watch = LauncherWatch::new(plan, &plan.processes[self.process]).map_err(AttachError::Launcher)?;
         let thread = &plan.threads[self.thread];
         let epoch = control.incarnation(StrategyIndex(self.strategy)).epoch;
-        let context = strategy::attach::context(plan, self.strategy, epoch, attached)?;
+        let context = strategy::attach::context(plan, StrategyIndex(self.strategy), epoch, attached)?;
         let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
         let session = strategy::attach::session(plan, &context, submit, attached)?;
         let market = segments::market(attached, plan)?;
@@ -140,7 +140,7 @@ impl StrategyProcess {
         let idle = barrier::idle_strategy(attached, plan, thread)?;
         let segment = segments::thread(attached, &thread.name)?;
         let log = segments::stamp_log(plan, thread, &segment);
-        let resources = plan.trading().resources_of(self.strategy);
+        let resources = plan.trading().resources_of(StrategyIndex(self.strategy));
         if let Some(bytes) = resources.memory_growth(memory::program_memory_bytes()) {
             memory::limit_growth(bytes).map_err(AttachError::Memory)?;
         }

@@ -2,7 +2,6 @@
 //! NAME@HOST:PORT"`. To the engine it is a strategy, with the limits, kill switch and crash
 //! handling of a strategy.
 
-use protocol::index::StrategyIndex;
 use crate::bridge_address::BridgeAddress;
 use crate::bridge_dir::BridgeDir;
 use crate::engine_side::{BridgeEvent, EngineQueues, EngineSide};
@@ -102,8 +101,8 @@ fn own_strategy() -> Result<(Plan, u16, u16), String> {
             plan.isolation
         ));
     }
-    let epoch = control.incarnation(StrategyIndex(index)).epoch;
-    Ok((plan, index, epoch))
+    let epoch = control.incarnation(index).epoch;
+    Ok((plan, index.0, epoch))
 }
 
 fn attempt(flags: &ServeFlags) -> Result<ServeEnd, String> {

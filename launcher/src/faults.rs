@@ -5,6 +5,7 @@
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
 //! injected by the strategy itself ([`roles::faults::own`]).
 
+use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use roles::faults::Draws;
 
@@ -101,7 +102,7 @@ impl FaultSchedule {
     /// Returns the role that receives a fault, `Some(None)` for the launcher, or `None` without a
     /// running victim.
     fn pick_victim(&mut self, target: FaultTarget, strategies: &[Presence]) -> Option<Option<Role>> {
-        let runs = |index: &u16| strategies.get(usize::from(*index)) == Some(&Presence::Running);
+        let runs = |index: &StrategyIndex| strategies.get(index.as_usize()) == Some(&Presence::Running);
         Some(Some(match target {
             FaultTarget::Launcher => return Some(None),
             // Venue faults are injected by the venue.
@@ -111,7 +112,8 @@ impl FaultSchedule {
             FaultTarget::Gateway(index) => Role::Gateway(index),
             FaultTarget::Strategy(index) => Role::Strategy(Some(index).filter(runs)?),
             FaultTarget::Any => {
-                let living: Vec<u16> = (0..strategies.len() as u16).filter(runs).collect();
+                let living: Vec<StrategyIndex> =
+                    StrategyIndex::first(strategies.len() as u16).filter(runs).collect();
                 let drawn = self.draws.below(living.len() as u64);
                 Role::Strategy(*living.get(drawn as usize)?)
             }
@@ -122,7 +124,7 @@ impl FaultSchedule {
 /// Returns `true` if the victim is still starting; for `any`, if all that may still run are.
 fn is_waiting_for(target: FaultTarget, strategies: &[Presence]) -> bool {
     match target {
-        FaultTarget::Strategy(index) => strategies.get(usize::from(index)) == Some(&Presence::Starting),
+        FaultTarget::Strategy(index) => strategies.get(index.as_usize()) == Some(&Presence::Starting),
         FaultTarget::Any => {
             strategies.contains(&Presence::Starting) && !strategies.contains(&Presence::Running)
         }
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!(schedule.next_due_ns(), Some(5 * MS));
         assert_eq!(schedule.take_due(5 * MS - 1, &[Running]), []);
         let wanted = [
-            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(0)) },
+            DueFault { fault: 1, kind: FaultKind::Kill, target: Some(Role::Strategy(StrategyIndex(0))) },
             DueFault { fault: 2, kind: FaultKind::Kill, target: None },
             DueFault { fault: 0, kind: FaultKind::Stop, target: Some(Role::Orchestrator) },
         ];
@@ -170,7 +172,7 @@ mod tests {
     fn the_dead_have_no_fault_again() {
         let mut schedule = schedule("kill:strategy-0@1ms; kill:any@2ms every 1ms; stop:any@50ms", 1);
         for fault in all_due(&mut schedule, 40, &[Gone, Gone, Running]) {
-            assert_eq!(fault.target, Some(Role::Strategy(2)));
+            assert_eq!(fault.target, Some(Role::Strategy(StrategyIndex(2))));
         }
         assert_eq!(schedule.take_due(100 * MS, &[Gone; 3]), []);
         assert!(schedule.next_due_ns().is_some(), "it goes on when one lives again");
@@ -183,9 +185,9 @@ mod tests {
             faults.into_iter().filter_map(|fault| fault.target).collect()
         };
         let found = struck(due.take_due(10 * MS, &[Starting, Running]));
-        assert_eq!(found, [Role::Orchestrator, Role::Strategy(1)]);
+        assert_eq!(found, [Role::Orchestrator, Role::Strategy(StrategyIndex(1))]);
         assert_eq!(due.next_due_ns(), Some(MS), "it is still to come");
-        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(0)]);
+        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(StrategyIndex(0))]);
 
         let mut anybody = schedule("kill:any@1ms", 1);
         assert_eq!(anybody.take_due(MS, &[Gone, Starting]), []);
@@ -212,7 +214,7 @@ mod tests {
             let living = all.iter().filter(|presence| **presence == Running).count();
             prop_assert_eq!(found.len(), if living == 0 { 0 } else { 100 + 14 });
             let living_victim = |fault: &DueFault| match fault.target {
-                Some(Role::Strategy(index)) => all[usize::from(index)] == Running,
+                Some(Role::Strategy(index)) => all[index.as_usize()] == Running,
                 _ => false,
             };
             prop_assert!(found.iter().all(living_victim));
@@ -225,7 +227,7 @@ mod tests {
         fn every_living_strategy_has_its_fault_sooner_or_later(seed: u64) {
             let found = all_due(&mut schedule("kill:any@1ms every 1ms", seed), 200, &[Running; 4]);
             for index in 0..4 {
-                prop_assert!(found.iter().any(|fault| fault.target == Some(Role::Strategy(index))));
+                prop_assert!(found.iter().any(|fault| fault.target == Some(Role::Strategy(StrategyIndex(index)))));
             }
         }
     }

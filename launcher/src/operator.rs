@@ -170,7 +170,7 @@ impl ActiveRunHandle {
 
     /// Returns the state of a strategy's thread; `None` where its memory has no name.
     pub fn state_of(&self, strategy: u16) -> Option<ThreadState> {
-        let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(strategy))?];
+        let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?];
         let view = self.view_of(&thread_segment(&thread.name), status::KIND)?;
         Some(ThreadState::from_code(status::sample_liveness(&view).state))
     }

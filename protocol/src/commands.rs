@@ -17,6 +17,7 @@
 //! like any other segment. The engine validates what it reads: an invalid command is refused as
 //! such.
 
+use crate::index::StrategyIndex;
 use crate::kill::Scope;
 use crate::limits::{OFF, RiskControl};
 use serde::{Deserialize, Serialize};
@@ -92,7 +93,7 @@ pub enum Command {
     /// process. In its next incarnation its orders are accepted again.
     EndStrategy {
         /// The strategy.
-        strategy: u16,
+        strategy: StrategyIndex,
         /// What happens to its open orders.
         open_orders: OpenOrders,
         /// A successor is started. The command's text is its kind, if it has another one.
@@ -443,7 +444,7 @@ mod tests {
         let (words, operator, mut engine, answers) = channel();
         assert!(!engine.has_pending() && engine.next_command().is_none());
         let commands = [
-            Command::Kill(Scope::Strategy(300)),
+            Command::Kill(Scope::Strategy(StrategyIndex(300))),
             Command::SetLimit { scope: Scope::All, control: 255, value: u64::MAX },
             Command::Revive(Scope::Instrument(u16::MAX)),
         ];
@@ -485,7 +486,11 @@ mod tests {
     fn ends_of_strategies_keep_their_text() {
         let (words, operator, mut engine, _) = channel();
         let ends = [OpenOrders::Drain, OpenOrders::Cancel].map(|open_orders| {
-            [false, true].map(|is_replaced| Command::EndStrategy { strategy: 300, open_orders, is_replaced })
+            [false, true].map(|is_replaced| Command::EndStrategy {
+                strategy: StrategyIndex(300),
+                open_orders,
+                is_replaced,
+            })
         });
         let texts = ["", "maker", "exec:./a b é", &"x".repeat(MAX_TEXT_BYTES)];
         for (command, text) in ends.into_iter().flatten().zip(texts) {

@@ -310,6 +310,7 @@ mod plan_bytes {
 mod tests {
     use super::*;
     use crate::codec;
+    use crate::index::StrategyIndex;
     use crate::kill::Scope;
     use crate::limits::{LimitSetting, RiskControl};
     use crate::plan::Plan;
@@ -321,7 +322,11 @@ mod tests {
     fn plan_round_trips_through_segment() {
         let launching = ControlWriter::new(Region::heap(1024).words());
         let mut plan = small_plan();
-        let limit = LimitSetting { scope: Scope::Strategy(1), control: RiskControl::MaxPosition, value: 5 };
+        let limit = LimitSetting {
+            scope: Scope::Strategy(StrategyIndex(1)),
+            control: RiskControl::MaxPosition,
+            value: 5,
+        };
         plan.trading_mut().limits.push(limit);
         launching.write_plan(&plan).unwrap();
         assert_eq!(launching.control().read_plan().unwrap(), plan);

@@ -14,6 +14,7 @@
 //! The meaning of a counter is never read from memory: names and units come from the role's static
 //! information ([`crate::role`]). Any value is valid.
 
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use crate::labels::{Counter, CounterLabel, MAX_COUNTERS};
 use crate::role::{Role, RoleKind};
 use crate::wire::MAX_VENUES;
@@ -36,10 +37,10 @@ pub(crate) fn tag(role: Role) -> u64 {
 pub(crate) fn role_of(tag: u64) -> Option<Role> {
     let kind = RoleKind::ALL.get(usize::try_from(tag >> 16).ok()?.checked_sub(1)?)?;
     let role = match kind {
-        RoleKind::Strategy => Role::Strategy(tag as u16),
+        RoleKind::Strategy => Role::Strategy(StrategyIndex(tag as u16)),
         RoleKind::Orchestrator => Role::Orchestrator,
-        RoleKind::Gateway => Role::Gateway(tag as u16),
-        RoleKind::Exchange => Role::Exchange(tag as u16),
+        RoleKind::Gateway => Role::Gateway(GatewayIndex(tag as u16)),
+        RoleKind::Exchange => Role::Exchange(VenueIndex(tag as u16)),
         RoleKind::Producer => Role::Producer(tag as u16),
         RoleKind::Consumer => Role::Consumer(tag as u16),
         RoleKind::Writer => Role::Writer,

@@ -1,5 +1,6 @@
 //! The isolation levels, and how a run assigns them to its strategies.
 
+use crate::index::StrategyIndex;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -68,13 +69,13 @@ impl IsolationLevels {
     }
 
     /// Returns the level of a strategy.
-    pub fn of(&self, strategy: u16) -> Isolation {
+    pub fn of(&self, strategy: StrategyIndex) -> Isolation {
         self.levels[self.place_of(strategy)]
     }
 
     /// Returns the place of a strategy's level among the levels.
-    pub fn place_of(&self, strategy: u16) -> usize {
-        usize::from(strategy) % usize::from(self.len)
+    pub fn place_of(&self, strategy: StrategyIndex) -> usize {
+        strategy.as_usize() % usize::from(self.len)
     }
 
     /// Iterates over the levels in the order of their assignment, each with the number of places
@@ -170,7 +171,7 @@ mod tests {
     fn levels_are_assigned_in_turn() {
         let levels: IsolationLevels = "thread+process".parse().unwrap();
         assert_eq!(
-            [0, 1, 2, 255].map(|strategy| levels.of(strategy).name()),
+            [0, 1, 2, 255].map(|strategy| levels.of(StrategyIndex(strategy)).name()),
             ["thread", "process", "thread", "process"]
         );
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());

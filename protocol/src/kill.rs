@@ -1,5 +1,6 @@
 //! Kill switches: their scope, their cause, and their records in the stamp log.
 
+use crate::index::{StrategyIndex, VenueIndex};
 use crate::record::{Point, Record};
 use crate::wire::{ID_WIDTH, OrderId};
 use serde::{Deserialize, Serialize};
@@ -12,11 +13,11 @@ pub enum Scope {
     #[default]
     All,
     /// Orders of a strategy, all its incarnations.
-    Strategy(u16),
+    Strategy(StrategyIndex),
     /// Orders of all strategies of a credential.
     Credential(u16),
     /// Orders for a venue.
-    Venue(u16),
+    Venue(VenueIndex),
     /// Orders in an instrument, by its index.
     Instrument(u16),
 }
@@ -24,12 +25,18 @@ pub enum Scope {
 impl Scope {
     /// Returns `true` if the scope includes an order with these properties.
     #[inline]
-    pub const fn contains(self, strategy: u16, credential: u16, venue: u16, instrument: u16) -> bool {
+    pub const fn contains(
+        self,
+        strategy: StrategyIndex,
+        credential: u16,
+        venue: VenueIndex,
+        instrument: u16,
+    ) -> bool {
         match self {
             Self::All => true,
-            Self::Strategy(index) => index == strategy,
+            Self::Strategy(index) => index.0 == strategy.0,
             Self::Credential(index) => index == credential,
-            Self::Venue(index) => index == venue,
+            Self::Venue(index) => index.0 == venue.0,
             Self::Instrument(index) => index == instrument,
         }
     }
@@ -38,9 +45,9 @@ impl Scope {
     pub const fn code(self) -> (u8, u16) {
         match self {
             Self::All => (0, 0),
-            Self::Strategy(index) => (1, index),
+            Self::Strategy(index) => (1, index.0),
             Self::Credential(index) => (2, index),
-            Self::Venue(index) => (3, index),
+            Self::Venue(index) => (3, index.0),
             Self::Instrument(index) => (4, index),
         }
     }
@@ -49,9 +56,9 @@ impl Scope {
     pub const fn from_code(kind: u8, index: u16) -> Option<Self> {
         match kind {
             0 => Some(Self::All),
-            1 => Some(Self::Strategy(index)),
+            1 => Some(Self::Strategy(StrategyIndex(index))),
             2 => Some(Self::Credential(index)),
-            3 => Some(Self::Venue(index)),
+            3 => Some(Self::Venue(VenueIndex(index))),
             4 => Some(Self::Instrument(index)),
             _ => None,
         }
@@ -186,13 +193,22 @@ mod tests {
 
     #[test]
     fn scope_contains_exactly_what_it_names() {
-        let concerns = |scope: Scope| scope.contains(1, 2, 3, 4);
-        for scope in
-            [Scope::All, Scope::Strategy(1), Scope::Credential(2), Scope::Venue(3), Scope::Instrument(4)]
-        {
+        let concerns = |scope: Scope| scope.contains(StrategyIndex(1), 2, VenueIndex(3), 4);
+        for scope in [
+            Scope::All,
+            Scope::Strategy(StrategyIndex(1)),
+            Scope::Credential(2),
+            Scope::Venue(VenueIndex(3)),
+            Scope::Instrument(4),
+        ] {
             assert!(concerns(scope), "{scope}");
         }
-        for scope in [Scope::Strategy(2), Scope::Credential(1), Scope::Venue(4), Scope::Instrument(3)] {
+        for scope in [
+            Scope::Strategy(StrategyIndex(2)),
+            Scope::Credential(1),
+            Scope::Venue(VenueIndex(4)),
+            Scope::Instrument(3),
+        ] {
             assert!(!concerns(scope), "{scope}");
         }
         assert_eq!(Scope::Instrument(4).to_string(), "instrument-4");

@@ -232,6 +232,7 @@ impl LimitSetting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::{StrategyIndex, VenueIndex};
 
     #[test]
     fn codes_and_names_round_trip() {
@@ -248,7 +249,7 @@ mod tests {
     fn settings_outside_range_or_scope_are_refused() {
         let setting = |scope, control, value| LimitSetting { scope, control, value }.check();
         let rate = RiskControl::MessageRate;
-        assert_eq!(setting(Scope::Strategy(3), rate, 1), Ok(()));
+        assert_eq!(setting(Scope::Strategy(StrategyIndex(3)), rate, 1), Ok(()));
         assert_eq!(setting(Scope::All, rate, OFF), Ok(()));
         assert_eq!(setting(Scope::All, rate, 0), Err(LimitError::Value { control: rate, value: 0 }));
         let scope = Scope::Instrument(1);
@@ -259,7 +260,7 @@ mod tests {
                 assert_eq!(setting(Scope::All, *control, value), Ok(()), "{control}");
             }
             assert!(setting(Scope::All, *control, record.max + 1).is_err(), "{control}");
-            assert!(setting(Scope::Venue(0), *control, record.min).is_err(), "{control}");
+            assert!(setting(Scope::Venue(VenueIndex(0)), *control, record.min).is_err(), "{control}");
         }
     }
 }

@@ -147,11 +147,18 @@ impl LinkPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::{GatewayIndex, StrategyIndex};
 
     #[test]
     fn ends_must_fit_shape_and_carrier() {
-        let link =
-            || LinkPlan::many_to_one("submit", [Role::Strategy(0), Role::Strategy(1)], Role::Orchestrator, 8);
+        let link = || {
+            LinkPlan::many_to_one(
+                "submit",
+                [Role::Strategy(StrategyIndex(0)), Role::Strategy(StrategyIndex(1))],
+                Role::Orchestrator,
+                8,
+            )
+        };
         assert_eq!(link().validate(Technique::default()), Ok(()));
         let broken = |change: fn(&mut LinkPlan)| {
             let mut link = link();
@@ -160,8 +167,8 @@ mod tests {
         };
         assert!(broken(|l| l.writers.clear()).contains("link submit: its writers"));
         assert!(broken(|l| l.readers.clear()).contains("shape"));
-        assert!(broken(|l| l.readers.push(Role::Gateway(0))).contains("shape"));
-        assert!(broken(|l| l.writers.push(Role::Strategy(1))).contains("twice"));
+        assert!(broken(|l| l.readers.push(Role::Gateway(GatewayIndex(0)))).contains("shape"));
+        assert!(broken(|l| l.writers.push(Role::Strategy(StrategyIndex(1)))).contains("twice"));
         assert!(broken(|l| l.carrier = Carrier::Spsc).contains("carrier"));
         assert!(broken(|l| l.slots = 9).contains("power of two"));
         assert!(broken(|l| l.words = 8).contains("size"));

@@ -16,6 +16,7 @@
 //! ([`OrderRequest::trigger`](crate::wire::OrderRequest::trigger)). The exchange logs each version
 //! that it writes, so the trigger of an order can be checked.
 
+use crate::index::VenueIndex;
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
@@ -25,7 +26,7 @@ pub const TOP_OF_BOOK_WORDS: usize = 7;
 const AUCTION: u64 = 1 << 63;
 
 /// Returns the name of the segment with a venue's market-data board, within the run.
-pub fn market_segment(venue: u16) -> String {
+pub fn market_segment(venue: VenueIndex) -> String {
     format!("market-{venue}")
 }
 
@@ -112,7 +113,7 @@ const MAX_POLLS: usize = 16;
 
 struct BoardCell {
     board: usize,
-    venue: u16,
+    venue: VenueIndex,
     instrument: u16,
     seen: u64,
 }
@@ -132,7 +133,12 @@ pub struct Market {
 
 impl Market {
     /// Adds the market-data board of a venue.
-    pub fn follow(&mut self, venue: u16, view: &ReadOnlyWords, instruments: usize) -> Result<(), BoardError> {
+    pub fn follow(
+        &mut self,
+        venue: VenueIndex,
+        view: &ReadOnlyWords,
+        instruments: usize,
+    ) -> Result<(), BoardError> {
         let reader = Reader::attach_as(shape(instruments)?, view)?;
         let board = self.boards.len();
         let cell = |instrument| BoardCell { board, venue, instrument: instrument as u16, seen: 0 };
@@ -179,7 +185,7 @@ impl Market {
         };
         self.received += 1;
         Some(MarketTick {
-            venue,
+            venue: venue.0,
             instrument,
             version: stamp.version,
             written: stamp.ticks,
@@ -220,7 +226,7 @@ mod tests {
         let by_board = boards.iter().map(|(venue, instruments)| {
             let shape = shape(*instruments).unwrap();
             let words = board::heap(shape);
-            market.follow(*venue, &words.clone().into(), *instruments).unwrap();
+            market.follow(VenueIndex(*venue), &words.clone().into(), *instruments).unwrap();
             board::Writer::attach(&words).unwrap()
         });
         (by_board.collect(), market)
@@ -269,7 +275,7 @@ mod tests {
         drop(reader);
         let mut market = Market::default();
         let words = Region::heap(100).words();
-        assert!(market.follow(0, &words.into(), 1).is_err());
+        assert!(market.follow(VenueIndex(0), &words.into(), 1).is_err());
         assert_eq!(market.next_tick(), None);
     }
 

@@ -6,6 +6,7 @@ mod fault;
 mod version;
 
 use crate::gaps::MAX_SLEEPS;
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
@@ -84,7 +85,7 @@ named_enum! {
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
     /// The strategy with this index.
-    Strategy(u16),
+    Strategy(StrategyIndex),
     /// A strategy drawn with the run's seed, again for each fault.
     Any,
     /// The process of the engine.
@@ -92,11 +93,11 @@ pub enum FaultTarget {
     /// The fault hits the launcher.
     Launcher,
     /// The venue with this index.
-    Venue(u16),
+    Venue(VenueIndex),
     /// The process of the exchange that is the venue with this index.
-    Exchange(u16),
+    Exchange(VenueIndex),
     /// The process of the gateway with this index.
-    Gateway(u16),
+    Gateway(GatewayIndex),
 }
 
 impl fmt::Display for FaultTarget {
@@ -289,7 +290,7 @@ impl Plan {
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
             Role::Strategy(index) => self.isolation.of(index),
-            _ if role.is_measured() => self.isolation.of(0),
+            _ if role.is_measured() => self.isolation.of(StrategyIndex(0)),
             Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
                 Isolation::Sandbox
             }
@@ -351,7 +352,7 @@ impl Plan {
     }
 
     /// Returns `true` if a gateway validates its venue and closes orders that it does not answer.
-    pub fn validates_venue(&self, gateway: u16) -> bool {
+    pub fn validates_venue(&self, gateway: GatewayIndex) -> bool {
         let venue = FaultTarget::Venue(self.trading().venue_of(gateway));
         self.faults.iter().any(|fault| fault.target == venue)
     }
@@ -363,7 +364,7 @@ impl Plan {
 
     /// Returns the strategy whose process this is alone; `None` for any other process, such as one
     /// with the engine.
-    pub fn strategy_of(&self, process: &ProcessPlan) -> Option<u16> {
+    pub fn strategy_of(&self, process: &ProcessPlan) -> Option<StrategyIndex> {
         let mut roles = self.roles_of(process);
         match (roles.next(), roles.next()) {
             (Some(Role::Strategy(strategy)), None) => Some(strategy),
@@ -463,7 +464,7 @@ pub(crate) mod tests {
         assert!(broken(|p| p.priority = Some(0)).contains("a priority"));
         assert!(broken(|p| p.priority = Some(100)).contains("a priority"));
         assert!(broken(|p| p.threads[1].roles.truncate(1)).contains("link completion: one of its ends"));
-        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(0))).contains("each role"));
+        assert!(broken(|p| p.threads[1].roles.push(Role::Strategy(StrategyIndex(0)))).contains("each role"));
         assert!(broken(|p| p.links.truncate(1)).contains("links of a trading run"));
         assert!(broken(|p| p.links.push(p.links[0].clone())).contains("two of that name"));
         assert!(broken(|p| p.processes[1].name = "strategy-0".into()).contains("process names"));

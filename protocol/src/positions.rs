@@ -5,6 +5,7 @@
 //! counts its own fills. An order of a dead incarnation that is filled after its end changes the
 //! engine's position, and not these.
 
+use crate::index::StrategyIndex;
 use crate::plan::{OnDeath, Plan};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
@@ -18,7 +19,7 @@ pub const POSITIONS_KIND: SegmentKind =
     SegmentKind::new(22, "positions", &[("position", POSITION_WORDS)]).of_slots(HEADER_WORDS, POSITION_WORDS);
 
 /// Returns the name of the segment with the positions that a strategy inherits within the run.
-pub fn positions_segment(strategy: u16) -> String {
+pub fn positions_segment(strategy: StrategyIndex) -> String {
     format!("positions-{strategy}")
 }
 

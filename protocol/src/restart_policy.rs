@@ -1,6 +1,6 @@
 //! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
-use crate::index::StrategyIndex;
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{
     ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan,
 };
@@ -11,7 +11,7 @@ impl Plan {
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
             [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
-                Some(StrategyIndex(index)).filter(|_| self.on_death != OnDeath::Stop)
+                Some(index).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,
         }
@@ -37,7 +37,7 @@ impl Plan {
             && record.consumer_resumable
             && record.producer_resumable
             && self.placement == Placement::Engine
-            && !(0..trading.gateways()).any(|gateway| self.validates_venue(gateway))
+            && !GatewayIndex::first(trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
     /// Returns `true` if the run continues after the death of a process: it has only gateways.
@@ -56,8 +56,7 @@ impl Plan {
     /// Returns `true` if a process of gateways is restarted after its death; not one that validates
     /// an exchange, as its state of the session dies with it.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
-        let is_checked_book =
-            |role: Role| self.is_book_of(role.index()) && self.validates_venue(role.index());
+        let is_checked_book = |role: Role| matches!(role, Role::Gateway(gateway) if self.is_book_of(gateway) && self.validates_venue(gateway));
         self.can_lose_process(process)
             && self.on_death == OnDeath::Restart
             && !self.roles_of(process).any(is_checked_book)
@@ -70,14 +69,14 @@ impl Plan {
     }
 
     /// Returns `true` if a restarted gateway resumes its session with an exchange, losing no order.
-    pub fn can_resume_gateway(&self, gateway: u16) -> bool {
+    pub fn can_resume_gateway(&self, gateway: GatewayIndex) -> bool {
         let has_it =
             |process: &&ProcessPlan| self.roles_of(process).any(|role| role == Role::Gateway(gateway));
         self.is_book_of(gateway)
             && self.processes.iter().find(has_it).is_some_and(|process| self.should_restart_gateways(process))
     }
 
-    fn is_book_of(&self, gateway: u16) -> bool {
+    fn is_book_of(&self, gateway: GatewayIndex) -> bool {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 

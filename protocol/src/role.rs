@@ -1,5 +1,6 @@
 //! The roles of a run, with the static information about each kind.
 
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use crate::labels::{
     ConsumerCounter, Counter, CounterLabel, ExchangeCounter, GatewayCounter, OrchestratorCounter,
     ProducerCounter, ReaderCounter, StrategyCounter, WriterCounter,
@@ -37,13 +38,13 @@ named_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The strategy with this index.
-    Strategy(u16),
+    Strategy(StrategyIndex),
     /// The central event loop of the engine.
     Orchestrator,
     /// The gateway with this index, of a venue and a credential.
-    Gateway(u16),
+    Gateway(GatewayIndex),
     /// The exchange that is the venue with this index.
-    Exchange(u16),
+    Exchange(VenueIndex),
     /// The producer with this index, of a queue benchmark.
     Producer(u16),
     /// The consumer with this index, of a queue benchmark.
@@ -72,7 +73,9 @@ impl Role {
     /// Returns the index of the role among those of its kind, from 0.
     pub const fn index(self) -> u16 {
         match self {
-            Role::Strategy(index) | Role::Gateway(index) | Role::Exchange(index) => index,
+            Role::Strategy(StrategyIndex(index))
+            | Role::Gateway(GatewayIndex(index))
+            | Role::Exchange(VenueIndex(index)) => index,
             Role::Producer(index) | Role::Consumer(index) | Role::Reader(index) => index,
             Role::Orchestrator | Role::Writer => 0,
         }
@@ -224,9 +227,12 @@ mod tests {
 
     #[test]
     fn names_carry_the_index_where_there_are_several() {
-        assert_eq!(Role::Strategy(3).to_string(), "strategy-3");
+        assert_eq!(Role::Strategy(StrategyIndex(3)).to_string(), "strategy-3");
         assert_eq!(Role::Orchestrator.to_string(), "orchestrator");
-        assert_eq!(Role::Gateway(63).to_string(), "gateway-63");
-        assert_eq!((Role::Gateway(63).kind(), Role::Gateway(63).index()), (RoleKind::Gateway, 63));
+        assert_eq!(Role::Gateway(GatewayIndex(63)).to_string(), "gateway-63");
+        assert_eq!(
+            (Role::Gateway(GatewayIndex(63)).kind(), Role::Gateway(GatewayIndex(63)).index()),
+            (RoleKind::Gateway, 63)
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 mod doorbells;
 
+use crate::index::{StrategyIndex, VenueIndex};
 pub use doorbells::{bell_of, listener};
 
 use crate::codec::{self, CodecError};
@@ -215,9 +216,9 @@ pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan)
 /// Gives a strategy the kind that its successor has: `strategy-2=maker`.
 fn apply_kind(plan: &mut Plan, named: &str) {
     let Some((name, kind)) = named.split_once('=') else { return };
-    let is_named = |index: &u16| Role::Strategy(*index).to_string() == name;
+    let is_named = |index: &StrategyIndex| Role::Strategy(*index).to_string() == name;
     if plan.is_trading()
-        && let Some(index) = (0..plan.trading().strategies).find(is_named)
+        && let Some(index) = StrategyIndex::first(plan.trading().strategies).find(is_named)
     {
         plan.trading_mut().set_strategy_kind(index, kind);
     }
@@ -328,14 +329,20 @@ pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
 }
 
 /// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
-pub fn schedule(attached: &mut Attached<'_>, strategy: u16) -> Result<(ReadOnlyWords, usize), RegionError> {
+pub fn schedule(
+    attached: &mut Attached<'_>,
+    strategy: StrategyIndex,
+) -> Result<(ReadOnlyWords, usize), RegionError> {
     let view = attached.view(&schedule_segment(strategy), SCHEDULE_KIND)?;
     let entries = (view.len() - HEADER_WORDS) / SCHEDULE_ENTRY_WORDS;
     Ok((view, entries))
 }
 
 /// Attaches the positions that a strategy inherits, read-only.
-pub fn inherited_positions(attached: &mut Attached<'_>, strategy: u16) -> Result<ReadOnlyWords, RegionError> {
+pub fn inherited_positions(
+    attached: &mut Attached<'_>,
+    strategy: StrategyIndex,
+) -> Result<ReadOnlyWords, RegionError> {
     attached.view(&positions_segment(strategy), POSITIONS_KIND)
 }
 
@@ -347,7 +354,7 @@ pub fn inherited_positions_writers(
 ) -> Result<Vec<AtomicWords>, RegionError> {
     let strategies = if plan.has_inheritance() { plan.trading().strategies } else { 0 };
     let attach = |strategy| Ok(attached.region(&positions_segment(strategy), POSITIONS_KIND)?.words());
-    (0..strategies).map(attach).collect()
+    StrategyIndex::first(strategies).map(attach).collect()
 }
 
 /// Maps a thread's own segment, which holds its status block and stamp log, for writing.
@@ -376,7 +383,7 @@ pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, Re
 pub fn market_writer(
     attached: &mut Attached<'_>,
     plan: &Plan,
-    venue: u16,
+    venue: VenueIndex,
 ) -> Result<board::Writer, RegionError> {
     let what = market_segment(venue);
     let words = attached.region(&what, board::KIND)?.words();

@@ -9,6 +9,7 @@
 //! and number of orders; zeros if there is none. Only the books of the first [`TAPED_INSTRUMENTS`]
 //! instruments are kept.
 
+use crate::index::VenueIndex;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
@@ -33,7 +34,7 @@ pub const KIND: SegmentKind =
         .of_slots(TRADES_AT, TRADE_WORDS);
 
 /// Returns the name of the segment with a venue's tape, within the run.
-pub fn tape_segment(venue: u16) -> String {
+pub fn tape_segment(venue: VenueIndex) -> String {
     format!("tape-{venue}")
 }
 

@@ -6,6 +6,7 @@ use crate::commands::{
     ANSWERS_KIND, ANSWERS_SEGMENT, ANSWERS_WORDS, COMMANDS_KIND, COMMANDS_SEGMENT, COMMANDS_WORDS,
 };
 use crate::control;
+use crate::index::{StrategyIndex, VenueIndex};
 use crate::market;
 use crate::plan::{BoardWork, Idle, Isolation, Plan, ProcessPlan, Workload};
 use crate::positions::{POSITIONS_KIND, positions_segment};
@@ -73,25 +74,25 @@ pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayStep {
     /// The strategy that sends the order.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// The venue of the order.
-    pub venue: u16,
+    pub venue: VenueIndex,
 }
 
 impl ReplayStep {
     /// Encodes the order's strategy and venue as a word.
     pub const fn word(self) -> u64 {
-        (self.venue as u64) << 16 | self.strategy as u64
+        (self.venue.0 as u64) << 16 | self.strategy.0 as u64
     }
 
     /// Decodes an order's strategy and venue from a word.
     pub const fn from_word(word: u64) -> Self {
-        Self { strategy: word as u16, venue: (word >> 16) as u16 }
+        Self { strategy: StrategyIndex(word as u16), venue: VenueIndex((word >> 16) as u16) }
     }
 }
 
 /// Returns the name of the segment with a strategy's schedule within the run.
-pub fn schedule_segment(strategy: u16) -> String {
+pub fn schedule_segment(strategy: StrategyIndex) -> String {
     format!("schedule-{strategy}")
 }
 
@@ -119,9 +120,9 @@ pub enum SegmentPurpose {
     /// A part of the link with this index in [`Plan::links`].
     Link(usize),
     /// A strategy's schedule.
-    Schedule(u16),
+    Schedule(StrategyIndex),
     /// The positions that a strategy's successor inherits.
-    Positions(u16),
+    Positions(StrategyIndex),
     /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
     /// The doorbell of that thread.
@@ -131,9 +132,9 @@ pub enum SegmentPurpose {
     /// The engine's reports about strategies and gateways that died.
     Repairs,
     /// The tape of a venue's exchange.
-    Tape(u16),
+    Tape(VenueIndex),
     /// The top-of-book board of a venue.
-    Market(u16),
+    Market(VenueIndex),
     /// The sequence of a recording's orders.
     ReplaySequence,
     /// Commands of operators and the engine's answers; they have names at every isolation level.
@@ -228,7 +229,7 @@ impl RunSegment {
     }
 
     /// Returns the strategy whose process, except for the launcher, alone writes the segment.
-    pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<u16> {
+    pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
@@ -263,11 +264,12 @@ pub fn segments(plan: &Plan) -> Vec<RunSegment> {
 
 /// Returns the segments of a trading run besides links, logs and doorbells.
 fn trading_segments(plan: &Plan) -> Vec<RunSegment> {
-    let orders = (0..).zip(&plan.trading().orders);
+    let orders = StrategyIndex::first(u16::MAX).zip(&plan.trading().orders);
     let mut segments: Vec<RunSegment> = orders.map(|(index, orders)| schedule(index, *orders)).collect();
     if plan.has_inheritance() {
         let instruments = plan.trading().instrument_count() as u64;
-        segments.extend((0..plan.trading().strategies).map(|strategy| positions(strategy, instruments)));
+        let strategies = StrategyIndex::first(plan.trading().strategies);
+        segments.extend(strategies.map(|strategy| positions(strategy, instruments)));
     }
     // A restarted gateway reads there what the engine had received from its predecessor.
     let readers = plan.restartable_gateways().map(|role| (role, Access::Read));
@@ -375,15 +377,15 @@ fn link_segments(plan: &Plan, index: usize) -> impl Iterator<Item = RunSegment> 
     })
 }
 
-fn schedule(strategy: u16, orders: u64) -> RunSegment {
-    let spec = slots(schedule_segment(strategy), SCHEDULE_KIND, orders, strategy.into());
+fn schedule(strategy: StrategyIndex, orders: u64) -> RunSegment {
+    let spec = slots(schedule_segment(strategy), SCHEDULE_KIND, orders, strategy.as_usize());
     let rights = [(Role::Strategy(strategy), Access::Read)];
     RunSegment::new(spec, SegmentPurpose::Schedule(strategy), rights)
 }
 
 /// Returns the positions that a strategy's successor inherits, which only the engine writes.
-fn positions(strategy: u16, instruments: u64) -> RunSegment {
-    let spec = slots(positions_segment(strategy), POSITIONS_KIND, instruments, strategy.into());
+fn positions(strategy: StrategyIndex, instruments: u64) -> RunSegment {
+    let spec = slots(positions_segment(strategy), POSITIONS_KIND, instruments, strategy.as_usize());
     let rights = [(Role::Orchestrator, Access::Write), (Role::Strategy(strategy), Access::Read)];
     RunSegment::new(spec, SegmentPurpose::Positions(strategy), rights)
 }
@@ -396,23 +398,24 @@ fn replay_sequence(plan: &Plan) -> RunSegment {
 
 /// Returns an exchange's tape. A trade closes an order, except with an iceberg: room for twice as
 /// many.
-fn tape(plan: &Plan, venue: u16) -> RunSegment {
+fn tape(plan: &Plan, venue: VenueIndex) -> RunSegment {
     let trading = plan.trading();
     let closed = trading.total_orders().saturating_add(trading.opening_orders);
     let trades = closed.saturating_mul(2);
-    let spec = slots(tape::tape_segment(venue), tape::KIND, trades, venue.into());
+    let spec = slots(tape::tape_segment(venue), tape::KIND, trades, venue.as_usize());
     RunSegment::new(spec, SegmentPurpose::Tape(venue), [(Role::Exchange(venue), Access::Write)])
 }
 
 /// Returns the top-of-book board of a venue, which its exchange writes and every strategy reads;
 /// `None` if there are more instruments than a board has cells.
-fn market(plan: &Plan, venue: u16) -> Option<RunSegment> {
+fn market(plan: &Plan, venue: VenueIndex) -> Option<RunSegment> {
     let shape = market::shape(plan.trading().instrument_count()).ok()?;
-    let readers = (0..plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
+    let readers =
+        StrategyIndex::first(plan.trading().strategies).map(|index| (Role::Strategy(index), Access::Read));
     let spec = SegmentSpec {
         capacity: shape.cells() as u64,
         slot_words: shape.words() as u64,
-        index: venue.into(),
+        index: venue.0.into(),
         ..memory(market::market_segment(venue), board::KIND, shape.segment_words())
     };
     let rights = readers.chain([(Role::Exchange(venue), Access::Write)]);

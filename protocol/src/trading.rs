@@ -1,5 +1,6 @@
 //! The trading workload: strategies, an orchestrator, and a gateway for each venue and credential.
 
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::instrument::MAX_INSTRUMENTS;
 use crate::link::LinkPlan;
 use crate::plan::{
@@ -27,22 +28,22 @@ const ENGINE: &str = "engine";
 pub const COMPLETION: &str = "completion";
 
 /// Returns the name of the 1→1 link from the orchestrator to a gateway.
-pub fn inbox(gateway: u16) -> String {
+pub fn inbox(gateway: GatewayIndex) -> String {
     format!("inbox-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from a gateway to its exchange.
-pub fn session_out(gateway: u16) -> String {
+pub fn session_out(gateway: GatewayIndex) -> String {
     format!("session-out-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from an exchange to one of its gateways.
-pub fn session_in(gateway: u16) -> String {
+pub fn session_in(gateway: GatewayIndex) -> String {
     format!("session-in-{gateway}")
 }
 
 /// Returns the name of the 1→1 link from the orchestrator back to a strategy.
-pub fn return_path(strategy: u16) -> String {
+pub fn return_path(strategy: StrategyIndex) -> String {
     format!("return-{strategy}")
 }
 
@@ -112,15 +113,15 @@ impl Plan {
 
     fn trading_links(&self) -> Vec<LinkPlan> {
         let trading = self.trading();
-        let strategies = (0..trading.strategies).map(Role::Strategy);
-        let gateways = (0..trading.gateways()).map(Role::Gateway);
+        let strategies = StrategyIndex::first(trading.strategies).map(Role::Strategy);
+        let gateways = GatewayIndex::first(trading.gateways()).map(Role::Gateway);
         let (engine, slots) = (Role::Orchestrator, trading.capacity);
         let mut links = vec![
             LinkPlan::many_to_one(SUBMIT, strategies, engine, slots),
             LinkPlan::many_to_one(COMPLETION, gateways, engine, slots),
         ];
-        let inboxes =
-            (0..trading.gateways()).map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
+        let inboxes = GatewayIndex::first(trading.gateways())
+            .map(|i| LinkPlan::one_to_one(inbox(i), engine, Role::Gateway(i), slots));
         links.extend(inboxes);
         for venue in trading.books() {
             let exchange = Role::Exchange(venue);
@@ -130,7 +131,7 @@ impl Plan {
                 links.push(LinkPlan::one_to_one(session_in(gateway), exchange, role, slots));
             }
         }
-        let returns = (0..trading.strategies)
+        let returns = StrategyIndex::first(trading.strategies)
             .map(|i| LinkPlan::one_to_one(return_path(i), engine, Role::Strategy(i), slots));
         links.extend(returns);
         links
@@ -139,11 +140,11 @@ impl Plan {
     /// Arranges threads and processes: strategies, orchestrator, gateways, exchanges.
     fn arrange_threads(&mut self) {
         let trading = self.trading();
-        let gateways: Vec<Role> = (0..trading.gateways()).map(Role::Gateway).collect();
+        let gateways: Vec<Role> = GatewayIndex::first(trading.gateways()).map(Role::Gateway).collect();
         let process_of_role = |role: Role| (role.to_string(), vec![role]);
         let each = |roles: &[Role]| roles.iter().copied().map(process_of_role).collect::<Vec<_>>();
         let mut threads: Vec<(String, Vec<Role>)> =
-            (0..trading.strategies).map(Role::Strategy).map(process_of_role).collect();
+            StrategyIndex::first(trading.strategies).map(Role::Strategy).map(process_of_role).collect();
         match (self.threading, self.placement) {
             (Threading::Shared, Placement::Engine) => {
                 let roles = [&[Role::Orchestrator], gateways.as_slice()].concat();
@@ -251,8 +252,9 @@ impl Plan {
             trading.resources.is_empty() || trading.resources.len() == strategies,
             "limits of resources for each strategy, or for none",
         )?;
-        let mut wanted =
-            (0..trading.strategies).map(Role::Strategy).chain((0..trading.gateways()).map(Role::Gateway));
+        let mut wanted = StrategyIndex::first(trading.strategies)
+            .map(Role::Strategy)
+            .chain(GatewayIndex::first(trading.gateways()).map(Role::Gateway));
         let runs = |role: Role| self.thread_of(role).is_some();
         let mut exchanges = trading.books().map(Role::Exchange);
         ensure(
@@ -278,6 +280,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::VenueIndex;
 
     fn processes(plan: &Plan) -> String {
         let of = |process: &ProcessPlan| {
@@ -361,7 +364,10 @@ mod tests {
         }
         let plan = plan(ExchangePlacement::Gateway, Placement::EachGateway, Isolation::Process.into());
         let of = |role| plan.threads[plan.thread_of(role).unwrap()].name.as_str();
-        assert_eq!((of(Role::Exchange(1)), plan.thread_of(Role::Exchange(0))), ("gateway-2", None));
+        assert_eq!(
+            (of(Role::Exchange(VenueIndex(1))), plan.thread_of(Role::Exchange(VenueIndex(0)))),
+            ("gateway-2", None)
+        );
         let links: Vec<&str> = plan.links.iter().map(|link| link.name.as_str()).collect();
         assert!(links.contains(&"session-out-2") && links.contains(&"session-in-3"), "{links:?}");
         assert!(!links.contains(&"session-out-1"), "{links:?}");
@@ -370,11 +376,16 @@ mod tests {
     #[test]
     fn each_venue_has_a_gateway_for_each_credential() {
         let mut trading = Trading { credentials: 2, ..Trading::new(3, 2) };
-        let pairs: Vec<_> =
-            (0..trading.gateways()).map(|index| trading.venue_and_credential(index)).collect();
-        assert_eq!(pairs, [(0, 0), (0, 1), (1, 0), (1, 1)]);
-        assert_eq!((trading.gateways_of(1), trading.gateway(1, trading.credential_of(2))), (2..4, 2));
-        let names = (trading.role_name(Role::Gateway(3)), trading.gateway_place(3));
+        let pairs: Vec<_> = GatewayIndex::first(trading.gateways())
+            .map(|index| trading.venue_and_credential(index))
+            .collect();
+        let [first, second] = [0, 1].map(VenueIndex);
+        assert_eq!(pairs, [(first, 0), (first, 1), (second, 0), (second, 1)]);
+        assert!(trading.gateways_of(VenueIndex(1)).eq([GatewayIndex(2), GatewayIndex(3)]));
+        let credential = trading.credential_of(StrategyIndex(2));
+        assert_eq!(trading.gateway(VenueIndex(1), credential), GatewayIndex(2));
+        let names =
+            (trading.role_name(Role::Gateway(GatewayIndex(3))), trading.gateway_place(GatewayIndex(3)));
         assert_eq!(names, ("gateway-3 1/1".into(), "venue-1/credential-1".into()));
         let plan = |trading: &Trading| Plan::for_trading(trading.clone()).arranged().validate();
         assert_eq!(plan(&trading), Ok(()));
@@ -386,14 +397,22 @@ mod tests {
         trading.credentials = u16::MAX;
         assert_eq!(plan(&trading), Err(PlanError::Gateways(2 * u64::from(u16::MAX))));
         trading.credentials = 1;
-        assert_eq!((trading.role_name(Role::Gateway(1)), trading.gateway(1, 0)), ("gateway-1".into(), 1));
+        assert_eq!(
+            (trading.role_name(Role::Gateway(GatewayIndex(1))), trading.gateway(VenueIndex(1), 0)),
+            ("gateway-1".into(), GatewayIndex(1))
+        );
     }
 
     #[test]
     fn additional_roles_are_valid() {
         let mut plan = Plan::for_trading(Trading::new(1, 2)).arranged();
-        plan.threads[1].roles.push(Role::Gateway(2));
-        plan.links.push(LinkPlan::one_to_one("tap".into(), Role::Orchestrator, Role::Gateway(2), 8));
+        plan.threads[1].roles.push(Role::Gateway(GatewayIndex(2)));
+        plan.links.push(LinkPlan::one_to_one(
+            "tap".into(),
+            Role::Orchestrator,
+            Role::Gateway(GatewayIndex(2)),
+            8,
+        ));
         assert_eq!(plan.validate(), Ok(()));
     }
 }

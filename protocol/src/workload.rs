@@ -5,6 +5,7 @@ mod memory;
 mod queue;
 mod resources;
 
+use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 pub use board::{BoardWork, ReaderWaiting};
 pub use memory::{Binary, MemorySettings};
 pub use queue::{EndWaiting, EventCost, QueueWork};
@@ -13,7 +14,6 @@ pub use resources::{LimitKeeper, ResourceLimit, StrategyResources, StrategyUser,
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
 use crate::wire::MAX_REPORTS;
-use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
@@ -210,15 +210,15 @@ impl Trading {
     }
 
     /// Returns the kind of a strategy, such as `player` or `maker`.
-    pub fn strategy_kind(&self, index: u16) -> &str {
-        kind_at(&self.strategy_kinds, index)
+    pub fn strategy_kind(&self, index: StrategyIndex) -> &str {
+        kind_at(&self.strategy_kinds, index.as_usize())
     }
 
     /// Gives a strategy another kind.
-    pub fn set_strategy_kind(&mut self, index: u16, kind: &str) {
-        let kinds = (0..self.strategies).map(|other| self.strategy_kind(other).to_owned());
+    pub fn set_strategy_kind(&mut self, index: StrategyIndex, kind: &str) {
+        let kinds = StrategyIndex::first(self.strategies).map(|other| self.strategy_kind(other).to_owned());
         self.strategy_kinds = kinds.collect();
-        if let Some(own) = self.strategy_kinds.get_mut(usize::from(index)) {
+        if let Some(own) = self.strategy_kinds.get_mut(index.as_usize()) {
             kind.clone_into(own);
         }
     }
@@ -229,14 +229,14 @@ impl Trading {
     }
 
     /// Returns the command of a strategy that is an external program; `None` for other strategies.
-    pub fn program_of(&self, strategy: u16) -> Option<&str> {
+    pub fn program_of(&self, strategy: StrategyIndex) -> Option<&str> {
         Self::command_of(self.strategy_kind(strategy))
     }
 
     /// Returns the limits and the user of a strategy.
-    pub fn resources_of(&self, strategy: u16) -> &StrategyResources {
+    pub fn resources_of(&self, strategy: StrategyIndex) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;
-        self.resources.get(usize::from(strategy)).unwrap_or(&NONE)
+        self.resources.get(strategy.as_usize()).unwrap_or(&NONE)
     }
 
     /// Returns the limits and users that are set, in lines for people. Adjacent strategies with
@@ -267,7 +267,7 @@ impl Trading {
     }
 
     /// Returns a strategy's pacing: scheduled (open loop) or closed, also without a schedule.
-    pub fn pacing_of(&self, strategy: u16) -> Pacing {
+    pub fn pacing_of(&self, strategy: StrategyIndex) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
@@ -302,8 +302,8 @@ impl Trading {
     }
 
     /// Returns the kind of a venue, such as `delay` or `book`.
-    pub fn venue_kind(&self, index: u16) -> &str {
-        kind_at(&self.venue_kinds, index)
+    pub fn venue_kind(&self, index: VenueIndex) -> &str {
+        kind_at(&self.venue_kinds, index.as_usize())
     }
 
     /// Returns the number of gateways: one for each venue and credential.
@@ -312,34 +312,34 @@ impl Trading {
     }
 
     /// Returns the credential of a strategy, which is the same at every venue.
-    pub const fn credential_of(&self, strategy: u16) -> u16 {
-        strategy % at_least_one(self.credentials)
+    pub const fn credential_of(&self, strategy: StrategyIndex) -> u16 {
+        strategy.0 % at_least_one(self.credentials)
     }
 
     /// Returns the gateway of a venue for a credential. The gateways of a venue are adjacent.
-    pub const fn gateway(&self, venue: u16, credential: u16) -> u16 {
-        venue.saturating_mul(self.credentials).saturating_add(credential)
+    pub const fn gateway(&self, venue: VenueIndex, credential: u16) -> GatewayIndex {
+        GatewayIndex(venue.0.saturating_mul(self.credentials).saturating_add(credential))
     }
 
     /// Returns the gateways of a venue, in the order of their credentials.
-    pub const fn gateways_of(&self, venue: u16) -> Range<u16> {
-        self.gateway(venue, 0)..self.gateway(venue, self.credentials)
+    pub fn gateways_of(&self, venue: VenueIndex) -> impl Iterator<Item = GatewayIndex> + Clone + use<> {
+        (self.gateway(venue, 0).0..self.gateway(venue, self.credentials).0).map(GatewayIndex)
     }
 
     /// Returns the venue and the credential of a gateway.
-    pub const fn venue_and_credential(&self, gateway: u16) -> (u16, u16) {
+    pub const fn venue_and_credential(&self, gateway: GatewayIndex) -> (VenueIndex, u16) {
         let credentials = at_least_one(self.credentials);
-        (gateway / credentials, gateway % credentials)
+        (VenueIndex(gateway.0 / credentials), gateway.0 % credentials)
     }
 
     /// Returns the venue of a gateway.
-    pub const fn venue_of(&self, gateway: u16) -> u16 {
+    pub const fn venue_of(&self, gateway: GatewayIndex) -> VenueIndex {
         self.venue_and_credential(gateway).0
     }
 
     /// Returns the place of a gateway for people: `venue-1`, with several credentials
     /// `venue-1/credential-0`.
-    pub fn gateway_place(&self, gateway: u16) -> String {
+    pub fn gateway_place(&self, gateway: GatewayIndex) -> String {
         let (venue, credential) = self.venue_and_credential(gateway);
         match self.credentials {
             0 | 1 => format!("venue-{venue}"),
@@ -348,13 +348,13 @@ impl Trading {
     }
 
     /// Returns `true` if the venue is an exchange.
-    pub fn is_book(&self, venue: u16) -> bool {
+    pub fn is_book(&self, venue: VenueIndex) -> bool {
         self.venue_kind(venue) == Self::BOOK
     }
 
     /// Returns the venues that are exchanges.
-    pub fn books(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..self.venues).filter(|venue| self.is_book(*venue))
+    pub fn books(&self) -> impl Iterator<Item = VenueIndex> + '_ {
+        VenueIndex::first(self.venues).filter(|venue| self.is_book(*venue))
     }
 
     /// Returns the number of instruments, at least one.
@@ -363,14 +363,14 @@ impl Trading {
     }
 
     /// Returns the venues whose market data strategies can read.
-    pub fn boards(&self) -> impl Iterator<Item = u16> + '_ {
+    pub fn boards(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         self.books().filter(|_| self.market_data)
     }
 
     /// Returns the orders to one gateway for which queue memory is allocated.
-    pub fn pending_capacity(&self, gateway: u16) -> usize {
+    pub fn pending_capacity(&self, gateway: GatewayIndex) -> usize {
         let (_, credential) = self.venue_and_credential(gateway);
-        let open = (0..self.strategies).zip(&self.orders);
+        let open = StrategyIndex::first(self.strategies).zip(&self.orders);
         let open = open.filter(|(strategy, _)| self.credential_of(*strategy) == credential);
         let open = open.map(|(_, orders)| orders);
         let open = open.fold(0, |sum: u64, orders| sum.saturating_add(u64::from(self.max_open).min(*orders)));
@@ -392,7 +392,7 @@ const fn at_least_one(count: u16) -> u16 {
 }
 
 /// Returns the name at that index modulo the number of names; empty for an empty list.
-fn kind_at(kinds: &[String], index: u16) -> &str {
-    let kind_index = usize::from(index).checked_rem(kinds.len());
+fn kind_at(kinds: &[String], index: usize) -> &str {
+    let kind_index = index.checked_rem(kinds.len());
     kind_index.and_then(|kind_index| kinds.get(kind_index)).map_or("", String::as_str)
 }

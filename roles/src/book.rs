@@ -10,6 +10,7 @@ use exchange::{Capacity, Exchange, Instrument};
 use gateway::{SessionVenue, VenueContext};
 use journal::{Durability, Options};
 use protocol::control::Control;
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::journals;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, ThreadPlan, Trading};
@@ -44,14 +45,14 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
-    let bell = bell_of(parts.attached, plan, thread, Role::Exchange(context.venue))?;
+    let bell = bell_of(parts.attached, plan, thread, Role::Exchange(VenueIndex(context.venue)))?;
     let Some(resume_point) = parts.recovered.gateways.get(&context.gateway) else {
-        let out = parts.attached.sender(&session_out(context.gateway))?;
-        let reports = parts.attached.receiver(&session_in(context.gateway))?;
+        let out = parts.attached.sender(&session_out(GatewayIndex(context.gateway)))?;
+        let reports = parts.attached.receiver(&session_in(GatewayIndex(context.gateway)))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
-    let out = parts.attached.resume_sender(&session_out(context.gateway))?;
-    let mut reports = parts.attached.resume_receiver(&session_in(context.gateway))?;
+    let out = parts.attached.resume_sender(&session_out(GatewayIndex(context.gateway)))?;
+    let mut reports = parts.attached.resume_receiver(&session_in(GatewayIndex(context.gateway)))?;
     reports.skip_to(resume_point.completed);
     Ok(SessionVenue::new(out, bell, reports)
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
@@ -62,8 +63,8 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     if let Some(recovered) = parts.recovered.exchanges.remove(&venue) {
         return Ok(recovered);
     }
-    let (session, tape, board) = ends(parts.plan, parts.thread, venue, parts.attached)?;
-    let market = market(parts.plan, venue, parts.attached)?;
+    let (session, tape, board) = ends(parts.plan, parts.thread, VenueIndex(venue), parts.attached)?;
+    let market = market(parts.plan, VenueIndex(venue), parts.attached)?;
     Ok(ExchangeAgent::new(market, session, tape).with_market_board(board))
 }
 
@@ -72,7 +73,7 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
 fn ends(
     plan: &Plan,
     thread: &ThreadPlan,
-    venue: u16,
+    venue: VenueIndex,
     attached: &mut Attached<'_>,
 ) -> Result<(Vec<SessionEnd>, RunTape, Option<MarketBoard>)> {
     let trading = plan.trading();
@@ -86,7 +87,7 @@ fn ends(
     let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let board = match trading.market_data {
-        true => Some(MarketBoard::new(venue, segments::market_writer(attached, plan, venue)?)),
+        true => Some(MarketBoard::new(venue.0, segments::market_writer(attached, plan, venue)?)),
         false => None,
     };
     Ok((sessions, tape, board))
@@ -95,7 +96,7 @@ fn ends(
 /// Recovers the exchange of a venue from its journal, after what a standby has `followed`.
 pub(super) fn recover(
     plan: &Plan,
-    venue: u16,
+    venue: VenueIndex,
     options: Options,
     followed: Option<FollowedJournal<ExchangeReplica>>,
     control: &Control,
@@ -134,12 +135,12 @@ fn log_watermarks(totals: &LogTotals, trades: u64) -> OutputWatermarks {
     }
 }
 
-pub(super) fn journal_folder(plan: &Plan, venue: u16) -> PathBuf {
+pub(super) fn journal_folder(plan: &Plan, venue: VenueIndex) -> PathBuf {
     journals::folder(plan, Role::Exchange(venue))
 }
 
 /// Creates what an exchange needs from the plan: instruments, sessions, capacity and recorded flow.
-pub(super) fn market(plan: &Plan, venue: u16, attached: &mut Attached<'_>) -> Result<MarketSetup> {
+pub(super) fn market(plan: &Plan, venue: VenueIndex, attached: &mut Attached<'_>) -> Result<MarketSetup> {
     let trading = plan.trading();
     let capacity = trading.max_held as usize;
     let instruments = instruments(trading, capacity);
@@ -149,11 +150,16 @@ pub(super) fn market(plan: &Plan, venue: u16, attached: &mut Attached<'_>) -> Re
         OrderSequence::Recorded => Some(ReplaySequencer::new(replay_order(venue, attached)?)),
     };
     let (instruments, sessions) = (instruments.len() as u16, trading.credentials.into());
-    Ok(MarketSetup { venue, exchange, instruments, sessions, capacity, sequencer: script })
+    Ok(MarketSetup { venue: venue.0, exchange, instruments, sessions, capacity, sequencer: script })
 }
 
 /// Maps the segments that a venue's exchange will use.
-pub(super) fn map(plan: &Plan, thread: &ThreadPlan, venue: u16, attached: &mut Attached<'_>) -> Result<()> {
+pub(super) fn map(
+    plan: &Plan,
+    thread: &ThreadPlan,
+    venue: VenueIndex,
+    attached: &mut Attached<'_>,
+) -> Result<()> {
     // Not as a successor, which withdraws unpublished messages: the running exchange uses it.
     for gateway in plan.trading().gateways_of(venue) {
         attached.receiver(&session_out(gateway))?;
@@ -214,12 +220,12 @@ fn instruments(trading: &Trading, capacity: usize) -> Vec<Instrument> {
     }
 }
 
-fn replay_order(venue: u16, attached: &mut Attached<'_>) -> Result<Vec<u16>> {
+fn replay_order(venue: VenueIndex, attached: &mut Attached<'_>) -> Result<Vec<u16>> {
     let words = attached.view(REPLAY_SEGMENT, REPLAY_KIND)?;
     // Relaxed: written before this process started.
     let turns =
         (HEADER_WORDS..words.len()).map(|index| ReplayStep::from_word(words.load(index, Ordering::Relaxed)));
-    Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy).collect())
+    Ok(turns.filter(|turn| turn.venue == venue).map(|turn| turn.strategy.0).collect())
 }
 
 fn open_books(plan: &Plan, instruments: &[Instrument], capacity: usize) -> Result<Exchange> {

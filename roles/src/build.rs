@@ -12,7 +12,7 @@ use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
-use protocol::index::StrategyIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::sender::Sender;
@@ -29,11 +29,11 @@ const SILENCE_NS: u64 = 1_000_000_000;
 
 /// A function that builds the agent of a strategy.
 pub(super) type BuildStrategy<K> =
-    Box<dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
+    Box<dyn Fn(&mut RoleContext<'_, '_>, StrategyIndex) -> Result<Box<dyn RoleAgent<K>>> + Send + Sync>;
 
 /// A function that builds the strategy with an index, of its kind in the plan.
 pub(super) type StrategyBuilder<'a, K> =
-    dyn Fn(&mut RoleContext<'_, '_>, u16) -> Result<Box<dyn RoleAgent<K>>> + 'a;
+    dyn Fn(&mut RoleContext<'_, '_>, StrategyIndex) -> Result<Box<dyn RoleAgent<K>>> + 'a;
 
 /// Builds the agent of a thread that has the engine's roles, alone or with others.
 pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Venue + 'static>(
@@ -63,7 +63,7 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
-        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, *index)?),
+        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, index.0)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator(ends, parts)?;
@@ -95,11 +95,11 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
                     validating_session(parts, context, venue)
                 };
                 // Not measured: all techniques share one agent.
-                let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
+                let completion = completion(ends, parts, index.0).map(BoxedProducer::new)?;
                 Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent<K>>
             }
-            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
-            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Gateway(index) => Box::new(gateway(ends, parts, index.0, venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Exchange(venue) => Box::new(book::exchange(parts, venue.0)?) as Box<dyn AnyAgent<K>>,
             role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
         })
     };
@@ -148,13 +148,13 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
 pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Strategy + Send + 'static>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
-    index: u16,
+    index: StrategyIndex,
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<Box<dyn RoleAgent<K>>> {
     let RoleContext { plan, control, act, .. } = *parts;
-    let epoch = control.incarnation(StrategyIndex(index)).epoch;
+    let epoch = control.incarnation(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
-    let submit = (ends.producer)(&submit_link(plan), index.into(), parts.attached)?;
+    let submit = (ends.producer)(&submit_link(plan), index.as_usize(), parts.attached)?;
     let Some(faults) = OwnFaults::for_strategy(plan, index, epoch) else {
         return Ok(Box::new(strategy_agent(parts, &context, submit, make)?));
     };
@@ -193,7 +193,7 @@ pub fn strategy(
     submit: BoxedProducer,
     attached: &mut Attached<'_>,
 ) -> Result<StrategyAgent<BuiltIn, BoxedProducer>> {
-    let context = context(plan, index, epoch, attached)?;
+    let context = context(plan, StrategyIndex(index), epoch, attached)?;
     Ok(StrategyAgent::new(player(&context), session(plan, &context, submit, attached)?))
 }
 
@@ -238,7 +238,7 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let trading = plan.trading();
     let (strategies, venues) = (trading.strategies.into(), trading.venues.into());
     let resumable: Vec<bool> =
-        (0..trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
+        GatewayIndex::first(trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
     let setup = RiskSetup {
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,
@@ -263,13 +263,13 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
         false => attached.sender(&ring_name),
     };
     let mut inboxes = Vec::new();
-    for gateway in 0..trading.gateways() {
+    for gateway in GatewayIndex::first(trading.gateways()) {
         let ring = end(inbox(gateway), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
         inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
     }
     let mut returns = Vec::new();
-    for index in 0..trading.strategies {
+    for index in StrategyIndex::first(trading.strategies) {
         let ring = end(return_path(index), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
         let capacity = trading.max_open as usize * usize::from(trading.reports_per_order);
@@ -295,20 +295,20 @@ fn gateway<P: Producer, C, V: Venue>(
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
     let completion = completion(ends, parts, index)?;
-    gateway_through(completion, parts, index, make)
+    gateway_through(completion, parts, GatewayIndex(index), make)
 }
 
 fn gateway_through<P: Producer, V: Venue>(
     completion: P,
     parts: &mut RoleContext<'_, '_>,
-    index: u16,
+    index: GatewayIndex,
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
     let RoleContext { plan, thread, .. } = *parts;
     let trading = plan.trading();
     let context = VenueContext {
-        venue: trading.venue_of(index),
-        gateway: index,
+        venue: trading.venue_of(index).0,
+        gateway: index.0,
         venues: trading.venues,
         strategies: trading.strategies,
         max_held: trading.max_held as usize,
@@ -316,10 +316,10 @@ fn gateway_through<P: Producer, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    let resume_point = parts.recovered.gateways.remove(&index);
+    let resume_point = parts.recovered.gateways.remove(&index.0);
     // After a predecessor, if there was one.
     let inbox = attached.resume_receiver(&inbox(index))?;
-    let gateway = Gateway::new(index, inbox, completion, bell, venue);
+    let gateway = Gateway::new(index.0, inbox, completion, bell, venue);
     let gateway = gateway.with_fills_logged_first(plan.can_lose_gateways());
     Ok(match resume_point {
         Some(resume_point) => gateway.resume_from(resume_point),

@@ -18,6 +18,7 @@ use anyhow::Result;
 use gateway::{DelayVenue, InFull};
 use protocol::agent::Agent;
 use protocol::control::Control;
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::status::StatusWriter;
 use shm::attached::Attached;
@@ -99,11 +100,11 @@ fn compose_on<K: LoopClock>(
         let kind_of = |role: &Role| match role {
             Role::Gateway(index) => plan.trading().venue_kind(plan.trading().venue_of(*index)),
             Role::Exchange(venue) => plan.trading().venue_kind(*venue),
-            _ => plan.trading().venue_kind(0),
+            _ => plan.trading().venue_kind(VenueIndex(0)),
         };
         let gateways = roles.iter().filter(|role| matches!(role, Role::Gateway(_) | Role::Exchange(_)));
         let kinds: Vec<&str> = gateways.map(kind_of).collect();
-        let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(0));
+        let kind = kinds.first().copied().unwrap_or(plan.trading().venue_kind(VenueIndex(0)));
         if kinds.iter().all(|other| *other == kind) {
             return build_thread(registry.thread(plan, kind)?)(parts, roles, &strategy);
         }

@@ -21,6 +21,7 @@ use anyhow::{Context as _, Result};
 use journal::Options;
 use orchestrator::Replica;
 use protocol::control::Control;
+use protocol::index::GatewayIndex;
 use protocol::journals;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, ProcessPlan, Role};
@@ -55,7 +56,7 @@ pub fn recover(
             let Role::Exchange(venue) = role else { continue };
             let (options, followed) = (options.clone(), exchange.take());
             let agent = book::recover(plan, venue, options, followed, control, attached, environment)?;
-            recovered.exchanges.insert(venue, agent);
+            recovered.exchanges.insert(venue.0, agent);
         }
     }
     recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, environment)?);
@@ -81,10 +82,10 @@ fn recover_engine(
     totals.scan(&logged);
     let mut watermarks = watermarks_in_log(&totals);
     for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
-        watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
+        watermarks.sent.push(attached.resume_sender(&session_out(GatewayIndex(gateway)))?.published());
         // The inbox's reader is gone: its messages are sent again.
-        let left = attached.resume_sender(&inbox(gateway))?.published();
-        attached.resume_receiver(&inbox(gateway))?.skip_to(left);
+        let left = attached.resume_sender(&inbox(GatewayIndex(gateway)))?.published();
+        attached.resume_receiver(&inbox(GatewayIndex(gateway)))?.skip_to(left);
     }
     let folder = journal_folder(plan);
     let watermarks = environment.engine_outputs(watermarks);
@@ -101,8 +102,13 @@ fn recover_engine(
     let mut writer = open_log(plan, thread, attached)?;
     found.unlogged.iter().for_each(|record| writer.append_record(*record));
     for (index, past) in (0..).zip(&found.gateways).filter(|_| is_restartable) {
-        let resume_point =
-            gateway_recovery::from_engine_journal(plan, index, past, environment.now(plan), attached)?;
+        let resume_point = gateway_recovery::from_engine_journal(
+            plan,
+            GatewayIndex(index),
+            past,
+            environment.now(plan),
+            attached,
+        )?;
         recovered.gateways.insert(index, resume_point);
     }
     recovered.engine = Some(RecoveredEngine { successor, found, now: environment.now(plan) });
@@ -120,12 +126,12 @@ pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Resu
 /// Maps the segments that the engine's threads will use.
 pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<()> {
     let trading = plan.trading();
-    for gateway in 0..trading.gateways() {
+    for gateway in GatewayIndex::first(trading.gateways()) {
         // Not as a successor, which repairs the ring: the running engine uses it.
         attached.sender(&session_out(gateway))?;
         attached.receiver(&session_in(gateway))?;
         attached.receiver(&inbox(gateway))?;
-        attached.receiver(&spsc_mux::ring_name(&completion_link(plan), gateway.into()))?;
+        attached.receiver(&spsc_mux::ring_name(&completion_link(plan), gateway.as_usize()))?;
     }
     for strategy in 0..trading.strategies {
         attached.receiver(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;

@@ -49,8 +49,8 @@ pub(super) fn recover(
         }
         let repair =
             Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(GatewayIndex(index));
-        let resume_point = match plan.can_resume_gateway(index) {
-            true => from_session(plan, index, &repair, environment.now(plan), attached)?,
+        let resume_point = match plan.can_resume_gateway(GatewayIndex(index)) {
+            true => from_session(plan, GatewayIndex(index), &repair, environment.now(plan), attached)?,
             // Its venue crashed with it and starts empty.
             false => GatewayResumePoint {
                 orders: repair.counts.orders,
@@ -67,7 +67,7 @@ pub(super) fn recover(
 /// was handed over, and the inbox stays.
 fn from_session(
     plan: &Plan,
-    index: u16,
+    index: GatewayIndex,
     repair: &GatewayRepair,
     now: u64,
     attached: &mut Attached<'_>,
@@ -79,7 +79,7 @@ fn from_session(
     let waiting = all_messages(&mut inbox);
     let open = open_reports(index, repair.counts.reports, attached)?;
     let last = LastMessages {
-        gateway: index,
+        gateway: index.0,
         last_order: out.last_published().and_then(order_of),
         next_order: waiting.first().copied().and_then(order_of),
         last_report: None,
@@ -90,7 +90,7 @@ fn from_session(
     let waiting_orders = waiting.into_iter().filter_map(order_of).count() as u64;
     Ok(GatewayResumePoint {
         orders: repair.counts.orders.saturating_sub(waiting_orders),
-        stamped_order: last.next_order.filter(|order| log.has_order(order, index)).map(|order| order.id),
+        stamped_order: last.next_order.filter(|order| log.has_order(order, index.0)).map(|order| order.id),
         unchecksummed,
         completed: repair.counts.reports,
         stamped,
@@ -102,13 +102,13 @@ fn from_session(
 /// journal. The inbox's messages are sent again.
 pub(super) fn from_engine_journal(
     plan: &Plan,
-    index: u16,
+    index: GatewayIndex,
     past: &RecoveredGateway,
     now: u64,
     attached: &mut Attached<'_>,
 ) -> Result<GatewayResumePoint> {
     let out = attached.resume_sender(&session_out(index))?;
-    let ring = spsc_mux::ring_name(&completion_link(plan), index.into());
+    let ring = spsc_mux::ring_name(&completion_link(plan), index.as_usize());
     let completion = attached.resume_sender(&ring)?;
     let completed = completion.published();
     let mut taken = attached.resume_receiver(&ring)?;
@@ -120,7 +120,7 @@ pub(super) fn from_engine_journal(
     handed_over.for_each(|message| reported.add(digest(message)));
     let open = open_reports(index, completed, attached)?;
     let last = LastMessages {
-        gateway: index,
+        gateway: index.0,
         last_order: out.last_published().and_then(order_of),
         next_order: past.next_message.and_then(order_of),
         last_report: completion.last_published().and_then(|message| Report::from_message(message).ok()),
@@ -129,7 +129,7 @@ pub(super) fn from_engine_journal(
     };
     let (mut log, stamped) = complete_log(&last, plan, now, attached)?;
     if let Some(order) = &last.next_order {
-        log.order(order, Some(now), index);
+        log.order(order, Some(now), index.0);
     }
     stamped.iter().for_each(|message| reported.add(digest(message)));
     let mut dispatched = past.sent;
@@ -155,7 +155,11 @@ fn order_of(message: Message) -> Option<Order> {
 }
 
 /// Returns the session's reports after the first `completed`; `None`: cannot be decoded.
-fn open_reports(index: u16, completed: u64, attached: &mut Attached<'_>) -> Result<Vec<Option<Report>>> {
+fn open_reports(
+    index: GatewayIndex,
+    completed: u64,
+    attached: &mut Attached<'_>,
+) -> Result<Vec<Option<Report>>> {
     let mut session = attached.resume_receiver(&session_in(index))?;
     session.skip_to(completed);
     Ok(all_messages(&mut session).into_iter().map(|message| Report::from_message(message).ok()).collect())
@@ -169,7 +173,7 @@ fn complete_log(
     now: u64,
     attached: &mut Attached<'_>,
 ) -> Result<(GatewayLog, Vec<Message>)> {
-    let thread = thread_of(plan, Role::Gateway(last.gateway))?;
+    let thread = thread_of(plan, Role::Gateway(GatewayIndex(last.gateway)))?;
     let (present, _) = last.find_in(&segments::log(attached, &thread.name)?);
     let mut log = GatewayLog::new(open_log(plan, thread, attached)?, present);
     if let Some(order) = &last.last_order {

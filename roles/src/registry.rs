@@ -14,6 +14,7 @@ use super::technique_ends::{BoxedConsumer, BoxedEnds, BoxedProducer, TechniqueEn
 use anyhow::{Context as _, Result};
 use core::any::TypeId;
 use gateway::{DelayVenue, InFull, Venue, VenueContext};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role, Trading};
 use shm::ring::{Consumer, Link, Producer};
 use std::sync::{Arc, OnceLock};
@@ -265,7 +266,7 @@ impl Registry {
     }
 
     /// Returns the functions that build a strategy of a plan.
-    pub(super) fn strategy(&self, plan: &Plan, index: u16) -> Result<&StrategyEntry> {
+    pub(super) fn strategy(&self, plan: &Plan, index: StrategyIndex) -> Result<&StrategyEntry> {
         find(&self.strategies, "strategy", plan.trading().strategy_kind(index), plan.technique)
     }
 

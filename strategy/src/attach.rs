@@ -1,6 +1,7 @@
 //! Attaches a strategy to its run: builds its context and session from the plan.
 
 use crate::{Context, Session};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
 use protocol::stamps::{Point, count_point};
@@ -21,21 +22,21 @@ pub enum AttachError {
     NoThread(u16),
 }
 
-fn thread(plan: &Plan, index: u16) -> Result<&ThreadPlan, AttachError> {
-    let thread = plan.thread_of(Role::Strategy(index)).ok_or(AttachError::NoThread(index))?;
+fn thread(plan: &Plan, index: StrategyIndex) -> Result<&ThreadPlan, AttachError> {
+    let thread = plan.thread_of(Role::Strategy(index)).ok_or(AttachError::NoThread(index.0))?;
     Ok(&plan.threads[thread])
 }
 
 /// Builds the context from which the incarnation `epoch` of a strategy is created.
 pub fn context(
     plan: &Plan,
-    index: u16,
+    index: StrategyIndex,
     epoch: u16,
     attached: &mut Attached<'_>,
 ) -> Result<Context, AttachError> {
     let (schedule, entries) = segments::schedule(attached, index)?;
     let trading = plan.trading();
-    let orders = trading.orders.get(usize::from(index)).copied().unwrap_or(0);
+    let orders = trading.orders.get(index.as_usize()).copied().unwrap_or(0);
     let sent_before = match epoch {
         0 => 0,
         _ => {
@@ -43,7 +44,7 @@ pub fn context(
             count_point(&log, Point::StrategySend) as u64
         }
     };
-    let mut context = Context::new(index, schedule, entries, trading.pacing_of(index));
+    let mut context = Context::new(index.0, schedule, entries, trading.pacing_of(index));
     (context.strategies, context.venues, context.epoch) = (trading.strategies, trading.venues, epoch);
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();
@@ -61,8 +62,8 @@ pub fn session<P: Producer>(
     attached: &mut Attached<'_>,
 ) -> Result<Session<P>, AttachError> {
     let index = context.strategy;
-    let bell = segments::bell_of(attached, plan, thread(plan, index)?, Role::Orchestrator)?;
-    let returns = attached.receiver(&return_path(index))?;
+    let bell = segments::bell_of(attached, plan, thread(plan, StrategyIndex(index))?, Role::Orchestrator)?;
+    let returns = attached.receiver(&return_path(StrategyIndex(index)))?;
     let session = Session::new(index, context.max_open, submit, bell, returns).with_epoch(context.epoch);
     Ok(session.with_budget(context.orders))
 }

@@ -4,6 +4,7 @@ use crate::chart::plot::{MarkedSpan, Plot, PlotAxis, SpanTone};
 use crate::report::incidents::{cause, name};
 use crate::report::units::{counted, duration};
 use crate::summary::{IncidentSummary, worst};
+use protocol::index::StrategyIndex;
 
 /// The maximum number of incidents that are marked: the worst for the survivors.
 const MAX_INCIDENTS: usize = 50;
@@ -17,7 +18,7 @@ const AXIS: u32 = 60;
 /// from the strategy's death to its return, or to the end of the timeline.
 pub fn plot(incidents: &[IncidentSummary], timeline: &Plot) -> Plot {
     let incidents = worst(incidents, MAX_INCIDENTS);
-    let mut strategies: Vec<u16> = incidents.iter().map(|incident| incident.strategy).collect();
+    let mut strategies: Vec<StrategyIndex> = incidents.iter().map(|incident| incident.strategy).collect();
     strategies.sort_unstable();
     strategies.dedup();
     let has_others = strategies.len() > LANES;

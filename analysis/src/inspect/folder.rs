@@ -114,7 +114,7 @@ fn read_log_row(
                         let (first, _) = ends.unwrap_or((value, 0));
                         ends = Some((first, value));
                     }
-                    if own == Some(id.strategy().0) && last != Some(id.epoch()) {
+                    if own == Some(id.strategy()) && last != Some(id.epoch()) {
                         last = Some(id.epoch());
                         epochs.insert(id.epoch());
                     }

@@ -11,6 +11,7 @@ use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
 use crate::table::Grid;
 use protocol::flow::{ExchangeStage, Stage};
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
@@ -116,8 +117,8 @@ pub(super) fn inspect(
     let round_trip = elapsed(Point::StrategySend, Point::StrategyRecv);
     let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
-        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy().0, order.epoch());
-    let level = record.plan.isolation.of(order.strategy().0);
+        |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
+    let level = record.plan.isolation.of(order.strategy());
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
@@ -195,10 +196,10 @@ fn search(
 /// the write is not known yet.
 fn triggered_by(plan: &Plan, path_steps: &[PathStep]) -> Option<TopOfBookWritten> {
     let gateway = path_steps.iter().find(|step| step.stamped == Point::GatewayRecv)?.detail;
-    let venue = plan.trading().venue_of(gateway.into());
+    let venue = plan.trading().venue_of(GatewayIndex(gateway.into()));
     let instrument = value_at(path_steps, Point::Instrument).unwrap_or(0) as u16;
     let version = value_at(path_steps, Point::Trigger)?;
-    Some(TopOfBookWritten { venue, instrument, version, ticks: 0 })
+    Some(TopOfBookWritten { venue: venue.0, instrument, version, ticks: 0 })
 }
 
 fn value_at(steps: &[PathStep], point: Point) -> Option<u64> {
@@ -215,7 +216,7 @@ fn search_trigger(
 ) -> Result<(), String> {
     let never_written =
         || format!("triggered by version {} of its touch, which was never written", trigger.version);
-    let thread = plan.thread_of(Role::Exchange(trigger.venue)).ok_or_else(never_written)?;
+    let thread = plan.thread_of(Role::Exchange(VenueIndex(trigger.venue))).ok_or_else(never_written)?;
     let is_trigger = |record: &Record| {
         let written = TopOfBookWritten::from_record(record);
         written.is_some_and(|written| TopOfBookWritten { ticks: 0, ..written } == trigger)

@@ -11,6 +11,7 @@ use crate::report::grid::wrap_indented;
 use crate::report::width;
 use crate::table::{Column, Grid};
 use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
+use protocol::index::StrategyIndex;
 use protocol::plan::IsolationLevels;
 use std::io::{self, Write};
 use std::path::Path;
@@ -68,7 +69,8 @@ pub(super) fn inspect(
 
 /// Returns the isolation level of an order's strategy in words; empty if all have the same level.
 fn level_of(order: &str, isolation: IsolationLevels) -> String {
-    let strategy = order.split(['.', '/']).next().and_then(|strategy| strategy.parse().ok());
+    let strategy =
+        order.split(['.', '/']).next().and_then(|strategy| strategy.parse().ok()).map(StrategyIndex);
     let level = strategy.filter(|_| isolation.only().is_none()).map(|strategy| isolation.of(strategy));
     level.map_or_else(String::new, |level| format!(" ({level})"))
 }

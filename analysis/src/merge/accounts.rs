@@ -19,6 +19,7 @@
 //! to the t6 of its report. In a run without t6 stamps the realized profit is not compared.
 
 use super::violation::{Findings, ViolationKind, Violations, order_name};
+use protocol::index::StrategyIndex;
 use protocol::instrument::MAX_INSTRUMENTS;
 use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
@@ -362,10 +363,11 @@ impl Accounts {
 
     pub fn into_positions(self) -> Vec<Position> {
         let position = |key: (u16, u16)| {
-            let price = self.prices.get(usize::from(key.1)).filter(|last| last.ticks > 0);
+            let (strategy, instrument) = key;
+            let price = self.prices.get(usize::from(instrument)).filter(|last| last.ticks > 0);
             Position {
-                strategy: key.0,
-                instrument: key.1,
+                strategy: StrategyIndex(strategy),
+                instrument,
                 account: self.account(key),
                 last_price: price.map(|last| last.price),
                 open_buy: self.stated_open(key, PositionField::OpenBuy),
@@ -380,7 +382,7 @@ impl Accounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Index of the instrument.
     pub instrument: u16,
     /// Fills of the position.

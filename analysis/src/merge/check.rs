@@ -98,12 +98,12 @@ fn check_lane(
     findings: &mut Findings,
 ) {
     let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.sent);
-    let is_strategy_missing = context.strategy_missing.get(usize::from(strategy)).copied().unwrap_or(false);
+    let is_strategy_missing = context.strategy_missing.get(strategy.as_usize()).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = is_strategy_missing && !is_dead;
     let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in (0..).zip(&mut lane.rows) {
-        let id = OrderId::new(strategy, epoch, sequence);
+        let id = OrderId::new(strategy.0, epoch, sequence);
         // The witness of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
         let mut broken = |witness, kind, description: &dyn Fn() -> String| {

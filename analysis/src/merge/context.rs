@@ -51,7 +51,7 @@ impl<'a> CheckContext<'a> {
         for role in dead_processes.flat_map(|process| plan.roles_of(process)) {
             match role {
                 Role::Strategy(index) => {
-                    if let Some(missing) = strategy_missing.get_mut(usize::from(index)) {
+                    if let Some(missing) = strategy_missing.get_mut(index.as_usize()) {
                         *missing = true;
                     }
                 }

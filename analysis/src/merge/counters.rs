@@ -7,6 +7,7 @@ use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
 use crate::numbers::counted;
 use crate::record::{Incident, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::stamps::Point;
@@ -41,7 +42,7 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
             // It reported done and was killed: its last counters are not final.
             continue;
         }
-        let sent_last = |strategy: &u16| {
+        let sent_last = |strategy: &StrategyIndex| {
             // An incarnation that sent nothing has no stamps.
             let restarted = last_death(*strategy).map_or(0, |_| context.deaths.last_epoch(*strategy));
             let lane = table.lane_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
@@ -96,7 +97,7 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
 }
 
 /// Returns the strategies of a thread that runs nothing else.
-fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
+fn only_strategies(thread: &ThreadPlan) -> Option<Vec<StrategyIndex>> {
     let strategy = |role: &Role| match role {
         Role::Strategy(index) => Some(*index),
         _ => None,
@@ -105,7 +106,7 @@ fn only_strategies(thread: &ThreadPlan) -> Option<Vec<u16>> {
 }
 
 /// Returns the death of the last incarnation of a strategy that died.
-fn last_death<'a>(context: &CheckContext<'a>, strategy: u16) -> Option<&'a Incident> {
+fn last_death<'a>(context: &CheckContext<'a>, strategy: StrategyIndex) -> Option<&'a Incident> {
     let epoch = context.deaths.last_epoch(strategy).checked_sub(1)?;
     context.record.incidents.get(context.deaths.incident(strategy, epoch)?)
 }

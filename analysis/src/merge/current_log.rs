@@ -8,6 +8,7 @@ use super::row::bit;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use crate::numbers::duration;
 use protocol::gaps::MAX_GAPS;
+use protocol::index::StrategyIndex;
 use protocol::stamps::{Gap, Point, Record};
 
 /// The points whose times never decrease within a log.
@@ -35,7 +36,7 @@ pub(super) struct CurrentLog {
     /// Number of skipped records.
     pub ignored: u64,
     /// Strategy that alone writes this log, to which invalid records are therefore attributed.
-    pub author: Option<u16>,
+    pub author: Option<StrategyIndex>,
     /// Violations that no correct author would cause.
     pub own_violations: Violations,
     /// Stamps that precede their predecessor, in a log without a sole author.
@@ -81,7 +82,7 @@ impl CurrentLog {
     pub fn add_violation(
         &mut self,
         findings: &mut Findings,
-        witness: Option<u16>,
+        witness: Option<StrategyIndex>,
         kind: ViolationKind,
         example: impl FnOnce() -> String,
     ) {

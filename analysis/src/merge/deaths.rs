@@ -17,6 +17,7 @@
 //! also from the first one that contradicts the engine. Figures of other strategies are unaffected.
 
 use crate::record::{Outage, RunOutcome, RunRecord};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, IsolationLevels, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
 
@@ -56,7 +57,7 @@ impl Deaths {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
             let epoch = usize::from(incident.epoch);
-            let Some(strategy_state) = strategies.get_mut(usize::from(incident.strategy)) else { continue };
+            let Some(strategy_state) = strategies.get_mut(incident.strategy.as_usize()) else { continue };
             if incident.epoch > MAX_EPOCH {
                 continue;
             }
@@ -77,7 +78,7 @@ impl Deaths {
         };
         for fault in scribblers() {
             if let FaultTarget::Strategy(index) = fault.target
-                && let Some(strategy_state) = strategies.get_mut(usize::from(index))
+                && let Some(strategy_state) = strategies.get_mut(index.as_usize())
             {
                 strategy_state.is_hostile = true;
             }
@@ -95,13 +96,13 @@ impl Deaths {
             is_complete: !launcher_died,
             is_everyone_hostile: scribblers().any(is_of_thread),
             isolation,
-            lost_gateways: (0..record.plan.trading().gateways()).map(is_lost).collect(),
+            lost_gateways: GatewayIndex::first(record.plan.trading().gateways()).map(is_lost).collect(),
         }
     }
 
     /// Returns the strategy that alone writes this log, to which invalid records are therefore
     /// attributed.
-    pub fn only_writer(&self, thread: &ThreadPlan) -> Option<u16> {
+    pub fn only_writer(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles.as_slice() {
             [Role::Strategy(index)] if self.isolation.of(*index) != Isolation::Thread => Some(*index),
             _ => None,
@@ -109,21 +110,21 @@ impl Deaths {
     }
 
     /// Marks a strategy's log as untrusted because of what is in it. Its orders stay trusted.
-    pub fn distrust(&mut self, strategy: u16) {
-        if let Some(strategy_state) = self.strategies.get_mut(usize::from(strategy)) {
+    pub fn distrust(&mut self, strategy: StrategyIndex) {
+        if let Some(strategy_state) = self.strategies.get_mut(strategy.as_usize()) {
             strategy_state.is_log_doubted = true;
         }
     }
 
     /// Returns the index of the strategy death that ended an incarnation, in the run's record.
-    pub fn incident(&self, strategy: u16, epoch: u16) -> Option<usize> {
-        let index = self.strategies.get(usize::from(strategy))?.incidents.get(usize::from(epoch))?;
+    pub fn incident(&self, strategy: StrategyIndex, epoch: u16) -> Option<usize> {
+        let index = self.strategies.get(strategy.as_usize())?.incidents.get(usize::from(epoch))?;
         (*index as usize).checked_sub(1)
     }
 
     /// Returns the last possible epoch of a strategy: one after the last that died.
-    pub fn last_epoch(&self, strategy: u16) -> u16 {
-        match self.strategies.get(usize::from(strategy)) {
+    pub fn last_epoch(&self, strategy: StrategyIndex) -> u16 {
+        match self.strategies.get(strategy.as_usize()) {
             Some(strategy_state) if self.is_complete => {
                 strategy_state.incidents.len().min(usize::from(MAX_EPOCH)) as u16
             }
@@ -133,15 +134,15 @@ impl Deaths {
 
     /// Returns `true` if a strategy's log is untrusted: the strategy is hostile, or its log is in
     /// doubt.
-    pub fn is_untrusted(&self, strategy: u16) -> bool {
-        let state = self.strategies.get(usize::from(strategy));
+    pub fn is_untrusted(&self, strategy: StrategyIndex) -> bool {
+        let state = self.strategies.get(strategy.as_usize());
         self.is_hostile(strategy) || state.is_some_and(|state| state.is_log_doubted)
     }
 
     /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
     /// stamps of its orders may be invalid.
-    pub fn is_hostile(&self, strategy: u16) -> bool {
-        let state = self.strategies.get(usize::from(strategy));
+    pub fn is_hostile(&self, strategy: StrategyIndex) -> bool {
+        let state = self.strategies.get(strategy.as_usize());
         self.is_everyone_hostile || state.is_some_and(|state| state.is_hostile)
     }
 

@@ -10,6 +10,7 @@ use super::row::{ExchangeStamps, OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
+use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 
@@ -18,7 +19,7 @@ impl CheckContext<'_> {
     /// gateway had it.
     fn exchange(&self, row: &OrderRow) -> Option<usize> {
         let plan = &self.record.plan;
-        let venue = plan.trading().venue_of(row.pushed()?.0 as u16);
+        let venue = plan.trading().venue_of(GatewayIndex(row.pushed()?.0 as u16));
         plan.trading().is_book(venue).then(|| plan.thread_of(Role::Exchange(venue)))?
     }
 
@@ -30,7 +31,8 @@ impl CheckContext<'_> {
     /// it, so that a stamp may be missing or too late.
     fn is_excused(&self, row: &OrderRow) -> bool {
         let plan = &self.record.plan;
-        self.has_failed || row.pushed().is_some_and(|(gateway, _)| plan.validates_venue(gateway as u16))
+        self.has_failed
+            || row.pushed().is_some_and(|(gateway, _)| plan.validates_venue(GatewayIndex(gateway as u16)))
     }
 }
 
@@ -44,7 +46,7 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
             check_lane(lane, context, findings);
         }
     }
-    let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy().0));
+    let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy()));
     for (id, number, report) in trusted {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));

@@ -124,7 +124,7 @@ impl FurtherReports {
     /// Extends a run's span by the times from first to last report: an order is open until its last
     /// report.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
-        let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy().0)).peekable();
+        let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {
             let is_end = reports.peek().is_none_or(|(next, ..)| *next != id);
             let Some(received) = report.at(Point::StrategyRecv).filter(|_| is_end) else { continue };
@@ -132,7 +132,7 @@ impl FurtherReports {
             span.last_received = span.last_received.max(received);
             span.open_ticks += u128::from(received.saturating_sub(first));
         }
-        for (id, report) in self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy().0)) {
+        for (id, report) in self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy())) {
             let Some(received) = report.at(Point::StrategyRecv) else { continue };
             let row = table.row(*id);
             let from = row.and_then(|row| row.at(Point::StrategyRecv).or(row.at(Point::StrategySend)));

@@ -13,6 +13,7 @@
 
 use super::row::OrderRow;
 use super::violation::ViolationKind;
+use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
 
@@ -23,8 +24,8 @@ pub(super) struct OutOfOrder {
 
 impl OutOfOrder {
     /// Returns the strategy on whose stamps the violation rests.
-    pub fn witness(&self, id: OrderId) -> Option<u16> {
-        (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy().0)
+    pub fn witness(&self, id: OrderId) -> Option<StrategyIndex> {
+        (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
     }
 }
 

@@ -22,6 +22,7 @@ use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::gaps::MAX_SLEEPS;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
@@ -64,9 +65,13 @@ impl<'a> Join<'a> {
         Self {
             plan,
             deaths,
-            owners: (0..strategies).map(|index| plan.thread_of(Role::Strategy(index))).collect(),
+            owners: StrategyIndex::first(strategies)
+                .map(|index| plan.thread_of(Role::Strategy(index)))
+                .collect(),
             table: OrderTable::new(bounds),
-            gateway_threads: (0..gateways).map(|index| plan.thread_of(Role::Gateway(index))).collect(),
+            gateway_threads: GatewayIndex::first(gateways)
+                .map(|index| plan.thread_of(Role::Gateway(index)))
+                .collect(),
             gateways: vec![GatewayOrder::default(); usize::from(gateways)],
             further_reports: FurtherReports::default(),
             newest: vec![NewestEpochs::default(); usize::from(strategies)],
@@ -97,7 +102,7 @@ impl<'a> Join<'a> {
 
     /// Marks the log of a strategy as untrusted: its stamps stay in the table but count for
     /// nothing.
-    pub fn distrust(&mut self, strategy: u16) {
+    pub fn distrust(&mut self, strategy: StrategyIndex) {
         self.deaths.distrust(strategy);
         self.table.excuse(strategy);
         self.links.forget(strategy);
@@ -119,7 +124,7 @@ impl<'a> Join<'a> {
     fn ingest_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let is_strategy_point = STRATEGY_POINTS & bit(point) != 0;
-        if self.source.points & bit(point) == 0 || (is_strategy_point && !self.is_owner(id.strategy().0)) {
+        if self.source.points & bit(point) == 0 || (is_strategy_point && !self.is_owner(id.strategy())) {
             self.add_misplaced(record);
             return Ok(());
         }
@@ -140,7 +145,7 @@ impl<'a> Join<'a> {
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
-        let mut broken = |witness: Option<u16>, kind, description: &dyn Fn() -> String| {
+        let mut broken = |witness: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
             let example = || format!("{}: {}", order_name(id), description());
             match is_own {
                 _ if is_hostile => {}
@@ -205,10 +210,10 @@ impl<'a> Join<'a> {
                 let dispatched = row.at(Point::OrchDispatch);
                 let misplaced = |description| Err(OutOfOrder { kind: ViolationKind::Misplaced, description });
                 let trading = self.plan.trading();
-                let (_, credential) = trading.venue_and_credential(detail.into());
+                let (_, credential) = trading.venue_and_credential(GatewayIndex(detail.into()));
                 match gateway_of(gateways, row) {
                     Some(gateway) if self.gateway_threads[usize::from(detail)] == Some(source.thread) => {
-                        match credential == trading.credential_of(id.strategy().0) {
+                        match credential == trading.credential_of(id.strategy()) {
                             true => gateway.on_inbox(dispatched),
                             false => misplaced("its gateway is of another strategy's credential"),
                         }
@@ -306,9 +311,9 @@ impl<'a> Join<'a> {
     }
 
     #[inline]
-    fn is_owner(&self, strategy: u16) -> bool {
+    fn is_owner(&self, strategy: StrategyIndex) -> bool {
         // A strategy outside the plan is reported as such, not as misplaced.
-        self.owners.get(usize::from(strategy)).is_none_or(|owner| *owner == Some(self.source.thread))
+        self.owners.get(strategy.as_usize()).is_none_or(|owner| *owner == Some(self.source.thread))
     }
 
     #[cold]
@@ -338,8 +343,8 @@ impl<'a> Join<'a> {
     fn try_set_checksum(&mut self, Record { id, value, .. }: Record) -> bool {
         let Some(end) = LinkEnd::from_id(id) else { return false };
         let role = match (end.hand_off, end.is_receiver) {
-            (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(end.peer),
-            (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(end.peer),
+            (HandOff::Submit, false) | (HandOff::Return, true) => Role::Strategy(StrategyIndex(end.peer)),
+            (HandOff::Inbox, true) | (HandOff::Completion, false) => Role::Gateway(GatewayIndex(end.peer)),
             _ => Role::Orchestrator,
         };
         let is_ours = self.plan.thread_of(role) == Some(self.source.thread);
@@ -357,18 +362,18 @@ impl<'a> Join<'a> {
             self.source.ignored += 1;
             return Ok(());
         }
-        if self.deaths.is_hostile(id.strategy().0) {
+        if self.deaths.is_hostile(id.strategy()) {
             return Ok(());
         }
         let planned = self.plan.trading().orders.get(id.strategy().as_usize()).copied().unwrap_or(0);
         // There is a row for every order that its strategy's log can hold, and more.
         let is_unsent = *why == MissingRow::Limit && id.sequence() < planned;
         let (witness, kind) = match is_unsent {
-            true if self.deaths.is_untrusted(id.strategy().0) => return Ok(()),
-            true => (Some(id.strategy().0), ViolationKind::NeverSent),
+            true if self.deaths.is_untrusted(id.strategy()) => return Ok(()),
+            true => (Some(id.strategy()), ViolationKind::NeverSent),
             false => (None, ViolationKind::NotInPlan),
         };
-        let last_epoch = self.deaths.last_epoch(id.strategy().0);
+        let last_epoch = self.deaths.last_epoch(id.strategy());
         self.source.add_violation(self.findings, witness, kind, || {
             let name = order_name(id);
             match why {

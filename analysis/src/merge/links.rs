@@ -6,6 +6,7 @@
 use super::ThreadLog;
 use super::context::CheckContext;
 use super::violation::{Findings, ViolationKind};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::Role;
 use protocol::stamps::{HandOff, LinkEnd};
 use protocol::status::ThreadState;
@@ -22,7 +23,7 @@ impl LinkChecksums {
     }
 
     /// Removes the checksums that an untrusted strategy wrote.
-    pub fn forget(&mut self, strategy: u16) {
+    pub fn forget(&mut self, strategy: StrategyIndex) {
         self.0.retain(|end, _| !is_of_strategy(end, strategy));
     }
 
@@ -38,32 +39,35 @@ impl LinkChecksums {
             return;
         }
         let at = |end: LinkEnd| self.0.get(&end).copied();
-        for strategy in (0..plan.trading().strategies).filter(|index| has_ended(Role::Strategy(*index))) {
+        for strategy in
+            StrategyIndex::first(plan.trading().strategies).filter(|index| has_ended(Role::Strategy(*index)))
+        {
             let ends = self.0.keys().filter(|end| is_of_strategy(end, strategy));
             let newest = ends.map(|end| end.epoch).max().unwrap_or(0);
             if deaths.is_untrusted(strategy) || deaths.incident(strategy, newest).is_some() {
                 continue;
             }
             for hand_off in [HandOff::Submit, HandOff::Return] {
-                let pushed = at(LinkEnd::sender(hand_off, strategy, newest));
-                let taken = at(LinkEnd::receiver(hand_off, strategy, newest));
+                let pushed = at(LinkEnd::sender(hand_off, strategy.0, newest));
+                let taken = at(LinkEnd::receiver(hand_off, strategy.0, newest));
                 let peer = Role::Strategy(strategy).to_string();
                 compare(hand_off, &peer, pushed, taken, Some(strategy), findings);
             }
         }
         // After a restart both ends have the checksum of the last incarnation.
-        let is_live = |gateway: &u16| {
+        let is_live = |gateway: &GatewayIndex| {
             let last = record.outages.iter().rfind(|outage| outage.gateways.contains(gateway));
             last.is_none_or(|outage| outage.restarted_ns.is_some())
         };
-        let live: Vec<u16> = (0..plan.trading().gateways()).filter(is_live).collect();
+        let live: Vec<GatewayIndex> =
+            GatewayIndex::first(plan.trading().gateways()).filter(is_live).collect();
         if !live.iter().all(|gateway| has_ended(Role::Gateway(*gateway))) {
             return;
         }
         let mut reported = Some(0u64);
         for gateway in live {
-            let pushed = at(LinkEnd::sender(HandOff::Inbox, gateway, 0));
-            let taken = at(LinkEnd::receiver(HandOff::Inbox, gateway, 0));
+            let pushed = at(LinkEnd::sender(HandOff::Inbox, gateway.0, 0));
+            let taken = at(LinkEnd::receiver(HandOff::Inbox, gateway.0, 0));
             compare(
                 HandOff::Inbox,
                 &plan.trading().role_name(Role::Gateway(gateway)),
@@ -72,7 +76,7 @@ impl LinkChecksums {
                 None,
                 findings,
             );
-            let sum = at(LinkEnd::sender(HandOff::Completion, gateway, 0));
+            let sum = at(LinkEnd::sender(HandOff::Completion, gateway.0, 0));
             reported = reported.zip(sum).map(|(all, sum)| all.wrapping_add(sum));
         }
         // A dead gateway left no checksum, and the engine's covers all gateways. Reports of
@@ -84,8 +88,8 @@ impl LinkChecksums {
     }
 }
 
-fn is_of_strategy(end: &LinkEnd, strategy: u16) -> bool {
-    matches!(end.hand_off, HandOff::Submit | HandOff::Return) && end.peer == strategy
+fn is_of_strategy(end: &LinkEnd, strategy: StrategyIndex) -> bool {
+    matches!(end.hand_off, HandOff::Submit | HandOff::Return) && end.peer == strategy.0
 }
 
 fn compare(
@@ -93,7 +97,7 @@ fn compare(
     peer: &str,
     pushed: Option<u64>,
     taken: Option<u64>,
-    witness: Option<u16>,
+    witness: Option<StrategyIndex>,
     findings: &mut Findings,
 ) {
     let description = match pushed.zip(taken) {

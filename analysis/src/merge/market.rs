@@ -9,6 +9,7 @@ use super::context::CheckContext;
 use super::row::{OrderRow, bit};
 use super::table::{Lane, OrderTable};
 use super::violation::{Findings, ViolationKind, Violations, order_name};
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
@@ -42,9 +43,9 @@ impl TouchVersions {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
         let trading = plan.trading();
-        let is_there = trading.boards().any(|board| board == venue)
+        let is_there = trading.boards().any(|board| board == VenueIndex(venue))
             && usize::from(instrument) < trading.instrument_count()
-            && plan.thread_of(Role::Exchange(venue)) == Some(thread);
+            && plan.thread_of(Role::Exchange(VenueIndex(venue))) == Some(thread);
         let name = || format!("version {version} of instrument {instrument} at venue {venue}");
         if !is_there {
             self.found.add(ViolationKind::Misplaced, || format!("{}: its log is not that board's", name()));

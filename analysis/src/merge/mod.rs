@@ -30,6 +30,7 @@ pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
 pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
+use protocol::index::{GatewayIndex, StrategyIndex};
 pub use row::{ExchangeStamps, OrderRow, bit};
 pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
@@ -103,7 +104,7 @@ pub struct MergedRun {
     /// Tick at which the warm-up ends; 0 without a window.
     warm_up_end: u64,
     /// Strategies that disturb on request, whose own orders tell nothing about their neighbors.
-    disturbing: Vec<u16>,
+    disturbing: Vec<StrategyIndex>,
     touches: market::TouchVersions,
     table: table::OrderTable,
     chains: further_reports::FurtherReports,
@@ -125,7 +126,7 @@ impl MergedRun {
     }
 
     /// Iterates over the orders of one strategy.
-    pub fn orders_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+    pub fn orders_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
@@ -144,7 +145,7 @@ impl MergedRun {
     /// Returns the top-of-book version that an order claims to react to, with the time of the
     /// exchange's write. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
-        let lane = self.table.lane_of(id.strategy().0, id.epoch())?;
+        let lane = self.table.lane_of(id.strategy(), id.epoch())?;
         self.touches.trigger(lane, id.sequence())
     }
 
@@ -156,7 +157,7 @@ impl MergedRun {
     /// Returns `true` if an order counts in the percentiles: measured, due after the warm-up, and
     /// not of a strategy that disturbs.
     pub fn is_counted(&self, id: OrderId, row: &OrderRow) -> bool {
-        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy().0)
+        self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
     }
 
     /// Returns `true` if an order was measured, and due after the warm-up.
@@ -165,7 +166,7 @@ impl MergedRun {
     }
 
     /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
-    pub fn is_disturbing(&self, strategy: u16) -> bool {
+    pub fn is_disturbing(&self, strategy: StrategyIndex) -> bool {
         self.disturbing.contains(&strategy)
     }
 }
@@ -215,7 +216,8 @@ pub fn merge<L: LogStore + ?Sized>(
     chains.split_off_engine_reports(is_unknown);
     chains.drop_unpushed(|id| {
         let gateway = table.row(id).and_then(|row| Some(row.pushed()?.0));
-        gateway.is_some_and(|gateway| record.plan.validates_venue(gateway as u16)) || is_unknown(id)
+        gateway.is_some_and(|gateway| record.plan.validates_venue(GatewayIndex(gateway as u16)))
+            || is_unknown(id)
     });
     accounts.finish();
     joined.certain().append(std::mem::take(&mut accounts.found));
@@ -237,11 +239,12 @@ pub fn merge<L: LogStore + ?Sized>(
             accounts.check(&mut findings);
         }
         switches.check(&table, plan.trading(), &mut findings);
-        let contradiction_of = |(strategy, found): (u16, &Violations)| {
+        let contradiction_of = |(strategy, found): (StrategyIndex, &Violations)| {
             let is_new = plan.isolation.of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
-        let contradicting: Vec<(u16, String)> = findings.accused().filter_map(contradiction_of).collect();
+        let contradicting: Vec<(StrategyIndex, String)> =
+            findings.accused().filter_map(contradiction_of).collect();
         if contradicting.is_empty() {
             break (counted, findings);
         }
@@ -287,7 +290,7 @@ pub fn merge<L: LogStore + ?Sized>(
     })
 }
 
-fn disturbing(plan: &Plan) -> Vec<u16> {
+fn disturbing(plan: &Plan) -> Vec<StrategyIndex> {
     let of = |fault: &Fault| match fault.target {
         FaultTarget::Strategy(strategy) if fault.kind.is_disturbance() => Some(strategy),
         _ => None,
@@ -419,8 +422,13 @@ fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
     let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
-        let records = of(Role::Strategy(strategy)).max(engine);
-        LaneBounds::new(*planned, records, deaths.last_epoch(strategy), deaths.is_untrusted(strategy))
+        let records = of(Role::Strategy(StrategyIndex(strategy))).max(engine);
+        LaneBounds::new(
+            *planned,
+            records,
+            deaths.last_epoch(StrategyIndex(strategy)),
+            deaths.is_untrusted(StrategyIndex(strategy)),
+        )
     };
     plan.trading().orders.iter().enumerate().map(bounds).collect()
 }

@@ -15,7 +15,7 @@ impl FurtherReports {
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         let CheckContext { record, deaths, is_complete, .. } = *context;
         if is_complete {
-            for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy().0)) {
+            for id in self.expected.iter().filter(|id| !deaths.is_untrusted(id.strategy())) {
                 if self.last(*id).is_none() && self.engine_report(*id).is_none() {
                     findings.add(None, ViolationKind::LastReport, || {
                         format!("{}: its one report is not the last", order_name(*id))
@@ -23,12 +23,12 @@ impl FurtherReports {
                 }
             }
         }
-        for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy().0)) {
-            let is_dead = deaths.incident(id.strategy().0, id.epoch()).is_some();
+        for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
+            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let mut accuse = |witness, kind, description: &str| {
                 findings.add(witness, kind, || format!("{}: report {number} {description}", order_name(id)));
             };
-            let strategy = Some(id.strategy().0);
+            let strategy = Some(id.strategy());
             if report.is_only_received() {
                 // The engine stamped no such report: only the strategy claims it.
                 accuse(strategy, ViolationKind::MissingPoint, "has no t5");
@@ -102,18 +102,18 @@ impl FurtherReports {
     /// exist and are the last of the order.
     pub fn check_engine_reports(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         let CheckContext { record, deaths, is_complete, .. } = *context;
-        let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy().0));
+        let trusted = self.by_engine.iter().filter(|(id, _)| !deaths.is_untrusted(id.strategy()));
         for (id, report) in trusted {
-            let is_dead = deaths.incident(id.strategy().0, id.epoch()).is_some();
+            let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
             let [returned, received] = [Point::OrchReturn, Point::StrategyRecv].map(|point| report.at(point));
             let before = table.row(*id).and_then(|row| row.at(Point::OrchReturn));
             let is_stamped = Point::OrchReturn.is_stamped_with(record.plan.stamps);
             let description = if is_complete && !is_dead && is_stamped && returned.is_none() {
                 (None, ViolationKind::MissingPoint, "has no t7")
             } else if is_complete && !is_dead && received.is_none() {
-                (Some(id.strategy().0), ViolationKind::MissingPoint, "has no t8")
+                (Some(id.strategy()), ViolationKind::MissingPoint, "has no t8")
             } else if returned.zip(received).is_some_and(|(returned, received)| received < returned) {
-                (Some(id.strategy().0), ViolationKind::TimeOrder, "has stamps that go back in time")
+                (Some(id.strategy()), ViolationKind::TimeOrder, "has stamps that go back in time")
             } else if before.zip(returned).is_some_and(|(before, returned)| returned < before) {
                 (None, ViolationKind::TimeOrder, "was returned before the one before it")
             } else {

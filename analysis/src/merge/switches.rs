@@ -7,6 +7,7 @@
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::RiskControl;
 use protocol::plan::Trading;
@@ -152,9 +153,9 @@ fn concerning(
     instrument: u16,
     trading: &Trading,
 ) -> Option<Scope> {
-    let (strategy, venue) = (id.strategy().0, trading.venue_of(gateway as u16));
-    let credential = trading.credential_of(strategy);
-    on.find(|scope| scope.contains(strategy, credential, venue, instrument))
+    let (strategy, venue) = (id.strategy().0, trading.venue_of(GatewayIndex(gateway as u16)));
+    let credential = trading.credential_of(StrategyIndex(strategy));
+    on.find(|scope| scope.contains(StrategyIndex(strategy), credential, venue, instrument))
 }
 
 #[cold]

@@ -8,6 +8,7 @@
 
 use super::hand_offs::{ReturnOrder, SubmitOrder};
 use super::row::{ExchangeStamps, OrderRow};
+use protocol::index::StrategyIndex;
 use protocol::wire::OrderId;
 
 /// Rows of a first epoch are allocated in chunks of this many, to amortize growing.
@@ -21,7 +22,7 @@ const SPARE_ROWS: u64 = 4096;
 /// The table of one strategy incarnation's orders, by sequence.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     pub epoch: u16,
     /// The strategy's log is untrusted: its stamps are never violations.
     pub is_excused: bool,
@@ -41,7 +42,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    fn new(strategy: u16, epoch: u16, bounds: &LaneBounds) -> Self {
+    fn new(strategy: StrategyIndex, epoch: u16, bounds: &LaneBounds) -> Self {
         let LaneBounds { is_excused, is_hostile, .. } = *bounds;
         Self { strategy, epoch, is_excused, is_hostile, ..Self::default() }
     }
@@ -88,7 +89,7 @@ impl Lane {
     }
 
     pub const fn id(&self, sequence: u64) -> OrderId {
-        OrderId::new(self.strategy, self.epoch, sequence)
+        OrderId::new(self.strategy.0, self.epoch, sequence)
     }
 }
 
@@ -166,7 +167,8 @@ const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
     pub fn new(bounds: Vec<LaneBounds>) -> Self {
-        let lane = |(strategy, bounds): (usize, &LaneBounds)| Lane::new(strategy as u16, 0, bounds);
+        let lane =
+            |(strategy, bounds): (usize, &LaneBounds)| Lane::new(StrategyIndex(strategy as u16), 0, bounds);
         let lanes = bounds.iter().enumerate().map(lane).collect();
         let later =
             bounds.into_iter().map(|bounds| LaterEpochs { bounds, lane_indices: Vec::new() }).collect();
@@ -205,14 +207,14 @@ impl OrderTable {
         }
         // There are at most as many lanes as strategies and epochs: 20 bits.
         lane_indices[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy().0, id.epoch(), bounds));
+        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
         Ok(self.lanes.len() - 1)
     }
 
     #[cold]
     fn grow(&mut self, lane_index: usize, sequence: u64) -> Result<(), MissingRow> {
         let lane = &mut self.lanes[lane_index];
-        let bounds = &mut self.later[usize::from(lane.strategy)].bounds;
+        let bounds = &mut self.later[lane.strategy.as_usize()].bounds;
         if sequence >= bounds.rows {
             return Err(MissingRow::Limit);
         }
@@ -234,8 +236,8 @@ impl OrderTable {
     }
 
     /// Returns the orders of an incarnation, if any of its stamps was found.
-    pub fn lane_of(&self, strategy: u16, epoch: u16) -> Option<&Lane> {
-        let first = usize::from(strategy);
+    pub fn lane_of(&self, strategy: StrategyIndex, epoch: u16) -> Option<&Lane> {
+        let first = strategy.as_usize();
         match epoch.checked_sub(1) {
             None if first < self.later.len() => self.lanes.get(first),
             None => None,
@@ -247,8 +249,8 @@ impl OrderTable {
     }
 
     /// Marks a strategy as untrusted: rows of its orders may be incomplete.
-    pub fn excuse(&mut self, strategy: u16) {
-        if let Some(later) = self.later.get_mut(usize::from(strategy)) {
+    pub fn excuse(&mut self, strategy: StrategyIndex) {
+        if let Some(later) = self.later.get_mut(strategy.as_usize()) {
             later.bounds.is_excused = true;
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
@@ -258,22 +260,22 @@ impl OrderTable {
     }
 
     /// Returns the last incarnation of a strategy of which any stamp was found.
-    pub fn newest_epoch(&self, strategy: u16) -> u16 {
-        self.later.get(usize::from(strategy)).map_or(0, |later| later.lane_indices.len() as u16)
+    pub fn newest_epoch(&self, strategy: StrategyIndex) -> u16 {
+        self.later.get(strategy.as_usize()).map_or(0, |later| later.lane_indices.len() as u16)
     }
 
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
-        self.lane_of(id.strategy().0, id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
+        self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
-        let lane = self.lane_of(id.strategy().0, id.epoch());
+        let lane = self.lane_of(id.strategy(), id.epoch());
         lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
     }
 
     /// Returns the instrument of an order by its gateway's log; 0 if that has none.
     pub fn instrument(&self, id: OrderId) -> u16 {
-        self.lane_of(id.strategy().0, id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
+        self.lane_of(id.strategy(), id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
     }
 
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
@@ -281,7 +283,7 @@ impl OrderTable {
     }
 
     /// Iterates over the rows of one strategy's orders, without touching those of others.
-    pub fn rows_of(&self, strategy: u16) -> impl Iterator<Item = (OrderId, &OrderRow)> {
+    pub fn rows_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
         lanes.flat_map(blocks_of).flat_map(block_rows)
     }
@@ -327,9 +329,12 @@ mod tests {
         assert_eq!((table.lanes.len(), rows(&table)), (2 + LAST, LAST * LATER_CHUNK as usize));
         let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
         assert_eq!((lane.epoch, lane.rows.len()), (7, 32));
-        assert_eq!(table.lane_of(1, MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
-        assert!(table.lane_of(0, 1).is_none() && table.lane_of(2, 0).is_none());
-        assert_eq!((table.newest_epoch(1), table.newest_epoch(0)), (MAX_EPOCH, 0));
+        assert_eq!(table.lane_of(StrategyIndex(1), MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
+        assert!(table.lane_of(StrategyIndex(0), 1).is_none() && table.lane_of(StrategyIndex(2), 0).is_none());
+        assert_eq!(
+            (table.newest_epoch(StrategyIndex(1)), table.newest_epoch(StrategyIndex(0))),
+            (MAX_EPOCH, 0)
+        );
     }
 
     #[test]

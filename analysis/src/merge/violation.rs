@@ -1,5 +1,6 @@
 //! Violations of a run's invariants, counted by kind with a first example each.
 
+use protocol::index::StrategyIndex;
 use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -122,12 +123,17 @@ impl Violations {
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
 /// hostile, it shows that the strategy forged them.
 #[derive(Clone, Debug, Default)]
-pub struct Findings(BTreeMap<Option<u16>, Violations>);
+pub struct Findings(BTreeMap<Option<StrategyIndex>, Violations>);
 
 impl Findings {
     /// Counts one violation that depends only on the stamps of the strategy `witness`.
     #[cold]
-    pub fn add(&mut self, witness: Option<u16>, kind: ViolationKind, example: impl FnOnce() -> String) {
+    pub fn add(
+        &mut self,
+        witness: Option<StrategyIndex>,
+        kind: ViolationKind,
+        example: impl FnOnce() -> String,
+    ) {
         self.0.entry(witness).or_default().add(kind, example);
     }
 
@@ -137,12 +143,12 @@ impl Findings {
     }
 
     /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
-    pub fn accused(&self) -> impl Iterator<Item = (u16, &Violations)> {
+    pub fn accused(&self) -> impl Iterator<Item = (StrategyIndex, &Violations)> {
         self.0.iter().filter_map(|(witness, violations)| Some(((*witness)?, violations)))
     }
 
     /// Removes the violations that depend only on one strategy's stamps.
-    pub fn disregard(&mut self, strategy: u16) {
+    pub fn disregard(&mut self, strategy: StrategyIndex) {
         self.0.remove(&Some(strategy));
     }
 

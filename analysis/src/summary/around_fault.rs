@@ -6,6 +6,7 @@
 use super::figures::{Distribution, MeasureSeries, rt_venue};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultTarget, FaultTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -26,8 +27,8 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
         FaultTarget::Strategy(strategy) if !fault.kind.is_disturbance() => Some((strategy, fault.when)),
         _ => None,
     });
-    let faults: Vec<(u16, FaultTime)> = faults.collect();
-    let with_fault: BTreeSet<u16> = faults.iter().map(|(strategy, _)| *strategy).collect();
+    let faults: Vec<(StrategyIndex, FaultTime)> = faults.collect();
+    let with_fault: BTreeSet<StrategyIndex> = faults.iter().map(|(strategy, _)| *strategy).collect();
     let incidents = record.incidents.iter().filter(|incident| with_fault.contains(&incident.strategy));
     let seen = incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
     let planned = faults.iter().filter_map(|(_, when)| match when {
@@ -37,7 +38,7 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let first_ns = seen.min().or_else(|| planned.min())?;
     let first = record.clock.start_ticks.saturating_add((first_ns as f64 / record.plan.ns_per_tick) as u64);
     let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
-    for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy().0)) {
+    for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {
         let side = if row.ended() < first { &mut before } else { &mut after };
         side.record(rt_venue(row), ns_per_tick);
     }

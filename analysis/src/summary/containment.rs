@@ -11,6 +11,7 @@ use super::incident_windows::IncidentWindows;
 use crate::cpu_shortage::CpuShortage;
 use crate::merge::{MergedRun, OrderLosses};
 use crate::record::{EndByOperator, Incident, RunRecord, StayedDown};
+use protocol::index::StrategyIndex;
 use protocol::supervision::ProtocolViolation;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IncidentSummary {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Epoch of the incarnation that died.
     pub epoch: u16,
     /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
@@ -127,7 +128,7 @@ pub(super) fn summarize(
             continue;
         }
         let mut is_touched = false;
-        for incident in windows.affecting(id.strategy().0, row) {
+        for incident in windows.affecting(id.strategy(), row) {
             touched[incident].push(ticks);
             is_touched = true;
         }
@@ -145,7 +146,7 @@ pub(super) fn summarize(
     }
     let count_incidents =
         |is: fn(&IncidentSummary) -> bool| incidents.iter().filter(|incident| is(incident)).count() as u64;
-    let strategies: BTreeSet<u16> = incidents.iter().map(|incident| incident.strategy).collect();
+    let strategies: BTreeSet<StrategyIndex> = incidents.iter().map(|incident| incident.strategy).collect();
     let containment = Containment {
         incidents: incidents.len() as u64,
         by_operators: count_incidents(|incident| incident.by_operator.is_some()),

@@ -220,7 +220,7 @@ impl LevelSeries {
         let new = |(level, again)| Self { level, again, series: Default::default() };
         let mut levels: Vec<Self> = isolation.places().map(new).collect();
         for (id, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
-            let own = &mut levels[isolation.place_of(id.strategy().0)];
+            let own = &mut levels[isolation.place_of(id.strategy())];
             own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
             if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
                 own.record(Measure::RtVenueFromDue, from_due, ns_per_tick);
@@ -271,7 +271,7 @@ impl Figures {
             with_warm_up: MeasureSeries::default(),
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
-        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy().0)) {
+        for (id, row) in merged.measured().filter(|(id, _)| !merged.is_disturbing(id.strategy())) {
             from_due(row).into_iter().for_each(|ticks| figures.with_warm_up.record(ticks, ns_per_tick));
             if !merged.is_counted(id, row) {
                 continue;
@@ -309,7 +309,7 @@ impl Figures {
         for (_, (id, row)) in free {
             let Some(ticks) = ticks(row) else { continue };
             self.record(measure, ticks);
-            if let Some(level) = self.levels.get_mut(self.isolation.place_of(id.strategy().0)) {
+            if let Some(level) = self.levels.get_mut(self.isolation.place_of(id.strategy())) {
                 level.record(measure, ticks, self.ns_per_tick);
             }
         }

@@ -14,6 +14,7 @@
 
 use crate::merge::OrderRow;
 use crate::record::RunRecord;
+use protocol::index::StrategyIndex;
 
 /// Time after the repair of a strategy's death during which other orders count as affected, in
 /// nanoseconds.
@@ -24,7 +25,7 @@ pub(super) const AFTERMATH_NS: u64 = 10_000_000;
 struct IncidentWindow {
     from: u64,
     until: u64,
-    strategy: u16,
+    strategy: StrategyIndex,
     incident: usize,
 }
 
@@ -68,7 +69,7 @@ impl IncidentWindows {
 
     /// Iterates over the deaths of other strategies that affected the order, by their indices. The
     /// order has all eight stamps, ascending.
-    pub fn affecting(&self, strategy: u16, row: &OrderRow) -> impl Iterator<Item = usize> {
+    pub fn affecting(&self, strategy: StrategyIndex, row: &OrderRow) -> impl Iterator<Item = usize> {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         // Not twice for an incident that affected it on its way out.
         let back = self.overlapping(t5, t8).filter(move |window| window.from > t4);

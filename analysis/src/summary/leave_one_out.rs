@@ -9,6 +9,7 @@ use crate::merge::MergedRun;
 use crate::numbers::duration;
 use hdrhistogram::Histogram;
 use protocol::flow::Stage;
+use protocol::index::StrategyIndex;
 use serde::{Deserialize, Serialize};
 
 /// A pooled percentile that one strategy shifts by more than this share of the smaller value gets a
@@ -23,7 +24,7 @@ const MEASURES: [Measure; 3] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveOneOut {
     /// Index of the excluded strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Number of its orders in the pool.
     pub orders: u64,
     /// Percentiles of the stage `submit` without the strategy.
@@ -66,7 +67,7 @@ pub(super) fn leave_one_out(
 ) -> Vec<LeaveOneOut> {
     let pooled = MEASURES.map(|measure| figures.series(measure).histogram());
     let mut all = Vec::new();
-    for strategy in 0..strategies {
+    for strategy in StrategyIndex::first(strategies) {
         let mut own = MEASURES.map(|_| MeasureSeries::default());
         for (_, row) in merged.orders_of(strategy).filter(|(id, row)| merged.is_counted(*id, row)) {
             let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];

@@ -1,6 +1,7 @@
 //! Latency by isolation level, in a run whose strategies have several.
 
 use super::figures::{Distribution, Figures, Measure};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,8 +25,8 @@ pub struct LevelSummary {
 /// Summarizes the latencies of each isolation level; none in a run with one.
 pub(super) fn summarize(figures: &Figures, plan: &Plan) -> Vec<LevelSummary> {
     let count = |place: usize| {
-        let is_there = |strategy: &u16| plan.isolation.place_of(*strategy) == place;
-        (0..plan.trading().strategies).filter(is_there).count() as u16
+        let is_there = |strategy: &StrategyIndex| plan.isolation.place_of(*strategy) == place;
+        StrategyIndex::first(plan.trading().strategies).filter(is_there).count() as u16
     };
     let levels = figures.levels().enumerate();
     let summary =

@@ -12,6 +12,7 @@
 use super::figures::to_ns;
 use crate::merge::{MergedRun, OrderRow};
 use crate::record::{Outage, RoleRestart, RunRecord};
+use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -57,7 +58,7 @@ pub(super) fn outages(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let one = |outage: &Outage| {
         let first_after = |row: &OrderRow| {
             let (gateway, _) = row.pushed()?;
-            let is_its = outage.gateways.contains(&(gateway as u16));
+            let is_its = outage.gateways.contains(&GatewayIndex(gateway as u16));
             // The dead incarnation received none after its fence.
             let at = since_start(row.at(Point::GatewayRecv).filter(|_| is_its)?);
             (at >= outage.fenced_ns).then_some(at)
@@ -75,7 +76,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     let ticks = |ns: u64| start.saturating_add((ns as f64 / record.plan.ns_per_tick) as u64);
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
     let died_by_itself = |id: OrderId| {
-        record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy().0, id.epoch()))
+        record.incidents.iter().any(|one| (one.strategy, one.epoch) == (id.strategy(), id.epoch()))
     };
     let one = |restart: &RoleRestart| {
         let RoleRestart {
@@ -100,7 +101,8 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         let is_engine = *role == Role::Orchestrator;
         let mut first = None;
         for (id, row) in merged.orders() {
-            let venue = row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(gateway as u16));
+            let venue =
+                row.pushed().map(|(gateway, _)| record.plan.trading().venue_of(GatewayIndex(gateway as u16)));
             let is_its = is_engine || venue.is_some_and(|venue| *role == Role::Exchange(venue));
             let (from, to, served) = match is_engine {
                 true => (Point::StrategySend, Point::StrategyRecv, row.at(Point::OrchDispatch)),

@@ -6,6 +6,7 @@ use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
 use crate::record::{ProcessUsage, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Kind: a built-in name, or `exec:` and a command.
     pub kind: String,
     /// Isolation between it and the engine.
@@ -51,7 +52,7 @@ impl StrategySummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyTail {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Number of its orders that were explained.
     pub explained: u64,
     /// Number of the strategy's orders that a gap or the backlog after one affected.
@@ -92,7 +93,7 @@ fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
 }
 
 /// Returns the resource usage of the process that the strategy has for itself.
-fn usage(record: &RunRecord, strategy: u16) -> Option<ProcessUsage> {
+fn usage(record: &RunRecord, strategy: StrategyIndex) -> Option<ProcessUsage> {
     let is_alone = |process: &&ProcessPlan| record.plan.roles_of(process).eq([Role::Strategy(strategy)]);
     let process = record.plan.processes.iter().find(is_alone)?;
     record.exits.iter().find(|exit| exit.process == process.name)?.usage
@@ -123,7 +124,7 @@ pub(super) fn summarize(
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
     }
-    let summarize_strategy = |(strategy, mut times): (u16, StrategyTimes)| {
+    let summarize_strategy = |(strategy, mut times): (StrategyIndex, StrategyTimes)| {
         let thread = plan.thread_of(Role::Strategy(strategy)).and_then(|thread| threads.get(thread));
         StrategySummary {
             strategy,
@@ -139,7 +140,7 @@ pub(super) fn summarize(
             tail: None,
         }
     };
-    (0..).zip(times).map(summarize_strategy).collect()
+    StrategyIndex::first(u16::MAX).zip(times).map(summarize_strategy).collect()
 }
 
 impl super::Summary {

@@ -4,6 +4,7 @@
 use super::IncidentSummary;
 use super::threads::ThreadSummary;
 use crate::record::{ProcessUsage, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use serde::{Deserialize, Serialize};
@@ -75,7 +76,7 @@ impl StrategyCosts {
 /// The threads, usages and misses of one level's strategies.
 #[derive(Default)]
 struct LevelParts<'a> {
-    strategies: Vec<u16>,
+    strategies: Vec<StrategyIndex>,
     threads: Vec<&'a ThreadSummary>,
     usages: Vec<ProcessUsage>,
     misses: [Vec<f64>; 2],
@@ -155,7 +156,7 @@ pub(super) fn summarize(
     let plan = &record.plan;
     let mut parts: Vec<(Isolation, LevelParts<'_>)> =
         Isolation::ALL.iter().map(|level| (*level, LevelParts::default())).collect();
-    for strategy in 0..plan.trading().strategies {
+    for strategy in StrategyIndex::first(plan.trading().strategies) {
         let level = plan.isolation.of(strategy);
         let Some((_, part)) = parts.iter_mut().find(|(other, _)| *other == level) else { continue };
         part.strategies.push(strategy);
@@ -186,14 +187,14 @@ mod tests {
     use protocol::plan::Plan;
     use protocol::plan::Trading;
 
-    fn thread(strategy: u16, cpu_ns: u64, returned: u64) -> ThreadSummary {
+    fn thread(strategy: StrategyIndex, cpu_ns: u64, returned: u64) -> ThreadSummary {
         ThreadSummary {
             role: format!("strategy-{strategy}"),
             cpu_ns,
             running_ns: Some(1_000_000_000),
             utilization: Some(0.25),
             minor_faults: 4,
-            voluntary_switches: 10 * u64::from(strategy),
+            voluntary_switches: 10 * u64::from(strategy.0),
             agents: vec![AgentSummary {
                 role: format!("strategy-{strategy}"),
                 counters: [("returned".to_owned(), returned)].into(),
@@ -223,9 +224,13 @@ mod tests {
     #[test]
     fn costs_are_those_of_strategies_alone() {
         let mut record = record(Isolation::Process);
-        let threads = [thread(0, 500_000_000, 300), thread(1, 250_000_000, 700), thread(9, 9, 9)];
+        let threads = [
+            thread(StrategyIndex(0), 500_000_000, 300),
+            thread(StrategyIndex(1), 250_000_000, 700),
+            thread(StrategyIndex(9), 9, 9),
+        ];
         let restarted = IncidentSummary {
-            strategy: 1,
+            strategy: StrategyIndex(1),
             detect_to_repair_ns: Some(20),
             repair_to_restart_ns: Some(40),
             ..IncidentSummary::default()
@@ -240,16 +245,20 @@ mod tests {
         assert_eq!((found.minor_faults, found.voluntary_switches), (4.0, 5.0));
         assert_eq!((found.restart_ns, found.dtlb_misses), (Some(60.0), None));
         let misses = |strategy| StrategyMisses { strategy, dtlb: Some(4_000), last_level: None };
-        record.misses.strategies = vec![misses(0)];
+        record.misses.strategies = vec![misses(StrategyIndex(0))];
         assert_eq!(summarize(&record, &threads, &[])[0].dtlb_misses, None, "not of all of them");
-        record.misses.strategies.push(misses(1));
+        record.misses.strategies.push(misses(StrategyIndex(1)));
         let found = &summarize(&record, &threads, &[])[0];
         assert_eq!((found.dtlb_misses, found.last_level_misses), (Some(8.0), None));
     }
 
     #[test]
     fn threads_have_no_memory_of_their_own() {
-        let found = summarize(&record(Isolation::Thread), &[thread(0, 1, 1), thread(1, 1, 1)], &[]);
+        let found = summarize(
+            &record(Isolation::Thread),
+            &[thread(StrategyIndex(0), 1, 1), thread(StrategyIndex(1), 1, 1)],
+            &[],
+        );
         assert_eq!((found[0].strategies, found[0].private_bytes, found[0].startup_ns), (2, None, None));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::merge::{KillActivation, MergedRun, Position};
 use crate::record::RunRecord;
+use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 use protocol::reject::Reject;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,7 @@ pub struct TradingSummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionSummary {
     /// Index of the strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Index of the instrument.
     pub instrument: u16,
     /// Name of the instrument.

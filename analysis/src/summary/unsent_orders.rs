@@ -5,6 +5,7 @@
 use crate::merge::MergedRun;
 use crate::numbers::count;
 use crate::record::{RunOutcome, RunRecord};
+use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
 
@@ -24,7 +25,7 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     }
     let (mut limited, mut kept_back, mut closed) = (0u64, 0u64, 0u64);
     for (strategy, (sent, planned)) in (0..).zip(sent.iter().zip(&trading.orders)) {
-        let role = Role::Strategy(strategy);
+        let role = Role::Strategy(StrategyIndex(strategy));
         let Some(thread) = record.plan.thread_of(role) else { continue };
         let log = merged.threads.get(thread).filter(|log| !log.is_untrusted);
         let max_open = log.map_or(0, |log| {
@@ -33,8 +34,8 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
                 .get(StrategyCounter::InFlightPeak)
         });
         let sends_all = log.is_some()
-            && trading.strategy_kind(strategy) == Trading::PLAYER
-            && !record.incidents.iter().any(|incident| incident.strategy == strategy);
+            && trading.strategy_kind(StrategyIndex(strategy)) == Trading::PLAYER
+            && !record.incidents.iter().any(|incident| incident.strategy == StrategyIndex(strategy));
         let missing = planned.saturating_sub(*sent);
         if missing > 0 && max_open >= trading.max_open.into() {
             (limited, kept_back) = (limited + 1, kept_back.saturating_add(missing));

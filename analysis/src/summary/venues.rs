@@ -12,6 +12,7 @@
 use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
     /// Index of the venue.
-    pub venue: u16,
+    pub venue: VenueIndex,
     /// Kind of fault.
     pub fault: FaultKind,
     /// Start of the fault.
@@ -54,7 +55,7 @@ pub struct VenueIncident {
 
 /// The time of a venue fault, in ticks.
 struct VenueFaultWindow {
-    venue: u16,
+    venue: VenueIndex,
     fault: FaultKind,
     from: u64,
     until: u64,
@@ -75,19 +76,19 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         _ => None,
     };
     let windows: Vec<VenueFaultWindow> = record.plan.faults.iter().filter_map(window).collect();
-    let faulty: Vec<u16> = windows.iter().map(|window| window.venue).collect();
+    let faulty: Vec<VenueIndex> = windows.iter().map(|window| window.venue).collect();
     windows.iter().map(|window| incident(window, &faulty, record, merged, ns_per_tick)).collect()
 }
 
 fn incident(
     window: &VenueFaultWindow,
-    faulty: &[u16],
+    faulty: &[VenueIndex],
     record: &RunRecord,
     merged: &MergedRun,
     ns_per_tick: f64,
 ) -> VenueIncident {
     let VenueFaultWindow { venue, fault, from, until } = *window;
-    let venue_of = |gateway: usize| record.plan.trading().venue_of(gateway as u16);
+    let venue_of = |gateway: usize| record.plan.trading().venue_of(GatewayIndex(gateway as u16));
     let rows =
         || merged.measured().filter_map(|(_, row)| Some((venue_of(row.pushed()?.0), row.stamps(), row)));
     let before = rows().filter(|(other, [.., t5, _, _, _], _)| *other == venue && *t5 < from);
@@ -134,7 +135,7 @@ fn incident(
 }
 
 /// Returns the sum of a counter over the gateways of a venue; 0 if they have no counters.
-fn counted(plan: &Plan, merged: &MergedRun, venue: u16, counter: GatewayCounter) -> u64 {
+fn counted(plan: &Plan, merged: &MergedRun, venue: VenueIndex, counter: GatewayCounter) -> u64 {
     let of_gateway = |gateway| {
         let role = Role::Gateway(gateway);
         let thread = plan.thread_of(role)?;

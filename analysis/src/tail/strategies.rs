@@ -5,6 +5,7 @@ use super::traces::OrderTraces;
 use super::{NanosByCause, TicksByCause};
 use crate::radix_select::BitSet;
 use crate::summary::StrategyTail;
+use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 
 /// Analyzed fraction of a strategy's orders: one of this many.
@@ -27,7 +28,7 @@ impl StrategyTails {
         }
         let strategies = plan.trading().strategies;
         let mut is_slow = BitSet::new(traces.count as usize);
-        for strategy in 0..strategies {
+        for strategy in StrategyIndex::first(strategies) {
             let own = traces.iter(Some(strategy)).count() as u64;
             traces.mark_slowest(Some(strategy), own / TAIL_FRACTION, &mut is_slow);
         }
@@ -38,7 +39,7 @@ impl StrategyTails {
     #[inline]
     pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, causes: &TicksByCause) {
         if self.is_slow.get(order as usize)
-            && let Some(sum) = self.ticks.get_mut(usize::from(traces.strategy_of(order)))
+            && let Some(sum) = self.ticks.get_mut(traces.strategy_of(order).as_usize())
         {
             add_ticks(sum, causes);
         }
@@ -51,7 +52,7 @@ impl StrategyTails {
         touched: &BitSet,
         ns: impl Fn(&TicksByCause) -> NanosByCause,
     ) -> Vec<StrategyTail> {
-        let summarize_tail = |(strategy, causes): (u16, &TicksByCause)| {
+        let summarize_tail = |(strategy, causes): (StrategyIndex, &TicksByCause)| {
             let mut own = StrategyTail { strategy, causes_ns: ns(causes), ..StrategyTail::default() };
             for trace in traces.iter(Some(strategy)) {
                 own.explained += 1;
@@ -60,6 +61,10 @@ impl StrategyTails {
             }
             own
         };
-        (0..).zip(&self.ticks).map(summarize_tail).filter(|own| own.orders > 0).collect()
+        StrategyIndex::first(u16::MAX)
+            .zip(&self.ticks)
+            .map(summarize_tail)
+            .filter(|own| own.orders > 0)
+            .collect()
     }
 }

@@ -10,6 +10,7 @@ use crate::radix_select::{BitSet, select_nth_pair, select_ranks};
 use crate::record::RunRecord;
 use crate::summary::figures::rt_venue;
 use protocol::flow::{PATH, Stage, StageLocation};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -31,8 +32,9 @@ struct StampThreads {
 impl StampThreads {
     fn from_plan(plan: &Plan) -> Self {
         let trading = plan.trading();
-        let strategies = (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(i as u16)));
-        let gateways = (0..trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
+        let strategies =
+            (0..trading.orders.len()).map(|i| plan.thread_of(Role::Strategy(StrategyIndex(i as u16))));
+        let gateways = GatewayIndex::first(trading.gateways()).map(|i| plan.thread_of(Role::Gateway(i)));
         Self {
             strategies: strategies.collect(),
             gateways: gateways.collect(),
@@ -212,23 +214,22 @@ impl<'a> OrderTraces<'a> {
     }
 
     /// Iterates over the traces of all orders, or over those of a strategy.
-    pub fn iter(&self, strategy: Option<u16>) -> impl Iterator<Item = OrderTrace<'a>> {
-        let own = move |block: &&TraceBlock<'_>| {
-            strategy.is_none_or(|strategy| block.first.strategy().0 == strategy)
-        };
+    pub fn iter(&self, strategy: Option<StrategyIndex>) -> impl Iterator<Item = OrderTrace<'a>> {
+        let own =
+            move |block: &&TraceBlock<'_>| strategy.is_none_or(|strategy| block.first.strategy() == strategy);
         self.blocks.iter().filter(own).flat_map(|block| self.block_traces(block))
     }
 
     /// Returns the strategy of the order with this index.
-    pub fn strategy_of(&self, order: u32) -> u16 {
+    pub fn strategy_of(&self, order: u32) -> StrategyIndex {
         let after = self.blocks.partition_point(|block| block.order <= order);
-        self.blocks.get(after.saturating_sub(1)).map_or(0, |block| block.first.strategy().0)
+        self.blocks.get(after.saturating_sub(1)).map_or(StrategyIndex(0), |block| block.first.strategy())
     }
 
     /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0
     /// or for more than exist. Exact; of traces with equal times, which may be all of them, few are
     /// kept.
-    pub fn last_of_slowest(&self, strategy: Option<u16>, count: u64) -> Option<SlownessRank> {
+    pub fn last_of_slowest(&self, strategy: Option<StrategyIndex>, count: u64) -> Option<SlownessRank> {
         const MAX_KEPT: usize = 4096;
         let all = if strategy.is_none() { self.count } else { self.iter(strategy).count() as u64 };
         let rank = all.checked_sub(count).filter(|_| count > 0)?;
@@ -247,7 +248,7 @@ impl<'a> OrderTraces<'a> {
     }
 
     /// Sets the bits of the `count` slowest orders, of all or of a strategy.
-    pub fn mark_slowest(&self, strategy: Option<u16>, count: u64, marks: &mut BitSet) {
+    pub fn mark_slowest(&self, strategy: Option<StrategyIndex>, count: u64, marks: &mut BitSet) {
         if let Some(last) = self.last_of_slowest(strategy, count) {
             let slow = self.iter(strategy).filter(|trace| trace.rank() <= last);
             slow.for_each(|trace| marks.set(trace.order as usize));

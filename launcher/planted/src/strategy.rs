@@ -1,6 +1,7 @@
 //! The strategy that pays a planted cost.
 
 use crate::cost::{Cost, Payment};
+use launcher::protocol::index::StrategyIndex;
 use launcher::protocol::plan::Role;
 use launcher::protocol::wire::OrderId;
 use launcher::strategy::{Context, MarketTick, OrderRequest, Orders, Player, Refused, Strategy};
@@ -19,7 +20,7 @@ impl Side {
     /// Returns where a strategy of this process lives. A process of its own was started with the
     /// strategy's name among its words.
     pub fn of(context: &Context) -> Self {
-        let name = Role::Strategy(context.strategy).to_string();
+        let name = Role::Strategy(StrategyIndex(context.strategy)).to_string();
         if std::env::args().any(|word| word == name) { Self::Process } else { Self::Thread }
     }
 }

@@ -7,6 +7,7 @@ use crate::output;
 use analysis::numbers::{count, counted, duration};
 use anyhow::Result;
 use protocol::commands::{Command, CommandStatus};
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::Plan;
 use std::io::Write;
@@ -27,12 +28,14 @@ impl KillTarget {
         };
         Ok(Some(match self {
             Self { strategy: Some(index), .. } => {
-                Scope::Strategy(within("strategy", *index, trading.strategies.into())?)
+                Scope::Strategy(StrategyIndex(within("strategy", *index, trading.strategies.into())?))
             }
             Self { credential: Some(index), .. } => {
                 Scope::Credential(within("credential", *index, trading.credentials.into())?)
             }
-            Self { venue: Some(index), .. } => Scope::Venue(within("venue", *index, trading.venues.into())?),
+            Self { venue: Some(index), .. } => {
+                Scope::Venue(VenueIndex(within("venue", *index, trading.venues.into())?))
+            }
             Self { instrument: Some(name), .. } => Scope::Instrument(instrument(name, plan)?),
             Self { all: true, .. } => Scope::All,
             _ => return Ok(None),

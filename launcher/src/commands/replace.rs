@@ -10,6 +10,7 @@ use crate::output;
 use analysis::numbers::{counted, duration};
 use anyhow::{Context, Result};
 use protocol::commands::{Command, CommandAnswer, CommandStatus, MAX_TEXT_BYTES, OpenOrders};
+use protocol::index::StrategyIndex;
 use protocol::isolation::Isolation;
 use protocol::plan::{OnDeath, Plan, Role, Trading};
 use protocol::status::ThreadState;
@@ -53,7 +54,7 @@ enum Fate {
 fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let strategy = strategy_of(&flags.strategy, &run.plan)?;
-    let name = Role::Strategy(strategy).to_string();
+    let name = Role::Strategy(StrategyIndex(strategy)).to_string();
     check(&run, strategy, successor.is_some())?;
     let began = Instant::now();
     let before = run.incarnation(strategy).epoch;
@@ -82,8 +83,11 @@ fn give(
     flags: &RetireFlags,
 ) -> Result<(CommandAnswer, bool)> {
     let within = Duration::from_nanos(flags.within.0);
-    let command =
-        |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
+    let command = |open_orders| Command::EndStrategy {
+        strategy: StrategyIndex(strategy),
+        open_orders,
+        is_replaced: successor.is_some(),
+    };
     let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
     if flags.open_orders == OpenOrdersFlag::Drain {
         let (_, answer) = send(OpenOrders::Drain)?;
@@ -134,12 +138,12 @@ fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
 
 /// Refuses what the run cannot do.
 fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), UsageError> {
-    let (plan, name) = (&run.plan, Role::Strategy(strategy));
+    let (plan, name) = (&run.plan, Role::Strategy(StrategyIndex(strategy)));
     if plan.on_death == OnDeath::Stop {
         let why = "ends when a strategy ends: start it with --on-death continue or restart";
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
-    if plan.isolation.of(strategy) == Isolation::Thread {
+    if plan.isolation.of(StrategyIndex(strategy)) == Isolation::Thread {
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }

@@ -19,6 +19,7 @@ use super::value::SettingValue;
 use analysis::units::{Count, Nanos, clip};
 use core::fmt;
 use core::str::FromStr;
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use shm::ring::Step;
 
@@ -84,16 +85,16 @@ fn target_of(text: &str) -> Option<FaultTarget> {
         "any" => Some(FaultTarget::Any),
         "engine" => Some(FaultTarget::Engine),
         "launcher" => Some(FaultTarget::Launcher),
-        "exchange" => Some(FaultTarget::Exchange(0)),
+        "exchange" => Some(FaultTarget::Exchange(VenueIndex(0))),
         _ => {
             let (kind, index) = text.rsplit_once('-')?;
             let is_number = index.bytes().all(|byte| byte.is_ascii_digit());
-            let index = index.parse().ok().filter(|_| is_number)?;
+            let index: u16 = index.parse().ok().filter(|_| is_number)?;
             match kind {
-                "strategy" => Some(FaultTarget::Strategy(index)),
-                "venue" => Some(FaultTarget::Venue(index)),
-                "exchange" => Some(FaultTarget::Exchange(index)),
-                "gateway" => Some(FaultTarget::Gateway(index)),
+                "strategy" => Some(FaultTarget::Strategy(StrategyIndex(index))),
+                "venue" => Some(FaultTarget::Venue(VenueIndex(index))),
+                "exchange" => Some(FaultTarget::Exchange(VenueIndex(index))),
+                "gateway" => Some(FaultTarget::Gateway(GatewayIndex(index))),
                 _ => None,
             }
         }
@@ -163,13 +164,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::sample::select;
+    use protocol::index::StrategyIndex;
 
     /// Any faults that can be written down, whether or not a run can have them.
     pub(super) fn any_faults() -> BoxedStrategy<String> {
         let target = prop_oneof![
-            any::<u16>().prop_map(FaultTarget::Strategy),
-            any::<u16>().prop_map(FaultTarget::Venue),
-            any::<u16>().prop_map(FaultTarget::Gateway),
+            any::<u16>().prop_map(|index| FaultTarget::Strategy(StrategyIndex(index))),
+            any::<u16>().prop_map(|index| FaultTarget::Venue(VenueIndex(index))),
+            any::<u16>().prop_map(|index| FaultTarget::Gateway(GatewayIndex(index))),
             select(vec![FaultTarget::Any, FaultTarget::Engine, FaultTarget::Launcher]),
         ];
         let when = prop_oneof![
@@ -191,10 +193,10 @@ mod tests {
         let (strategy, any) = (FaultTarget::Strategy, FaultTarget::Any);
         let often = spec(FaultKind::Kill, any, at(1_000), Some(Nanos(10_000_000)));
         for (text, wanted) in [
-            ("kill:strategy-3@2s", spec(FaultKind::Kill, strategy(3), at(2_000), None)),
+            ("kill:strategy-3@2s", spec(FaultKind::Kill, strategy(StrategyIndex(3)), at(2_000), None)),
             (
                 "hang:strategy-0@push:claimed:1000",
-                spec(FaultKind::Hang, strategy(0), push(1000, Step::Claimed), None),
+                spec(FaultKind::Hang, strategy(StrategyIndex(0)), push(1000, Step::Claimed), None),
             ),
             ("kill:any@1s every 10ms", often),
             ("kill@1s every=10ms", often),
@@ -205,7 +207,7 @@ mod tests {
                 "slow:venue-1@2s for 500ms",
                 FaultSpec {
                     lasts: Some(Nanos(500_000_000)),
-                    ..spec(FaultKind::Slow, FaultTarget::Venue(1), at(2_000), None)
+                    ..spec(FaultKind::Slow, FaultTarget::Venue(VenueIndex(1)), at(2_000), None)
                 },
             ),
             ("exit@push:entered:7", read("exit@order:7")),

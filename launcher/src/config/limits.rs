@@ -12,6 +12,7 @@
 use super::nearest;
 use super::value::{SettingValue, parsed};
 use analysis::units::{Count, Nanos, clip};
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 
@@ -32,11 +33,11 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
     let (kind, index) = text.rsplit_once('-').ok_or_else(wrong)?;
     let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
-    let index = index.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
+    let index: u16 = index.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
     match kind {
-        "strategy" => Ok(Scope::Strategy(index)),
+        "strategy" => Ok(Scope::Strategy(StrategyIndex(index))),
         "credential" => Ok(Scope::Credential(index)),
-        "venue" => Ok(Scope::Venue(index)),
+        "venue" => Ok(Scope::Venue(VenueIndex(index))),
         "instrument" => Ok(Scope::Instrument(index)),
         _ => Err(wrong()),
     }
@@ -131,6 +132,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::sample::select;
+    use protocol::index::StrategyIndex;
 
     /// Generates any limits that can be written.
     pub(super) fn any_limits() -> BoxedStrategy<String> {
@@ -154,7 +156,7 @@ mod tests {
             read.0,
             [
                 limit(Scope::All, RiskControl::MaxPosition, 5_000),
-                limit(Scope::Strategy(3), RiskControl::DuplicateWindow, 10_000_000),
+                limit(Scope::Strategy(StrategyIndex(3)), RiskControl::DuplicateWindow, 10_000_000),
                 limit(Scope::Instrument(2), RiskControl::Restricted, 1),
                 limit(Scope::All, RiskControl::PriceCollar, OFF),
             ]

@@ -12,6 +12,7 @@ use analysis::merge::MergedRun;
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use anyhow::{Context, Result, bail};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Pacing, Trading};
 use protocol::stamps::Point;
 use std::io::Write;
@@ -22,7 +23,8 @@ use system::clock::Timebase;
 /// Generates the schedule of a saved run again.
 pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     let trading = record.plan.trading();
-    let decides = (0..trading.strategies).find(|index| trading.strategy_kind(*index) != Trading::PLAYER);
+    let decides = StrategyIndex::first(trading.strategies)
+        .find(|index| trading.strategy_kind(*index) != Trading::PLAYER);
     if let Some(index) = decides {
         let kind = trading.strategy_kind(index);
         return Err(UsageError(format!(
@@ -61,12 +63,12 @@ pub fn write(record: &RunRecord, schedule: &Schedule, merged: &MergedRun, mut ou
 fn sent_orders(record: &RunRecord, schedule: &Schedule, merged: &MergedRun) -> Vec<(u32, SentOrder)> {
     let mut places = vec![Vec::new(); schedule.strategies().into()];
     for (place, step) in (0..).zip(schedule.replay_order()) {
-        places[usize::from(step.strategy)].push(place);
+        places[step.strategy.as_usize()].push(place);
     }
     let mut orders = Vec::new();
     for (strategy, places) in (0..).zip(&places) {
         let mut finder = EntryFinder::new(record, schedule, strategy);
-        for (_, row) in merged.orders_of(strategy) {
+        for (_, row) in merged.orders_of(StrategyIndex(strategy)) {
             if !row.has(Point::StrategySend) && !row.has(Point::OrchRecvSubmit) {
                 continue;
             }

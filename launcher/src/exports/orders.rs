@@ -5,6 +5,7 @@ use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use anyhow::Result;
 use protocol::flow::PATH;
+use protocol::index::GatewayIndex;
 use protocol::stamps::Point;
 use std::io::Write;
 
@@ -31,7 +32,7 @@ pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<
     for (id, row) in merged.orders() {
         let time = |point| row.at(point).map(|ticks| since_start(record, ticks));
         // A row has room for a gateway's number of seven bits.
-        let venue = row.pushed().map(|(gateway, _)| trading.venue_of(gateway as u16));
+        let venue = row.pushed().map(|(gateway, _)| trading.venue_of(GatewayIndex(gateway as u16)));
         writer.serialize((
             (id.strategy().0, id.epoch(), id.sequence()),
             time(Point::Due),

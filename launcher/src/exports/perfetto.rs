@@ -10,6 +10,7 @@ use super::proto::ProtoMessage;
 use analysis::merge::{MergedRun, OrderRow};
 use analysis::record::RunRecord;
 use analysis::summary::to_ns;
+use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
@@ -199,10 +200,11 @@ fn track(plan: &Plan, role: Role) -> Option<u64> {
 fn order(plan: &Plan, time: &TraceClock, id: OrderId, row: &OrderRow, events: &mut Vec<TraceEvent>) {
     let name = format!("{}/{}", id.strategy(), id.sequence());
     let at = |point| row.at(point).map(|ticks| time.ns_at(ticks));
-    let strategy = track(plan, Role::Strategy(id.strategy().0));
+    let strategy = track(plan, Role::Strategy(id.strategy()));
     let orchestrator = track(plan, Role::Orchestrator);
-    let gateway =
-        row.pushed().and_then(|(gateway, _)| track(plan, Role::Gateway(u16::try_from(gateway).ok()?)));
+    let gateway = row
+        .pushed()
+        .and_then(|(gateway, _)| track(plan, Role::Gateway(GatewayIndex(u16::try_from(gateway).ok()?))));
     let mut add = |ns: Option<u64>, track: Option<u64>, kind, what: &str, is_last| {
         if let (Some(ns), Some(track)) = (ns, track) {
             // An id's word is never 0 for a flow: it is one more.
@@ -245,7 +247,7 @@ fn gaps_and_sleeps(time: &TraceClock, merged: &MergedRun, events: &mut Vec<Trace
 
 fn incidents(record: &RunRecord, events: &mut Vec<TraceEvent>) {
     for incident in &record.incidents {
-        let track = INCIDENTS + u64::from(incident.strategy);
+        let track = INCIDENTS + u64::from(incident.strategy.0);
         let begin = incident.fault_ns.unwrap_or(incident.detected_ns);
         let over = incident.restarted_ns.or(incident.repaired_ns).unwrap_or(incident.fenced_ns);
         let times = [begin, over.max(begin)].map(|ns| START_NS.saturating_add(ns));

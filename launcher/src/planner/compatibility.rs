@@ -4,6 +4,7 @@ use super::resolved::{Input, Resolved, has_book, plays_all};
 use super::{faults, resources};
 use crate::config::{Settings, Switch, UsageError, limits};
 use analysis::units::Count;
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{
     Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OrderSequence, Placement, Plan, Role,
@@ -122,7 +123,8 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
     check_memory(plan)?;
     resources::check(settings, plan)?;
     let trading = plan.trading();
-    let is_missing = |scope| matches!(scope, Scope::Strategy(index) if index >= trading.strategies);
+    let is_missing =
+        |scope| matches!(scope, Scope::Strategy(index) if index >= StrategyIndex(trading.strategies));
     if let Some(limit) = trading.limits.iter().find(|limit| is_missing(limit.scope)) {
         return usage(format!(
             "--limits {}: the run has strategies 0 to {}",
@@ -214,7 +216,7 @@ fn check_memory(plan: &Plan) -> Result<(), UsageError> {
 
 /// Refuses settings that strategies which are user programs cannot have.
 fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
-    for index in 0..plan.trading().strategies {
+    for index in StrategyIndex::first(plan.trading().strategies) {
         let name = plan.trading().strategy_kind(index);
         if plan.trading().program_of(index).is_none() {
             continue;
@@ -251,13 +253,13 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
             && !matches!(fault.when, Some(FaultTime::Push { .. }));
         // What is calm does nothing: its orders are left out of the figures.
         let needs_own = !by_signal && fault.kind != FaultKind::Calm;
-        let is_targeted = |index: u16| match fault.target {
+        let is_targeted = |index: StrategyIndex| match fault.target {
             FaultTarget::Strategy(target) => target == index,
             FaultTarget::Any => true,
             _ => false,
         };
-        let mut programs =
-            (0..plan.trading().strategies).filter(|index| plan.trading().program_of(*index).is_some());
+        let mut programs = StrategyIndex::first(plan.trading().strategies)
+            .filter(|index| plan.trading().program_of(*index).is_some());
         if needs_own && let Some(index) = programs.find(|index| is_targeted(*index)) {
             return usage(format!(
                 "--fault \"{fault}\": that is what one of bulkhead's own strategies does to itself, and {} is a program, \

@@ -3,6 +3,7 @@
 use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, Placement, Plan, Trading,
 };
@@ -52,7 +53,7 @@ fn check_venue(fault: &FaultSpec, venues: u16) -> Result<(), String> {
             fault.kind, fault.kind
         ));
     };
-    if index >= venues {
+    if index >= VenueIndex(venues) {
         return Err(format!(
             "the last venue is venue-{}.\nName one of them, or run more --venues",
             venues.saturating_sub(1)
@@ -88,7 +89,7 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
         return check_venue(fault, plan.trading().venues);
     }
     if let FaultTarget::Strategy(index) = fault.target
-        && index >= strategies
+        && index >= StrategyIndex(strategies)
     {
         let existing = match strategies {
             1 => "there is only strategy-0".into(),
@@ -150,10 +151,12 @@ fn check_one(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
 fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     let trading = plan.trading();
     match fault.target {
-        FaultTarget::Exchange(venue) if venue >= trading.venues || !trading.is_book(venue) => Err(format!(
-            "venue-{venue} is not an exchange.\nName one that is, or use --venue {}",
-            Trading::BOOK
-        )),
+        FaultTarget::Exchange(venue) if venue >= VenueIndex(trading.venues) || !trading.is_book(venue) => {
+            Err(format!(
+                "venue-{venue} is not an exchange.\nName one that is, or use --venue {}",
+                Trading::BOOK
+            ))
+        }
         FaultTarget::Exchange(_) if trading.exchange != ExchangePlacement::Process => {
             Err("the exchange is part of its gateway's process.\nUse --exchange process, or choose engine"
                 .into())
@@ -162,7 +165,7 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
             "the gateways are part of the engine's process.\nUse --process each-gateway, or choose engine"
                 .into(),
         ),
-        FaultTarget::Gateway(index) if index >= trading.gateways() => Err(format!(
+        FaultTarget::Gateway(index) if index >= GatewayIndex(trading.gateways()) => Err(format!(
             "the last gateway is gateway-{}.\nName one of them, or run more --venues or --credentials",
             trading.gateways().saturating_sub(1)
         )),
@@ -196,7 +199,7 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
         }
         if fault.target == FaultTarget::Any && !is_by_signal(&fault) {
             // The strategy does it itself, so it must be set before the start.
-            fault.target = FaultTarget::Strategy(draws.below(strategies) as u16);
+            fault.target = FaultTarget::Strategy(StrategyIndex(draws.below(strategies) as u16));
         }
         fault
     };

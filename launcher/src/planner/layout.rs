@@ -195,9 +195,9 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     let Plan { workload: Workload::Trading(trading), threads, .. } = plan else { return };
     let total = trading.total_orders();
     let orders = |role: &Role| match role {
-        Role::Strategy(index) => trading.orders[usize::from(*index)],
-        Role::Gateway(index) => per_venue[usize::from(trading.venue_of(*index))],
-        Role::Exchange(venue) => per_venue[usize::from(*venue)],
+        Role::Strategy(index) => trading.orders[index.as_usize()],
+        Role::Gateway(index) => per_venue[trading.venue_of(*index).as_usize()],
+        Role::Exchange(venue) => per_venue[venue.as_usize()],
         _ => total,
     };
     let further = u64::from(trading.reports_per_order.max(1) - 1);

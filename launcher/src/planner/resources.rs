@@ -1,6 +1,7 @@
 //! Limits and users of strategies: from the settings into the plan.
 
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, Plan, ResourceLimit, StrategyResources, StrategyUser, Technique};
 use shm::ring::{LinkSpec, SegmentPlace};
 
@@ -22,9 +23,9 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
     // A value for all strategies is for those that have a process of their own.
     let own = |strategy| match levels.of(strategy) {
         Isolation::Thread => StrategyResources::NONE,
-        _ => of(strategy),
+        _ => of(strategy.0),
     };
-    let all: Vec<StrategyResources> = (0..settings.strategies().0 as u16).map(own).collect();
+    let all: Vec<StrategyResources> = StrategyIndex::first(settings.strategies().0 as u16).map(own).collect();
     if all.iter().all(|resources| *resources == StrategyResources::NONE) { Vec::new() } else { all }
 }
 
@@ -79,7 +80,7 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
                 strategies - 1
             )));
         }
-        if plan.isolation.of(strategy) == Isolation::Thread {
+        if plan.isolation.of(StrategyIndex(strategy)) == Isolation::Thread {
             return Err(UsageError(format!(
                 "--{name} strategy-{strategy}: it is a thread of the engine's process, which has no limit and no user of its own.\n\
                  Give it another level with --isolation, or leave it out of --{name}"

@@ -12,6 +12,7 @@ use analysis::report::units::{duration, plain};
 use analysis::units::{Bytes, Nanos, human_bytes};
 use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
+use protocol::index::GatewayIndex;
 use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading};
 
 const UNFOLDED: usize = 16;
@@ -214,7 +215,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         notes.push(format!(
             "Credentials 0 to {of_last} are assigned to strategies in turn; gateways are numbered by venue, then by \
              credential: gateway-{last} is {}.",
-            plan.trading().gateway_place(last)
+            plan.trading().gateway_place(GatewayIndex(last))
         ));
     }
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
@@ -233,7 +234,8 @@ fn note_on_engine(plan: &Plan) -> Option<String> {
         return None;
     }
     let record = plan.technique.info();
-    let is_checked = (0..plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
+    let is_checked =
+        GatewayIndex::first(plan.trading().gateways()).any(|gateway| plan.validates_venue(gateway));
     let why = if plan.placement != Placement::Engine {
         "its gateways are in other processes: leave --process out".to_owned()
     } else if !(record.consumer_resumable && record.producer_resumable) {

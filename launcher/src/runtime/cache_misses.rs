@@ -4,6 +4,7 @@
 use analysis::kernel::{CacheMisses, StrategyMisses};
 use perf_event::events::{Cache, CacheOp, CacheResult, WhichCache};
 use perf_event::{Builder, Counter};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, ProcessPlan, Role};
 use std::io;
 
@@ -15,7 +16,7 @@ const MAX_STRATEGIES: u16 = 64;
 const NAME_BYTES: usize = 15;
 
 struct StrategyCounters {
-    strategy: u16,
+    strategy: StrategyIndex,
     counters: [Vec<Counter>; 2],
     /// The counts when the run began.
     before: [Option<u64>; 2],
@@ -78,7 +79,7 @@ impl MissCounters {
     /// Begins to count the misses of the strategies of a process whose threads have arrived.
     pub fn attach(&mut self, plan: &Plan, process: &ProcessPlan, pid: u32) {
         for strategy in plan.roles_of(process).filter_map(|role| match role {
-            Role::Strategy(index) if index < MAX_STRATEGIES => Some(index),
+            Role::Strategy(index) if index < StrategyIndex(MAX_STRATEGIES) => Some(index),
             _ => None,
         }) {
             if self.absent.is_some() || self.strategies.iter().any(|of| of.strategy == strategy) {

@@ -5,6 +5,7 @@
 //! segment is quarantined. Where several strategies can write, none is blamed, and the header is
 //! restored.
 
+use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 use protocol::segments;
 use protocol::supervision::ProtocolViolation;
@@ -17,7 +18,7 @@ use shm::sync::Ordering;
 struct GuardedHeader {
     what: String,
     /// The only strategy that can write it; `None` if several can.
-    culprit: Option<u16>,
+    culprit: Option<StrategyIndex>,
     words: AtomicWords,
     header: [u64; HEADER_WORDS],
 }
@@ -50,7 +51,7 @@ impl SegmentHeaders {
     }
 
     /// Describes the header that a strategy has overwritten and no other strategy can have.
-    pub fn forged_by(&self, strategy: u16) -> Option<String> {
+    pub fn forged_by(&self, strategy: StrategyIndex) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
         let why = ProtocolViolation::ForgedHeader;
@@ -58,7 +59,7 @@ impl SegmentHeaders {
     }
 
     /// Restores the segment headers that a dead strategy alone or with others could write.
-    pub fn restore(&self, strategy: u16) {
+    pub fn restore(&self, strategy: StrategyIndex) {
         let concerned = |guarded: &&GuardedHeader| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {
             for (word, header) in guarded.words.iter().zip(guarded.header) {
@@ -74,6 +75,7 @@ mod tests {
     use super::*;
     use crate::host::Machine;
     use crate::planner::tests::planned;
+    use protocol::index::StrategyIndex;
     use protocol::topology;
 
     #[test]
@@ -89,16 +91,17 @@ mod tests {
                 all.push((segment, words));
             }
             let found = |headers: &SegmentHeaders| {
-                (0..3).map(|of| headers.forged_by(of).is_some()).collect::<Vec<_>>()
+                (0..3).map(|of| headers.forged_by(StrategyIndex(of)).is_some()).collect::<Vec<_>>()
             };
             assert_eq!(found(&headers), [false; 3]);
             for (segment, words) in &all {
                 for word in [0, 3, HEADER_WORDS - 1] {
                     let before = words[word].fetch_xor(1 << 63, Ordering::Relaxed);
                     let culprit = segment.sole_strategy_writer(&plan);
-                    let wanted: Vec<bool> = (0..3).map(|strategy| culprit == Some(strategy)).collect();
+                    let wanted: Vec<bool> =
+                        StrategyIndex::first(3).map(|strategy| culprit == Some(strategy)).collect();
                     assert_eq!(found(&headers), wanted, "{technique} {} word {word}", segment.spec.name);
-                    headers.restore(culprit.unwrap_or(0));
+                    headers.restore(culprit.unwrap_or(StrategyIndex(0)));
                     let is_guarded = segment.is_writable_by_isolated();
                     assert_eq!(words[word].load(Ordering::Relaxed) == before, is_guarded);
                     words[word].store(before, Ordering::Relaxed);

@@ -97,6 +97,7 @@ impl<'a> JournalLockWatch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::index::{StrategyIndex, VenueIndex};
     use protocol::plan::{Journaling, Trading};
 
     fn plan(folder: &std::path::Path) -> Plan {
@@ -112,7 +113,11 @@ mod tests {
         let locks = JournalLocks::take(&plan).unwrap();
         let names: Vec<String> = locks.handles().map(|handle| handle.name).collect();
         assert_eq!(names.len(), 2, "{names:?}");
-        for (role, count) in [(Role::Orchestrator, 1), (Role::Exchange(1), 1), (Role::Strategy(0), 0)] {
+        for (role, count) in [
+            (Role::Orchestrator, 1),
+            (Role::Exchange(VenueIndex(1)), 1),
+            (Role::Strategy(StrategyIndex(0)), 0),
+        ] {
             assert_eq!(locks.inherited_by(&[role]).count(), count, "{role}");
         }
         assert_eq!(locks.foreign_holder(), None);
@@ -127,7 +132,7 @@ mod tests {
         let locks = JournalLocks::take(&plan).unwrap();
         let stranger = File::open(folder.path().join("journal-venue-1").join(journal::LOCK_FILE)).unwrap();
         // As a process does that has taken the descriptor from the launcher.
-        locks.inherited_by(&[Role::Exchange(1)]).for_each(|file| file.unlock().unwrap());
+        locks.inherited_by(&[Role::Exchange(VenueIndex(1))]).for_each(|file| file.unlock().unwrap());
         stranger.try_lock().unwrap();
         let me = format!("process {}", std::process::id());
         let note = locks.foreign_holder().unwrap();

@@ -16,6 +16,7 @@ use analysis::record::{Build, ClockCalibration, CoreToCoreRtt, InputRecord, RunO
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
 use nix::unistd::geteuid;
+use protocol::index::StrategyIndex;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
 use shm::process::start_time;
@@ -266,7 +267,7 @@ fn describe_input(resolved: &Resolved, schedule: &Schedule) -> InputRecord {
 /// Returns the cores of strategy and engine; `None` if they are equal.
 fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
     let core = |role| plan.threads[plan.thread_of(role)?].core;
-    let (strategy, engine) = (core(Role::Strategy(0))?, core(Role::Orchestrator)?);
+    let (strategy, engine) = (core(Role::Strategy(StrategyIndex(0)))?, core(Role::Orchestrator)?);
     (strategy != engine).then_some((strategy, engine))
 }
 

@@ -15,6 +15,7 @@ use crate::runtime::container::cgroups::{self, CPU, MEMORY, PIDS};
 use anyhow::Result;
 use nix::sys::resource::{RLIM_INFINITY, Resource};
 use nix::unistd::User;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, LimitKeeper, Plan, ProcessPlan, Role, StrategyResources, StrategyUser};
 use std::path::Path;
 use system::start::StartConditions;
@@ -31,7 +32,7 @@ pub fn settle(plan: &mut Plan, root: &Path, is_root: bool) -> Result<(), UsageEr
         if let Some(user) = &mut resources.user {
             *user = find_user(&user.name, is_root)?;
         }
-        settle_limits(strategy, levels.of(strategy), resources, keepers)?;
+        settle_limits(strategy, levels.of(StrategyIndex(strategy)), resources, keepers)?;
     }
     Ok(())
 }
@@ -243,7 +244,7 @@ mod tests {
     fn settled(words: &str, controllers: &str) -> Result<String, UsageError> {
         let (mut plan, tree) = (plan(words), machine(controllers));
         settle(&mut plan, tree.root(), false)?;
-        Ok(plan.trading().resources_of(1).to_string())
+        Ok(plan.trading().resources_of(StrategyIndex(1)).to_string())
     }
 
     const LIMITED: &str = "strategies=2 memory=512MiB cpu=1.5 processes=64 files=64";

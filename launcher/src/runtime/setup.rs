@@ -10,6 +10,7 @@ use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
 };
 use protocol::control::{self, Control, ControlWriter};
+use protocol::index::VenueIndex;
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
@@ -41,7 +42,7 @@ pub struct Segments {
     pub threads: Vec<ReadOnlyWords>,
     pub schedules: Vec<ReadOnlyWords>,
     /// The trade tape of each exchange, with its venue.
-    pub tapes: Vec<(u16, ReadOnlyWords)>,
+    pub tapes: Vec<(VenueIndex, ReadOnlyWords)>,
     /// The engine's repair reports about dead strategies; present once all segments are.
     pub repairs: Option<AtomicWords>,
     /// The doorbell of the orchestrator's thread: rung after a fence, which must wake the engine.
@@ -296,7 +297,7 @@ impl Segments {
             is_done.then(|| OperatorEnd {
                 number: entry.number,
                 ticks: entry.ticks,
-                strategy,
+                strategy: strategy.0,
                 successor: is_replaced.then(|| commands::text_of(channel, entry.number)),
             })
         };
@@ -368,7 +369,7 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
     let put = |(word, value): (&AtomicU64, u64)| word.store(value, Ordering::Relaxed);
     match segment.purpose {
         SegmentPurpose::Schedule(strategy) => {
-            let entries = schedule.words(strategy);
+            let entries = schedule.words(strategy.0);
             debug_assert_eq!(entries.len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
             words[HEADER_WORDS..].iter().zip(entries.iter().flatten().copied()).for_each(put);
         }

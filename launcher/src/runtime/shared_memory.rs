@@ -39,7 +39,9 @@ impl<'a> SharedMemory<'a> {
         Self {
             segments,
             repairs: Repairs::new(repairs.into()),
-            strategies: strategies.map(|index| segments.plan.process_of(Role::Strategy(index))).collect(),
+            strategies: strategies
+                .map(|index| segments.plan.process_of(Role::Strategy(StrategyIndex(index))))
+                .collect(),
             engine_bell: segments.engine_bell.as_ref().map(Doorbell::from_outside),
         }
     }
@@ -76,29 +78,29 @@ impl<'a> SharedMemory<'a> {
         }
         // In the direction of the orders: none that is counted before is missing after.
         seen.strategies.clear();
-        seen.strategies.extend((0..plan.trading().strategies).map(|strategy| {
+        seen.strategies.extend(StrategyIndex::first(plan.trading().strategies).map(|strategy| {
             let own = self.counters(Role::Strategy(strategy));
-            let process = self.strategies[usize::from(strategy)];
+            let process = self.strategies[strategy.as_usize()];
             let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
-            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy.0);
             StrategyObservation {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
                 rejected: own.get(StrategyCounter::Rejected),
-                repair: self.repairs.strategy_repair(StrategyIndex(strategy)),
+                repair: self.repairs.strategy_repair(strategy),
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
         seen.ended_by_operators = self.segments.ended_by_operators();
         seen.engine = self.observe_engine();
         seen.gateways.clear();
-        seen.gateways.extend((0..plan.trading().gateways()).map(|gateway| {
+        seen.gateways.extend(GatewayIndex::first(plan.trading().gateways()).map(|gateway| {
             let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
                 completed: own.get(GatewayCounter::Completed),
-                repair: self.repairs.gateway_repair(GatewayIndex(gateway)),
+                repair: self.repairs.gateway_repair(gateway),
             }
         }));
         seen.exchanges.clear();
@@ -107,7 +109,7 @@ impl<'a> SharedMemory<'a> {
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
-                venue,
+                venue: venue.0,
                 received: own.get(ExchangeCounter::Received),
                 recovered: own.get(ExchangeCounter::Recovered),
                 replayed: own.get(ExchangeCounter::Replayed),
@@ -177,17 +179,17 @@ impl<'a> SharedMemory<'a> {
                 match role {
                     Role::Strategy(strategy) => {
                         segments.headers.restore(strategy);
-                        control.fence(StrategyIndex(strategy), epoch, &proof);
+                        control.fence(strategy, epoch, &proof);
                     }
                     role => control.fence_gateway(GatewayIndex(role.index()), epoch, &proof),
                 }
                 self.ring_engine();
             }
             Action::FenceThread(strategy, epoch) => {
-                control.fence_thread(StrategyIndex(strategy), epoch);
+                control.fence_thread(strategy, epoch);
                 self.ring_engine();
             }
-            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(StrategyIndex(strategy), epoch),
+            Action::Renew(Role::Strategy(strategy), epoch) => control.renew(strategy, epoch),
             Action::Renew(role, epoch) => {
                 control.renew_gateway(GatewayIndex(role.index()), epoch);
                 self.ring_engine();

@@ -2,6 +2,7 @@
 
 use analysis::numbers::counted;
 use anyhow::{Context, Result};
+use protocol::index::VenueIndex;
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
 use shm::memory::ReadOnlyWords;
@@ -12,7 +13,7 @@ use system::folder::{Draft, OpenDir};
 /// Saves the exchanges' trades and last books as `trades-V.csv` and `book-V.csv` for each venue V.
 /// Returns notes for the user.
 pub fn save(
-    tapes: &[(u16, ReadOnlyWords)],
+    tapes: &[(VenueIndex, ReadOnlyWords)],
     start_ticks: u64,
     ns_per_tick: f64,
     folder: &Path,

@@ -1,5 +1,6 @@
 //! Rings and logs with injected defects, to verify that the simulation's checks detect each.
 
+use protocol::index::VenueIndex;
 use protocol::kill::{KillSwitch, Scope};
 use protocol::stamps::{Point, RECORD_BYTES, Record as Stamp};
 use protocol::status::LOG_OFFSET;
@@ -200,7 +201,7 @@ fn move_kill_switch_before_order(log: &mut Vec<u8>, seed: u64) -> bool {
         let is_new = |order: &Stamp| order.point == Point::OrchDispatch && order.detail == 0;
         let stopped = records()
             .take_while(|(index, _)| *index < switch_index)
-            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy().0, 0, 0, 0));
+            .filter(|(_, order)| is_new(order) && scope.contains(order.id.strategy(), 0, VenueIndex(0), 0));
         candidates.extend(stopped.map(|(order_index, order)| (switch_index, order_index, order.value)));
     }
     let Some((switch_index, order_index, ticks)) =

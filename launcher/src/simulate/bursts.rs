@@ -4,6 +4,7 @@
 //! The launcher knows nothing of these kills in advance. So restarts are charged and wait for their
 //! backoff, unlike those after a fault of the plan.
 
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use roles::faults::Draws;
 
@@ -19,8 +20,8 @@ pub(super) fn draw(seed: u64, plan: &Plan, window_ns: u64) -> Vec<(u64, Role)> {
     let mut now = draws.below(2 * window_ns);
     for _ in 0..draws.below(4) {
         let trading = plan.trading();
-        let strategy = Role::Strategy(draws.below(trading.strategies.into()) as u16);
-        let exchange = Role::Exchange(draws.below(trading.venues.into()) as u16);
+        let strategy = Role::Strategy(StrategyIndex(draws.below(trading.strategies.into()) as u16));
+        let exchange = Role::Exchange(VenueIndex(draws.below(trading.venues.into()) as u16));
         let mut victims = vec![strategy, Role::Orchestrator, exchange];
         // A permutation; in two of three bursts without its last one.
         victims.swap(0, draws.below(3) as usize);

@@ -20,6 +20,7 @@ use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use analysis::record::{EndByOperator, Incident, RunOutcome};
 use protocol::commands::Command;
+use protocol::index::StrategyIndex;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
@@ -136,7 +137,7 @@ impl Judge<'_> {
     }
 
     /// Every planned order of the selected strategies was returned.
-    fn check_returned(&mut self, is_checked: impl Fn(u16) -> bool) {
+    fn check_returned(&mut self, is_checked: impl Fn(StrategyIndex) -> bool) {
         let plan = &self.run.scenario.plan;
         let mut returned = vec![0; plan.trading().orders.len()];
         for (id, row) in self.merged.orders() {
@@ -146,7 +147,9 @@ impl Judge<'_> {
                 *count += 1;
             }
         }
-        for (strategy, (returned, planned)) in (0..).zip(returned.iter().zip(&plan.trading().orders)) {
+        for (strategy, (returned, planned)) in
+            StrategyIndex::first(u16::MAX).zip(returned.iter().zip(&plan.trading().orders))
+        {
             self.require(!is_checked(strategy) || returned == planned, || {
                 format!("strategy {strategy} has {returned} of its {planned} orders back")
             });
@@ -259,7 +262,7 @@ impl Judge<'_> {
             Command::EndStrategy { strategy, is_replaced, .. } => Some((*strategy, *is_replaced)),
             _ => None,
         });
-        let commands: Vec<(u16, bool)> = commands.collect();
+        let commands: Vec<(StrategyIndex, bool)> = commands.collect();
         for incident in &self.run.record.incidents {
             let Some(end) = &incident.by_operator else { continue };
             let is_replaced = matches!(end, EndByOperator::Replaced(_));

@@ -11,6 +11,7 @@ use analysis::record::Incident;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use protocol::wire::Report;
@@ -176,20 +177,23 @@ impl PostCrashCheck {
             let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
             let gateways = plan.trading().gateways_of(venue);
             let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
-            let audit = roles::audit(plan, venue, &control, &mut attached)?;
+            let audit = roles::audit(plan, venue.0, &control, &mut attached)?;
             for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
                 let is_its =
-                    |report: &&Report| plan.trading().credential_of(report.id.strategy().0) == credential;
+                    |report: &&Report| plan.trading().credential_of(report.id.strategy()) == credential;
                 let reports = audit.reports.iter().filter(is_its).count();
                 check.judge(&format!("gateway {gateway}"), published, reports as u64);
             }
         }
         let mut attached = segments.attached(&plan.processes[process_of_role(Role::Orchestrator)?]);
-        let published = roles::published((0..plan.trading().strategies).map(return_path), &mut attached)?;
+        let published = roles::published(
+            StrategyIndex::first(plan.trading().strategies).map(return_path),
+            &mut attached,
+        )?;
         let recoverable = roles::returned(plan)?;
         for (strategy, (published, recoverable)) in (0..).zip(published.iter().zip(&recoverable)) {
             // The memory of a dead strategy is reset without waiting for the disk.
-            if incidents.iter().all(|incident| incident.strategy != strategy) {
+            if incidents.iter().all(|incident| incident.strategy != StrategyIndex(strategy)) {
                 check.judge(&format!("strategy {strategy}"), *published, *recoverable);
             }
         }

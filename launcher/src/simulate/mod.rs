@@ -358,7 +358,7 @@ fn audits(segments: &Segments) -> Result<JournalAudits> {
         let tape = segments.tapes.iter().find(|(tape_venue, _)| *tape_venue == venue);
         let tape =
             tape.and_then(|(_, view)| TapeView::new(view.clone())).context("every exchange has a tape")?;
-        let audit = roles::audit(plan, venue, &segments.control.control(), &mut attached)?;
+        let audit = roles::audit(plan, venue.0, &segments.control.control(), &mut attached)?;
         audits.add(&audit, &tape.trades().collect::<Vec<_>>());
     }
     Ok(audits)
@@ -418,7 +418,7 @@ fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
         hash = add(hash, row.reason().map_or(0, |reason| u64::from(reason) + 1));
     }
     for incident in &record.incidents {
-        hash = add(hash, u64::from(incident.strategy) << 16 | u64::from(incident.epoch));
+        hash = add(hash, u64::from(incident.strategy.0) << 16 | u64::from(incident.epoch));
         hash = fnv1a(hash, incident.quarantined.map_or("", |why| why.name()).as_bytes());
         for at in [incident.repaired_ns, incident.restarted_ns] {
             hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));

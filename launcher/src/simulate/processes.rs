@@ -237,10 +237,10 @@ impl<'a> SimulatedProcesses<'a> {
             let agent = match (thread.roles.as_slice(), self.scenario.kind) {
                 ([Role::Strategy(strategy)], ScenarioKind::Hostile(attack, from))
                     if self.scenario.culprits.contains(strategy)
-                        && self.control.incarnation(StrategyIndex(*strategy)).epoch == 0 =>
+                        && self.control.incarnation(*strategy).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
-                    hostile::agent(plan, *strategy, self.ends, attack, attached)?
+                    hostile::agent(plan, strategy.0, self.ends, attack, attached)?
                 }
                 (_, kind) => {
                     let composed = match kind {

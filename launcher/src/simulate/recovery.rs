@@ -15,6 +15,7 @@ use super::Simulated;
 use crate::config::{KindList, Settings};
 use analysis::merge::{MergedRun, OrderEnd};
 use analysis::units::Count;
+use protocol::index::VenueIndex;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
@@ -48,7 +49,7 @@ pub(super) fn faults(
     let mut faults = Vec::new();
     for _ in 0..=draws.below(4) {
         let ns = draws.below(2 * window_ns + 2_000);
-        let exchange = FaultTarget::Exchange(draws.below(plan.trading().venues.into()) as u16);
+        let exchange = FaultTarget::Exchange(VenueIndex(draws.below(plan.trading().venues.into()) as u16));
         let targets = match draws.below(5) {
             0 | 1 => vec![(FaultTarget::Engine, 0)],
             2 => vec![(exchange, 0)],
@@ -131,7 +132,7 @@ pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
         if !is_in_journal && end == OrderEnd::Returned {
             mismatches.push(format!("order {id} was returned, and no exchange had it"));
         }
-        let is_survivor = !run.scenario.culprits.contains(&id.strategy().0);
+        let is_survivor = !run.scenario.culprits.contains(&id.strategy());
         if is_survivor && !matches!(end, OrderEnd::Returned | OrderEnd::Rejected) {
             mismatches.push(format!("order {id} of a strategy that lives: {end:?}"));
         }
@@ -143,7 +144,7 @@ pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
         ));
     }
     let booked =
-        merged.positions.iter().map(|booked| ((booked.strategy, booked.instrument), booked.account.net));
+        merged.positions.iter().map(|booked| ((booked.strategy.0, booked.instrument), booked.account.net));
     let booked: BTreeMap<_, _> = booked.filter(|(_, net)| *net != 0).collect();
     let traded: BTreeMap<_, _> =
         audits.positions.iter().map(|(account, net)| (*account, *net)).filter(|(_, net)| *net != 0).collect();

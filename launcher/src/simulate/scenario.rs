@@ -11,6 +11,7 @@ use analysis::machine::Machine;
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::commands::{Command, OpenOrders};
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
@@ -69,7 +70,7 @@ pub struct Scenario {
     /// Kind of scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
-    pub culprits: Vec<u16>,
+    pub culprits: Vec<StrategyIndex>,
     /// The plan of the simulated run.
     pub plan: Plan,
     /// The orders of the simulated run.
@@ -226,7 +227,7 @@ impl Scenario {
                 culprits = targeted_strategies(&plan);
             }
             ScenarioKind::Assault(kind) => {
-                let target = draws.below(strategies.into()) as u16;
+                let target = StrategyIndex(draws.below(strategies.into()) as u16);
                 let when = FaultTime::At { ns: draws.below(window_ns) };
                 plan.faults.push(Fault {
                     kind,
@@ -237,14 +238,14 @@ impl Scenario {
                 });
                 culprits.push(target);
             }
-            ScenarioKind::Hostile(..) => culprits.push(draws.below(strategies.into()) as u16),
+            ScenarioKind::Hostile(..) => culprits.push(StrategyIndex(draws.below(strategies.into()) as u16)),
         }
         let can_change = matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
         if can_change && isolation != Isolation::Thread && on_death != OnDeath::Stop {
             commands.extend(draw_ends_by_operators(&mut Draws::new(seed, Draws::ENDS), &plan, window_ns));
             commands.sort_by_key(|(at, _)| *at);
             culprits.extend(commands.iter().filter_map(|(_, command)| match command {
-                Command::EndStrategy { strategy, .. } => Some(*strategy),
+                Command::EndStrategy { strategy, .. } => Some(strategy),
                 _ => None,
             }));
         }
@@ -294,7 +295,7 @@ impl Scenario {
             text += " with spares";
         }
         if !self.culprits.is_empty() {
-            let names: Vec<String> = self.culprits.iter().map(u16::to_string).collect();
+            let names: Vec<String> = self.culprits.iter().map(StrategyIndex::to_string).collect();
             text += &format!(" of strategy {}, on death {}", names.join(", "), plan.on_death);
         }
         if self.kind == ScenarioKind::Recovery {
@@ -349,9 +350,9 @@ fn draw_kill_switches(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u6
         let scope = match draws.below(4) {
             0 if trading.credentials > 1 => Scope::Credential(draws.below(trading.credentials.into()) as u16),
             0 => Scope::All,
-            1 => Scope::Venue(draws.below(trading.venues.into()) as u16),
+            1 => Scope::Venue(VenueIndex(draws.below(trading.venues.into()) as u16)),
             2 => Scope::Instrument(0),
-            _ => Scope::Strategy(draws.below(trading.strategies.into()) as u16),
+            _ => Scope::Strategy(StrategyIndex(draws.below(trading.strategies.into()) as u16)),
         };
         let at = draws.below(window_ns);
         commands.push((at, Command::Kill(scope)));
@@ -370,7 +371,10 @@ fn draw_ends_by_operators(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec
         let strategy = draws.below(plan.trading().strategies.into()) as u16;
         let open_orders = [OpenOrders::Drain, OpenOrders::Cancel][draws.below(2) as usize];
         let is_replaced = draws.below(3) > 0;
-        (draws.below(window_ns), Command::EndStrategy { strategy, open_orders, is_replaced })
+        (
+            draws.below(window_ns),
+            Command::EndStrategy { strategy: StrategyIndex(strategy), open_orders, is_replaced },
+        )
     };
     (0..count).map(end).collect()
 }
@@ -380,7 +384,7 @@ fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
     const KINDS: [FaultKind; 5] =
         [FaultKind::Slow, FaultKind::Disconnect, FaultKind::Reject, FaultKind::Mute, FaultKind::Garble];
     let kind = KINDS[draws.below(5) as usize];
-    let target = FaultTarget::Venue(draws.below(plan.trading().venues.into()) as u16);
+    let target = FaultTarget::Venue(VenueIndex(draws.below(plan.trading().venues.into()) as u16));
     let when = FaultTime::At { ns: draws.below(window_ns) };
     let lasts_ns = Some(1 + draws.below(window_ns));
     plan.faults.push(Fault { kind, target, when, every_ns: None, lasts_ns });
@@ -392,17 +396,17 @@ fn add_venue_fault(draws: &mut Draws, plan: &mut Plan, window_ns: u64) {
 }
 
 /// Returns the strategies that may receive a fault.
-fn targeted_strategies(plan: &Plan) -> Vec<u16> {
+fn targeted_strategies(plan: &Plan) -> Vec<StrategyIndex> {
     let hits_any = plan.faults.iter().any(|fault| fault.target == FaultTarget::Any);
-    let is_targeted = |index: &u16| {
+    let is_targeted = |index: &StrategyIndex| {
         hits_any || plan.faults.iter().any(|fault| fault.target == FaultTarget::Strategy(*index))
     };
-    (0..plan.trading().strategies).filter(is_targeted).collect()
+    StrategyIndex::first(plan.trading().strategies).filter(is_targeted).collect()
 }
 
 /// Draws a fault by which a strategy dies or hangs.
 fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let strategy = FaultTarget::Strategy(StrategyIndex(draws.below(plan.trading().strategies.into()) as u16));
     let (ns, by_signal) = (draws.below(window_ns), draws.below(2) == 0);
     if by_signal {
         let kind = if draws.below(4) == 0 { FaultKind::Stop } else { FaultKind::Kill };
@@ -424,7 +428,7 @@ fn draw_death(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
 
 /// Draws a fault by which a strategy that is a thread panics or hangs.
 fn draw_thread_end(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Fault {
-    let strategy = FaultTarget::Strategy(draws.below(plan.trading().strategies.into()) as u16);
+    let strategy = FaultTarget::Strategy(StrategyIndex(draws.below(plan.trading().strategies.into()) as u16));
     let ns = draws.below(window_ns);
     let kind = if draws.below(3) == 0 { FaultKind::Hang } else { FaultKind::Exit };
     draw_own_fault(draws, plan, ns, kind, strategy)

@@ -274,16 +274,14 @@ impl Sampler {
     fn strategies(&self, segments: &RunSegments, control: &Control, snapshot: &mut Snapshot) {
         let repairs = segments.repairs.as_ref().and_then(|segment| segment.copy(REPAIRS_WORDS).ok());
         let repairs = repairs.map(Repairs::new);
-        for strategy in 0..self.plan().trading().strategies {
-            let incarnation = control.incarnation(StrategyIndex(strategy));
-            let repair = repairs
-                .as_ref()
-                .map(|repairs| repairs.strategy_repair(StrategyIndex(strategy)))
-                .unwrap_or_default();
+        for strategy in StrategyIndex::first(self.plan().trading().strategies) {
+            let incarnation = control.incarnation(strategy);
+            let repair =
+                repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
             let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
             let killed = self.switches.switches().filter(|(scope, _)| is_mine(*scope));
             snapshot.strategies.push(StrategyRow {
-                strategy,
+                strategy: strategy.0,
                 incarnation: incarnation.epoch,
                 is_fenced: incarnation.fenced,
                 incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced),

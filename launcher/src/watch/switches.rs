@@ -67,15 +67,21 @@ impl KillSwitchTracker {
 mod tests {
     use super::super::source::tests::segment_of;
     use super::*;
+    use protocol::index::{StrategyIndex, VenueIndex};
     use protocol::wire::OrderId;
 
     #[test]
     fn switches_are_turned_on_and_off() {
         let changes: [(Scope, bool, KillCause, &[&str]); 5] = [
-            (Scope::Strategy(2), true, KillCause::Death, &["strategy-2 by its death"]),
+            (Scope::Strategy(StrategyIndex(2)), true, KillCause::Death, &["strategy-2 by its death"]),
             (Scope::All, true, KillCause::Operator, &["all by operator", "strategy-2 by its death"]),
-            (Scope::Strategy(2), false, KillCause::Operator, &["all by operator"]),
-            (Scope::Venue(1), true, KillCause::Limit(253), &["all by operator", "venue-1 by a limit"]),
+            (Scope::Strategy(StrategyIndex(2)), false, KillCause::Operator, &["all by operator"]),
+            (
+                Scope::Venue(VenueIndex(1)),
+                true,
+                KillCause::Limit(253),
+                &["all by operator", "venue-1 by a limit"],
+            ),
             (Scope::All, false, KillCause::Operator, &[]),
         ];
         let other = Record { point: Point::Due, id: OrderId::new(1, 0, 1), detail: 0, value: 7 };

@@ -9,6 +9,7 @@ use launcher::simulate::{
 };
 use protocol::commands::Command;
 use protocol::control::RunState;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,11 +74,11 @@ fn restarts_abandoned_thread() -> Box<SupervisorStep<'static>> {
 
 /// Believes that the engine has repaired what a dead strategy left as soon as it is fenced.
 fn restarts_before_repair() -> Box<SupervisorStep<'static>> {
-    let mut fenced = BTreeMap::new();
+    let mut fenced: BTreeMap<StrategyIndex, u16> = BTreeMap::new();
     Box::new(move |supervisor, seen, now, out| {
         let mut seen = seen.clone();
         for (strategy, epoch) in &fenced {
-            let strategy: &mut _ = &mut seen.strategies[usize::from(*strategy)];
+            let strategy: &mut _ = &mut seen.strategies[strategy.as_usize()];
             strategy.repair.repaired = Some(*epoch);
         }
         supervisor.step(&seen, now, out);

@@ -146,7 +146,10 @@ mod tests {
                 Input::GatewayLife { gateway: GatewayIndex(a), life: Incarnation { epoch: b, fenced: flag } }
             }
             7 => Input::GatewayDrained { gateway: GatewayIndex(a) },
-            5 => Input::Command { number, command: flag.then_some(Command::Kill(Scope::Strategy(a))) },
+            5 => Input::Command {
+                number,
+                command: flag.then_some(Command::Kill(Scope::Strategy(StrategyIndex(a)))),
+            },
             _ => Input::Violation { from: who.map(StrategyIndex), why },
         })
     }

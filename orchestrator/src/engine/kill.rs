@@ -8,7 +8,7 @@ use super::{Core, Effects, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::SettingError;
 use protocol::commands::{Command, CommandStatus, MAX_COMMANDS, OpenOrders};
-use protocol::index::{GatewayIndex, PerStrategy, StrategyIndex};
+use protocol::index::{GatewayIndex, PerStrategy, StrategyIndex, VenueIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
@@ -49,7 +49,7 @@ impl Core {
                 })
             }
             Some(Command::EndStrategy { strategy, open_orders, .. }) => {
-                self.end_strategy(StrategyIndex(strategy), number, open_orders, out)
+                self.end_strategy(strategy, number, open_orders, out)
             }
             None => Err(CommandStatus::Unknown),
         };
@@ -72,12 +72,12 @@ impl Core {
         }
         let was_killed = self.risk.is_killed(strategy);
         self.sessions[strategy].is_ending |= !was_killed;
-        self.kill(Scope::Strategy(strategy.0), KillCause::Operator, Some(number), open_orders, out)
+        self.kill(Scope::Strategy(strategy), KillCause::Operator, Some(number), open_orders, out)
     }
 
     /// Accepts the orders of a strategy again that an operator has ended: its successor begins.
     pub(super) fn accept_successor(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
-        let scope = Scope::Strategy(strategy.0);
+        let scope = Scope::Strategy(strategy);
         if self.risk.set_switch(scope, false, &self.positions).is_some() {
             let number = self.next_switch;
             self.next_switch = self.next_switch.saturating_add(1);
@@ -105,7 +105,7 @@ impl Core {
         let was_ending = std::mem::take(&mut self.sessions[strategy].is_ending);
         if was_ending || !self.risk.is_killed(strategy) {
             let cause = KillCause::Limit(control.code());
-            _ = self.kill(Scope::Strategy(strategy.0), cause, None, OpenOrders::Cancel, out);
+            _ = self.kill(Scope::Strategy(strategy), cause, None, OpenOrders::Cancel, out);
         }
     }
 
@@ -134,7 +134,7 @@ impl Core {
         }
         let credential = |strategy| self.risk.credential(strategy);
         let open = self.positions.mark_killed(|strategy, venue, instrument| {
-            scope.contains(strategy.0, credential(strategy), venue, instrument)
+            scope.contains(strategy, credential(strategy), VenueIndex(venue), instrument)
         });
         self.kills.push(UnconfirmedKill { switch, open });
         if command.is_some() {
@@ -149,7 +149,7 @@ impl Core {
         self.risk.set_switch(scope, false, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
         for session in self.sessions.iter().filter(|session| session.is_ending) {
             // No new order of a strategy that an operator ends.
-            self.risk.set_switch(Scope::Strategy(session.strategy.0), true, &self.positions);
+            self.risk.set_switch(Scope::Strategy(session.strategy), true, &self.positions);
         }
         let switch = KillSwitch { number, scope, is_on: false, cause: KillCause::Operator };
         let seen = log_switch(switch, Point::KillSeen, out);
@@ -160,8 +160,8 @@ impl Core {
     fn cancel_scope(&self, scope: Scope) -> CancelScope {
         match scope {
             Scope::Strategy(strategy) => {
-                let epoch = self.sessions[StrategyIndex(strategy)].epoch;
-                CancelScope::for_strategy(OrderId::new(strategy, epoch, 0))
+                let epoch = self.sessions[strategy].epoch;
+                CancelScope::for_strategy(OrderId::new(strategy.0, epoch, 0))
             }
             Scope::Instrument(instrument) => CancelScope { strategy: None, instrument: Some(instrument) },
             Scope::All | Scope::Credential(_) | Scope::Venue(_) => CancelScope::default(),
@@ -173,9 +173,9 @@ impl Core {
         let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
         match scope {
             Scope::All | Scope::Instrument(_) => true,
-            Scope::Venue(index) => index == venue,
+            Scope::Venue(index) => index == VenueIndex(venue),
             Scope::Credential(index) => index == credential,
-            Scope::Strategy(index) => self.risk.credential(StrategyIndex(index)) == credential,
+            Scope::Strategy(index) => self.risk.credential(index) == credential,
         }
     }
 
@@ -189,7 +189,7 @@ impl Core {
         let Some(venue) = change.killed_at else { return };
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
-            if kill.switch.scope.contains(strategy.0, credential, venue, change.instrument) {
+            if kill.switch.scope.contains(strategy, credential, VenueIndex(venue), change.instrument) {
                 kill.open = kill.open.saturating_sub(1);
             }
         }
@@ -214,7 +214,7 @@ impl Core {
 
 fn session_of(scope: Scope, sessions: &mut PerStrategy<StrategySession>) -> Option<&mut StrategySession> {
     let Scope::Strategy(strategy) = scope else { return None };
-    sessions.get_mut(StrategyIndex(strategy))
+    sessions.get_mut(strategy)
 }
 
 fn log_switch(switch: KillSwitch, point: Point, out: &mut impl Effects) -> u64 {

@@ -42,10 +42,10 @@ impl Core {
             self.dying += 1;
             out.close(strategy);
             let cancel = CancelScope::for_strategy(OrderId::new(strategy.0, life.epoch, 0));
-            self.send_mass_cancels(Scope::Strategy(strategy.0), cancel, out);
+            self.send_mass_cancels(Scope::Strategy(strategy), cancel, out);
             out.recall();
             if self.risk.should_kill_on_death(strategy) {
-                _ = self.kill(Scope::Strategy(strategy.0), KillCause::Death, None, OpenOrders::Cancel, out);
+                _ = self.kill(Scope::Strategy(strategy), KillCause::Death, None, OpenOrders::Cancel, out);
             }
         }
     }

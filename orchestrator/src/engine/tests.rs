@@ -217,7 +217,7 @@ fn recalled_order_and_its_replace_leave_nothing_open() {
             .with_id(order(0, 1, 0).id);
     bench.send(&order(0, 0, 0));
     bench.send(&replace);
-    bench.command(0, Command::Kill(Scope::Strategy(0)));
+    bench.command(0, Command::Kill(Scope::Strategy(StrategyIndex(0))));
     for queued in [order(0, 0, 0), replace] {
         assert!(bench.core.should_recall(&queued.to_message()));
         bench.apply(Input::Recalled { message: queued.to_message() });

@@ -8,7 +8,7 @@ use crate::risk::RiskSetup;
 use journal::{Outbox, Record, State, codec};
 use proptest::prelude::*;
 use protocol::commands::Command;
-use protocol::index::{GatewayIndex, StrategyIndex};
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::instrument::{Instrument, ReferenceKind};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
@@ -123,8 +123,8 @@ fn events(drawn: &[Drawn]) -> Vec<Input> {
             11 => {
                 commands += 1;
                 let scope = match kind % 4 {
-                    0 => Scope::Strategy(strategy),
-                    1 => Scope::Venue(venue),
+                    0 => Scope::Strategy(StrategyIndex(strategy)),
+                    1 => Scope::Venue(VenueIndex(venue)),
                     2 => Scope::Instrument(venue),
                     _ => Scope::Credential(strategy % 2),
                 };
@@ -279,7 +279,8 @@ fn restored_core_applies_without_allocating() {
     let before = system::alloc::allocations();
     inputs[100..].iter().for_each(|(_, input)| apply(&mut restored, *input, &mut out));
     for strategy in 0..4 {
-        for command in [Command::Kill(Scope::Strategy(strategy)), Command::Revive(Scope::All)] {
+        for command in [Command::Kill(Scope::Strategy(StrategyIndex(strategy))), Command::Revive(Scope::All)]
+        {
             apply(&mut restored, Input::Command { number: 9, command: Some(command) }, &mut out);
         }
     }

@@ -194,9 +194,9 @@ impl Risk {
     pub(crate) fn has_scope(&self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
-            Scope::Strategy(index) => self.strategies.has(StrategyIndex(index)),
+            Scope::Strategy(index) => self.strategies.has(index),
             Scope::Credential(index) => usize::from(index) < self.credentials.len(),
-            Scope::Venue(index) => usize::from(index) < self.plan.venues,
+            Scope::Venue(index) => index.as_usize() < self.plan.venues,
             Scope::Instrument(index) => usize::from(index) < self.traded.len(),
         }
     }
@@ -212,14 +212,14 @@ impl Risk {
         let plan = self.plan;
         let is_meant = |member: Scope| scope == Scope::All || scope == member;
         for (strategy, row) in self.strategies.enumerate_mut() {
-            if is_meant(Scope::Strategy(strategy.0)) {
+            if is_meant(Scope::Strategy(strategy)) {
                 row.set(control, value, plan);
             }
         }
         let instruments = self.traded.len();
         for (index, limits) in self.accounts.iter_mut().enumerate() {
             let (strategy, instrument) = (StrategyIndex((index / instruments) as u16), index % instruments);
-            if is_meant(Scope::Strategy(strategy.0)) || is_meant(Scope::Instrument(instrument as u16)) {
+            if is_meant(Scope::Strategy(strategy)) || is_meant(Scope::Instrument(instrument as u16)) {
                 let fills = positions.account(strategy, instrument as u16).fills;
                 limits.set(control, value, self.traded[instrument].rules.max_quantity, fills);
             }

@@ -1,7 +1,7 @@
 //! Kill switches: each stays on until its scope, or everything, is revived.
 
 use super::{Positions, Risk};
-use protocol::index::StrategyIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::wire::{Operation, Order};
 
@@ -27,7 +27,8 @@ impl Risk {
             let strategy = StrategyIndex((index / instruments) as u16);
             let instrument = (index % instruments) as u16;
             let row = &mut self.strategies[strategy];
-            if !matches!(scope, Scope::Venue(_)) && scope.contains(strategy.0, row.credential, 0, instrument)
+            if !matches!(scope, Scope::Venue(_))
+                && scope.contains(strategy, row.credential, VenueIndex(0), instrument)
             {
                 limits.enable(positions.account(strategy, instrument).fills);
                 row.rejections = 0;
@@ -43,14 +44,13 @@ impl Risk {
     }
 
     pub(crate) fn is_killed(&self, strategy: StrategyIndex) -> bool {
-        self.switches.contains(&Scope::Strategy(strategy.0))
+        self.switches.contains(&Scope::Strategy(strategy))
     }
 }
 
 #[cold]
 #[inline(never)]
 pub(super) fn is_any_on(switches: &[Scope], order: &Order, credential: u16) -> bool {
-    let strategy = order.id.strategy().0;
-    let (venue, instrument) = (order.request.venue, order.request.instrument);
-    switches.iter().any(|scope| scope.contains(strategy, credential, venue, instrument))
+    let (venue, instrument) = (VenueIndex(order.request.venue), order.request.instrument);
+    switches.iter().any(|scope| scope.contains(order.id.strategy(), credential, venue, instrument))
 }

@@ -179,7 +179,7 @@ fn replace_opens_only_its_additional_quantity() {
 
 #[test]
 fn executions_stop_an_account_until_it_is_revived() {
-    for scope in [Scope::All, Scope::Strategy(0), Scope::Instrument(0)] {
+    for scope in [Scope::All, Scope::Strategy(StrategyIndex(0)), Scope::Instrument(0)] {
         let mut risk_bench = bench(1, &[(Scope::All, RiskControl::MaxExecutions, 2)]);
         for _ in 0..2 {
             let order = risk_bench.order(0, Side::Buy, 1, 10);
@@ -209,8 +209,10 @@ fn duplicates_rates_and_open_orders_have_their_reasons() {
     let other = Order { id: OrderId::new(1, 0, 0), ..order };
     assert_eq!(repeated.check(&other), Ok(()), "another strategy's is none");
 
-    let rate =
-        [(Scope::Strategy(0), RiskControl::MessageRate, 1_000), (Scope::All, RiskControl::MessageBurst, 2)];
+    let rate = [
+        (Scope::Strategy(StrategyIndex(0)), RiskControl::MessageRate, 1_000),
+        (Scope::All, RiskControl::MessageBurst, 2),
+    ];
     let mut fast = bench(3, &rate);
     let results: Vec<_> = (0..3).map(|_| fast.check(&order)).collect();
     assert_eq!(results, [Ok(()), Ok(()), Err(Reject::MessageRate)]);
@@ -252,7 +254,7 @@ fn restricted_instruments_and_stop_prices_are_checked() {
         Err(Reject::Restricted)
     );
     assert_eq!(risk_bench.check(&order), Ok(()));
-    risk_bench.set(Scope::Strategy(0), RiskControl::Restricted, 1);
+    risk_bench.set(Scope::Strategy(StrategyIndex(0)), RiskControl::Restricted, 1);
     assert_eq!(risk_bench.check(&order), Err(Reject::Restricted));
     assert_eq!(risk_bench.check(&Order { id: OrderId::new(1, 0, 0), ..order }), Ok(()));
     risk_bench.set(Scope::All, RiskControl::Restricted, OFF);
@@ -305,14 +307,14 @@ fn exposure_has_an_exact_boundary() {
 
 #[test]
 fn loss_limit_kills_at_exact_boundary() {
-    let mut risk_bench = bench(2, &[(Scope::Strategy(0), RiskControl::MaxLoss, 500)]);
+    let mut risk_bench = bench(2, &[(Scope::Strategy(StrategyIndex(0)), RiskControl::MaxLoss, 500)]);
     let order = risk_bench.order(0, Side::Buy, LOT, 10_000);
     risk_bench.send(&order).unwrap();
     assert_eq!(risk_bench.fill(&order, LOT, 10_000), None);
     let other = |sequence| Order { id: OrderId::new(1, 0, sequence), ..order };
     assert_eq!(risk_bench.fill(&other(0), 1, 9_500), None, "a loss of 500 cents exactly");
     assert_eq!(risk_bench.fill(&other(1), 1, 9_499), Some(StrategyIndex(0)));
-    risk_bench.risk.set_switch(Scope::Strategy(0), true, &risk_bench.positions).unwrap();
+    risk_bench.risk.set_switch(Scope::Strategy(StrategyIndex(0)), true, &risk_bench.positions).unwrap();
     assert_eq!(risk_bench.fill(&other(2), 1, 9_000), None, "it is killed already");
 }
 

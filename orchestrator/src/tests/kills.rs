@@ -5,7 +5,7 @@ use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
 };
-use protocol::index::{PerGateway, PerStrategy, StrategyIndex};
+use protocol::index::{PerGateway, PerStrategy, StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::stamps::Stamps;
@@ -45,7 +45,7 @@ fn connect_operator<J>(bench: &mut Bench<J>) -> (CommandWriter, CommandAnswers) 
 }
 
 fn set_limit<J>(bench: &mut Bench<J>, control: RiskControl, value: u64) {
-    let setting = LimitSetting { scope: Scope::Strategy(1), control, value };
+    let setting = LimitSetting { scope: Scope::Strategy(StrategyIndex(1)), control, value };
     let Core { risk, positions, .. } = &mut bench.orchestrator.core;
     risk.set(&setting, positions).unwrap();
 }
@@ -61,7 +61,7 @@ fn cycles_until_cancel<J: InputLog>(
     bench.turn();
     match trigger {
         Trigger::Command => {
-            operator.append(Command::Kill(Scope::Strategy(1)), 1, 1).unwrap();
+            operator.append(Command::Kill(Scope::Strategy(StrategyIndex(1))), 1, 1).unwrap();
         }
         Trigger::Order => {
             set_limit(&mut bench, RiskControl::MaxRejections, 1);
@@ -110,7 +110,7 @@ fn recall_is_recovered_from_journal() {
         bench.turn();
     });
     assert_eq!(bench.queued(), 3);
-    let kill = Input::Command { number: 0, command: Some(Command::Kill(Scope::Strategy(0))) };
+    let kill = Input::Command { number: 0, command: Some(Command::Kill(Scope::Strategy(StrategyIndex(0)))) };
     assert!(bench.orchestrator.record_and_apply(kill, |_| (), &mut bench.cycle));
     bench.turn();
     assert_eq!((bench.position(0).0, bench.orchestrator.core.counts.dispatched), (2, 2));
@@ -126,7 +126,7 @@ fn kill_ends_with_last_order_despite_queued_cancel() {
     (0..2).for_each(|n| bench.send(&order(0, n, 0)));
     bench.cycle();
     bench.cycle.clock.set(100);
-    operator.append(Command::Kill(Scope::Venue(0)), 90, 1).unwrap();
+    operator.append(Command::Kill(Scope::Venue(VenueIndex(0))), 90, 1).unwrap();
     bench.cycle();
     let answer = answers.answer(0);
     assert_eq!((answer.status, answer.seen_ticks, answer.orders), (CommandStatus::Seen, 100, 2));

@@ -4,6 +4,7 @@ use journal::{Disk, Durability, JournalFollower, Options, Writer};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, OutputWatermarks, Outputs, Replica, Supervision};
 use protocol::control::{ControlWriter, PLAN};
+use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::sender::Sender;
@@ -159,7 +160,11 @@ impl World {
 
 /// The state of this world's orchestrator before the first record.
 pub fn replica() -> Replica {
-    let limits = [LimitSetting { scope: Scope::Strategy(0), control: RiskControl::MaxRejections, value: 3 }];
+    let limits = [LimitSetting {
+        scope: Scope::Strategy(StrategyIndex(0)),
+        control: RiskControl::MaxRejections,
+        value: 3,
+    }];
     let setup = RiskSetup { limits: &limits, ..RiskSetup::open_orders(STRATEGIES, VENUES, MAX_OPEN) };
     Replica::new(Core::new(&setup).unwrap(), Stamps::All)
 }

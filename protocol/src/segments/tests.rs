@@ -54,7 +54,7 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
         drop(consumer);
         assert_eq!(T::resume_consumer(&submit, &mut attached)?.try_pop().unwrap().1, [7; 7]);
     }
-    let back = return_path(1);
+    let back = return_path(StrategyIndex(1));
     let (mut sender, mut receiver) = (attached.sender(&back)?, attached.receiver(&back)?);
     sender.try_push(&[3; 7]).expect("room");
     assert_eq!(receiver.try_pop().unwrap(), Some([3; 7]));
@@ -67,7 +67,7 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
         listener(&mut attached, plan, thread)?;
         log(&mut attached, &thread.name)?;
     }
-    assert_eq!(schedule(&mut attached, 1)?.1 as u64, plan.trading().orders[1]);
+    assert_eq!(schedule(&mut attached, StrategyIndex(1))?.1 as u64, plan.trading().orders[1]);
     Ok(())
 }
 

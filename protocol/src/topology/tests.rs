@@ -1,6 +1,7 @@
 //! Tests of the owners and rights of each segment, in every topology.
 
 use super::*;
+use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{ExchangePlacement, Idle, Placement, Technique, Threading, Trading};
 use std::collections::HashMap;
 
@@ -97,8 +98,10 @@ fn top_of_book_board_is_written_by_exchange_only() {
         let held = rights_of(&plan, process);
         assert_eq!((held.get("market-1").copied(), held.get("market-0")), (right, None), "{process}");
     }
-    let board =
-        segments(&plan).into_iter().find(|segment| segment.purpose == SegmentPurpose::Market(1)).unwrap();
+    let board = segments(&plan)
+        .into_iter()
+        .find(|segment| segment.purpose == SegmentPurpose::Market(VenueIndex(1)))
+        .unwrap();
     assert_eq!(board.reset_with_role, None);
     let off = with(Trading { market_data: false, ..trading });
     assert!(segments(&off).iter().all(|segment| !matches!(segment.purpose, SegmentPurpose::Market(_))));
@@ -147,8 +150,14 @@ fn own_memory_is_reset_with_strategy_or_gateway() {
                         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
                 })
             };
-            let strategy = (0..2).find(|index| is_of(["submit", "return"], *index)).map(Role::Strategy);
-            let gateway = (0..2).find(|index| is_of(["inbox", "completion"], *index)).map(Role::Gateway);
+            let strategy = (0..2)
+                .find(|index| is_of(["submit", "return"], *index))
+                .map(StrategyIndex)
+                .map(Role::Strategy);
+            let gateway = (0..2)
+                .find(|index| is_of(["inbox", "completion"], *index))
+                .map(GatewayIndex)
+                .map(Role::Gateway);
             let wanted = strategy.or(gateway);
             assert_eq!(segment.reset_with_role, wanted, "{technique}: {}", segment.spec.name);
         }
@@ -228,12 +237,12 @@ fn sole_strategy_writer_requires_exclusive_write_access() {
         let plan = plan(technique, Placement::Engine);
         for segment in segments(&plan) {
             let what = segment.spec.name.as_str();
-            let of = |index: u16| {
+            let of = |index: StrategyIndex| {
                 // In a shared ring the engine also writes the announcements: it withdraws them.
                 let all = ["submit-N", "return-N.head", "thread-strategy-N", "bell-strategy-N"];
                 all.iter().any(|own| own.replace('N', &index.to_string()) == what)
             };
-            let wanted = (0..2).find(|index| of(*index));
+            let wanted = StrategyIndex::first(2).find(|index| of(*index));
             assert_eq!(segment.sole_strategy_writer(&plan), wanted, "{technique}: {what}");
             assert!(segment.is_writable_by_isolated() || wanted.is_none(), "{technique}: {what}");
         }

@@ -18,6 +18,7 @@ use crate::technique_ends::BoxedProducer;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
+use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
@@ -63,7 +64,7 @@ pub struct OwnFaults {
 impl OwnFaults {
     /// Returns the faults that an incarnation of a strategy inflicts on itself; `None` if there are
     /// none.
-    pub fn for_strategy(plan: &Plan, strategy: u16, epoch: u16) -> Option<Self> {
+    pub fn for_strategy(plan: &Plan, strategy: StrategyIndex, epoch: u16) -> Option<Self> {
         let (mut timed, mut disturbances, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         let mine = |fault: &&protocol::plan::Fault| {
             epoch == 0 && fault.target == FaultTarget::Strategy(strategy) && !is_by_signal(fault)
@@ -94,7 +95,7 @@ impl OwnFaults {
             writable_segments,
             engine_core: plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core),
         };
-        Some(Self { strategy, venues, is_thread, timed, disturbances, pushes, surroundings })
+        Some(Self { strategy: strategy.0, venues, is_thread, timed, disturbances, pushes, surroundings })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.

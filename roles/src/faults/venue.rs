@@ -16,6 +16,7 @@
 
 use super::draws::Draws;
 use gateway::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo};
+use protocol::index::VenueIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
@@ -72,7 +73,7 @@ impl<V: Venue> FaultyVenue<V> {
     /// Wraps a gateway's venue with the faults of the plan.
     pub fn new(venue: V, context: &VenueContext, faults: &[Fault]) -> Self {
         let window = |fault: &Fault| match (fault.target, fault.when) {
-            (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == context.venue => {
+            (FaultTarget::Venue(venue), FaultTime::At { ns }) if venue == VenueIndex(context.venue) => {
                 Some(FaultWindow {
                     kind: fault.kind,
                     from_ns: ns,

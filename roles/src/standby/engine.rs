@@ -7,6 +7,7 @@ use crate::recovered::{FollowedJournal, StandbyState, watermarks_in_log};
 use anyhow::Result;
 use journal::Reader;
 use orchestrator::{Core, OutputWatermarks, Replica};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::log_scan::LogTotals;
 use protocol::plan::Plan;
 use protocol::stamps::Stamps;
@@ -30,8 +31,14 @@ impl EngineStandby {
         Ok(Self {
             core: Some(new_core(plan)?),
             stamps: plan.stamps,
-            sessions: PublishedCounts::new((0..plan.trading().gateways()).map(session_out), attached)?,
-            returns: PublishedCounts::new((0..plan.trading().strategies).map(return_path), attached)?,
+            sessions: PublishedCounts::new(
+                GatewayIndex::first(plan.trading().gateways()).map(session_out),
+                attached,
+            )?,
+            returns: PublishedCounts::new(
+                StrategyIndex::first(plan.trading().strategies).map(return_path),
+                attached,
+            )?,
             log: orchestrator_log(plan, attached)?,
             totals: LogTotals::default(),
         })

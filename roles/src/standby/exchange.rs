@@ -5,6 +5,7 @@ use crate::book;
 use crate::recovered::{FollowedJournal, StandbyState};
 use anyhow::Result;
 use journal::Reader;
+use protocol::index::VenueIndex;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::segments;
@@ -25,7 +26,7 @@ impl ExchangeStandby {
     pub(super) fn new(
         plan: &Plan,
         thread: &ThreadPlan,
-        venue: u16,
+        venue: VenueIndex,
         attached: &mut Attached<'_>,
     ) -> Result<Self> {
         book::map(plan, thread, venue, attached)?;

@@ -2,6 +2,7 @@
 
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Isolation, Plan};
 use protocol::stamps::StampLog;
 use protocol::status::LOG_OFFSET;
@@ -41,7 +42,7 @@ impl Producer for Taker {
 
 /// A fault of strategy 1.
 fn fault(kind: FaultKind, when: FaultTime) -> Fault {
-    Fault { kind, target: FaultTarget::Strategy(1), when, every_ns: None, lasts_ns: None }
+    Fault { kind, target: FaultTarget::Strategy(StrategyIndex(1)), when, every_ns: None, lasts_ns: None }
 }
 
 fn at(kind: FaultKind, ns: u64) -> Fault {
@@ -59,7 +60,7 @@ fn plan(faults: &[Fault]) -> Plan {
 
 /// The faults, the producer with them, and what its ring takes.
 fn faulty(faults: &[Fault], room: usize) -> (OwnFaults, FaultyProducer, Arc<Mutex<Vec<OrderId>>>) {
-    let faults = OwnFaults::for_strategy(&plan(faults), 1, 0).unwrap();
+    let faults = OwnFaults::for_strategy(&plan(faults), StrategyIndex(1), 0).unwrap();
     let taken = Arc::default();
     let producer = faults.producer(BoxedProducer::new(Taker { taken: Arc::clone(&taken), room }), perform);
     (faults, producer, taken)
@@ -86,13 +87,13 @@ impl Agent<Monotonic> for Honest {
 
 #[test]
 fn only_first_incarnation_of_target_has_faults() {
-    let others =
-        [FaultTarget::Strategy(0), FaultTarget::Any].map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
+    let others = [FaultTarget::Strategy(StrategyIndex(0)), FaultTarget::Any]
+        .map(|target| Fault { target, ..at(FaultKind::Kill, 9) });
     let mine = [at(FaultKind::Hang, 1_000_000_000), at_order(FaultKind::Kill, 5), at(FaultKind::Stop, 7)];
     let plan = plan(&[&others[..], &mine].concat());
-    assert_eq!(OwnFaults::for_strategy(&plan, 0, 0), None, "signals are the launcher's");
-    assert_eq!(OwnFaults::for_strategy(&plan, 1, 1), None);
-    let faults = OwnFaults::for_strategy(&plan, 1, 0).unwrap();
+    assert_eq!(OwnFaults::for_strategy(&plan, StrategyIndex(0), 0), None, "signals are the launcher's");
+    assert_eq!(OwnFaults::for_strategy(&plan, StrategyIndex(1), 1), None);
+    let faults = OwnFaults::for_strategy(&plan, StrategyIndex(1), 0).unwrap();
     assert_eq!(faults.timed, [(1_000_000_000, FaultKind::Hang)]);
     assert_eq!(faults.pushes, [(5, Step::Entered, FaultKind::Kill)]);
 }
@@ -143,7 +144,7 @@ fn held_slot_stays_and_strategy_continues() {
     // From its order on, at the first step at which a place is held, or at the fault's own step.
     for (step, last) in [(Step::Entered, Step::Claimed), (Step::Written, Step::Written)] {
         let hold = fault(FaultKind::HoldClaim, FaultTime::Push { order: 2, step });
-        let faults = OwnFaults::for_strategy(&plan(&[hold]), 1, 0).unwrap();
+        let faults = OwnFaults::for_strategy(&plan(&[hold]), StrategyIndex(1), 0).unwrap();
         let came_to = Arc::default();
         let mut producer = faults.producer(BoxedProducer::new(Steps(Arc::clone(&came_to))), perform);
         let pushed: Vec<_> = (0..5).map(|n| producer.try_push(&message(n))).collect();

@@ -1,6 +1,7 @@
 //! A venue that has faults: nothing is lost, and each of its reports is classified correctly.
 
 use gateway::{CancelSweep, DelayVenue, Reports, ReportsFull, Venue, VenueContext};
+use protocol::index::VenueIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;
 use protocol::session::WITHDRAWN;
@@ -34,7 +35,7 @@ impl Reports for ReportList {
 fn faulty(kind: FaultKind, ns: u64, until: u64) -> FaultyVenue<DelayVenue> {
     let context = VenueContext { venue: 0, gateway: 0, venues: 1, strategies: 1, max_held: 64 };
     let (when, lasts_ns) = (FaultTime::At { ns }, Some(until - ns));
-    let fault = Fault { kind, target: FaultTarget::Venue(0), when, every_ns: None, lasts_ns };
+    let fault = Fault { kind, target: FaultTarget::Venue(VenueIndex(0)), when, every_ns: None, lasts_ns };
     FaultyVenue::new(DelayVenue::new(gateway::InFull, &context), &context, &[fault])
 }
 

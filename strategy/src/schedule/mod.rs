@@ -15,6 +15,7 @@ mod spec;
 
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
 pub use flow::{FlowWriter, SentOrder};
+use protocol::index::{StrategyIndex, VenueIndex};
 pub use replay::{Replay, ReplayError, read_times, replay, replay_from};
 pub use sample::sample;
 pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError};
@@ -86,7 +87,7 @@ impl Schedule {
             let position: &mut usize = next.get_mut(usize::from(strategy))?;
             let words = self.words[usize::from(strategy)].get(*position)?;
             *position += 1;
-            Some(ReplayStep { strategy, venue: entry::venue_of(words) })
+            Some(ReplayStep { strategy: StrategyIndex(strategy), venue: VenueIndex(entry::venue_of(words)) })
         })
     }
 

@@ -6,6 +6,7 @@ use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{
     Bill, Comparisons, Containments, Experiment, ExperimentRuns, ExperimentState, Kind, RateSearch, Survey,
 };
+use protocol::index::StrategyIndex;
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
@@ -93,7 +94,7 @@ fn bill_keeps_what_levels_contain() {
 
 fn golden_setting() -> (protocol::plan::Isolation, protocol::plan::Technique) {
     let run = golden::<Experiment>().rows[0].outline().unwrap();
-    (run.isolation.of(0), run.technique)
+    (run.isolation.of(StrategyIndex(0)), run.technique)
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, START, Shape};
 use analysis::report::units::duration_or_dash;
 use analysis::summary::{IncidentSummary, Summary, worst};
+use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 
@@ -79,7 +80,7 @@ fn unusual_incidents_are_drawn() {
     (incident.detected_ns, incident.fenced_ns) = (u64::MAX, 0);
     (incident.repaired_ns, incident.restarted_ns) = (Some(3), Some(1));
     let mut unknown = incident.clone();
-    (unknown.strategy, unknown.epoch, unknown.repaired_ns) = (999, 65_535, None);
+    (unknown.strategy, unknown.epoch, unknown.repaired_ns) = (StrategyIndex(999), 65_535, None);
     fixture.record.incidents.push(unknown);
     let (folder, summary) = evaluated(&fixture);
     let html = page(&folder);

@@ -6,6 +6,7 @@ use crate::common::{kinds, run, stamp};
 use crate::fixture::{Fixture, Shape, fill_of};
 use analysis::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
 use analysis::merge::{Account, MergedRun};
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::plan::Threading;
 use protocol::stamps::{Point, PositionField, Record};
@@ -25,8 +26,10 @@ fn positions_match_fills() {
             .map(|sequence| fill_of(2 * sequence + 1))
             .filter(|(instrument, ..)| *instrument == 1)
             .for_each(|(_, quantity, price)| expected.fill(quantity, price));
-        let position =
-            merged.positions.iter().find(|position| (position.strategy, position.instrument) == (1, 1));
+        let position = merged
+            .positions
+            .iter()
+            .find(|position| (position.strategy, position.instrument) == (StrategyIndex(1), 1));
         let position = position.unwrap().account;
         // Realized profit depends on the order in which the orchestrator processed the reports.
         assert_eq!(
@@ -182,13 +185,22 @@ fn run_with_kill_switch(
 fn order_dispatched_despite_kill_switch_is_detected() {
     let instrument = fill_of(2 * 7 + 1).0;
     for threading in [Threading::Dedicated, Threading::Shared] {
-        for scope in [Scope::All, Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
+        for scope in [
+            Scope::All,
+            Scope::Strategy(StrategyIndex(1)),
+            Scope::Venue(VenueIndex(1)),
+            Scope::Instrument(instrument),
+        ] {
             let words =
                 format!("strategy 1 order 7: dispatched although the kill switch of {scope} had been seen");
             assert_eq!(run_with_kill_switch(scope, threading, false), (vec![Killed], words), "{threading}");
             assert_eq!(run_with_kill_switch(scope, threading, true).0, [], "a cancel may pass");
         }
-        for scope in [Scope::Strategy(0), Scope::Venue(0), Scope::Instrument(1 - instrument)] {
+        for scope in [
+            Scope::Strategy(StrategyIndex(0)),
+            Scope::Venue(VenueIndex(0)),
+            Scope::Instrument(1 - instrument),
+        ] {
             assert_eq!(run_with_kill_switch(scope, threading, false).0, [], "{scope} {threading}");
         }
     }
@@ -197,7 +209,9 @@ fn order_dispatched_despite_kill_switch_is_detected() {
 #[test]
 fn kill_switch_ends_when_its_scope_is_revived() {
     let instrument = fill_of(2 * 7 + 1).0;
-    for scope in [Scope::Strategy(1), Scope::Venue(1), Scope::Instrument(instrument)] {
+    for scope in
+        [Scope::Strategy(StrategyIndex(1)), Scope::Venue(VenueIndex(1)), Scope::Instrument(instrument)]
+    {
         for (revived, is_off) in [(scope, true), (Scope::All, true), (Scope::Credential(0), false)] {
             let mut fixture = Fixture::new(FILLS);
             let (thread, index) = fixture.find(Point::OrchDispatch, ID);
@@ -227,7 +241,8 @@ fn kill_switch_cancels_accepted_orders() {
         let last = log[index];
         log.insert(index, Record { point: Point::Cancelled, ..last });
         if is_killed {
-            let seen = switch_record(true, 0, Scope::Strategy(1), Point::KillSeen, last.value - 1);
+            let seen =
+                switch_record(true, 0, Scope::Strategy(StrategyIndex(1)), Point::KillSeen, last.value - 1);
             fixture.push("orchestrator", seen);
         }
         let expected: &[ViolationKind] = if is_killed { &[] } else { &[NotDead] };

@@ -7,6 +7,7 @@ use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
 use analysis::merge::OrderLosses;
 use analysis::summary::{Distribution, worst};
 use protocol::flow::PATH;
+use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
@@ -34,7 +35,7 @@ fn incident_summary_has_times_cause_and_order_fates() {
     let summary = summary(&one_death());
     assert_eq!(summary.violations, []);
     let [incident] = summary.incidents.as_slice() else { panic!("{:?}", summary.incidents) };
-    assert_eq!((incident.strategy, incident.epoch, incident.quarantined), (1, 0, None));
+    assert_eq!((incident.strategy, incident.epoch, incident.quarantined), (StrategyIndex(1), 0, None));
     assert_eq!(incident.cause, "signal 9 (SIGKILL)");
     assert_eq!(incident.fault_ns, Some(10_000_000));
     assert_eq!(incident.detected_ns, 10_000_000 + DETECTED / 2);

@@ -8,6 +8,7 @@ use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{MergedRun, OrderLosses};
 use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::supervision::ProtocolViolation;
@@ -235,7 +236,7 @@ pub fn run_with_deaths(epochs: u16) -> Fixture {
     let incident = |epoch: u16| {
         let ns = u64::from(epoch) * 10_000 + 9_000;
         Incident {
-            strategy: 1,
+            strategy: StrategyIndex(1),
             epoch,
             pid: 4_001,
             cause: "signal 9 (SIGKILL)".into(),

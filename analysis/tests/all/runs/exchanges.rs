@@ -8,6 +8,7 @@ use analysis::merge::ViolationKind as Kind;
 use analysis::report::terminal;
 use analysis::summary::{Figures, Measure};
 use protocol::flow::Stage;
+use protocol::index::VenueIndex;
 use protocol::plan::{FaultKind, FaultTarget, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -143,7 +144,7 @@ fn venue_fault_excuses_no_other_venue() {
             let own = u16::from(fixture.stamp(Point::GatewayRecv, ID).detail);
             let exchange = format!("exchange-{own}");
             let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
-            fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(venue), 0));
+            fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(VenueIndex(venue)), 0));
             match defect {
                 0 => fixture.remove(Point::ExchangeRecv, ID),
                 1 => fixture.remove(Point::ExchangeDone, ID),

@@ -4,6 +4,7 @@ use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
 use analysis::merge::{Violation, ViolationKind as Kind};
 use analysis::record::{Outage, ProcessExit, StayedDown};
+use protocol::index::GatewayIndex;
 use protocol::plan::{OnDeath, Placement, ProcessPlan, ThreadPlan};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record};
@@ -14,7 +15,7 @@ const SHAPE: Shape = Shape { strategies: 3, orders: 40, period: 3_000, ..Shape::
 fn outage(gateway: u16) -> Outage {
     Outage {
         process: format!("gateway-{gateway}"),
-        gateways: vec![gateway],
+        gateways: vec![GatewayIndex(gateway)],
         pid: 77,
         cause: "signal 9 (SIGKILL)".into(),
         detected_ns: 1,
@@ -41,7 +42,7 @@ fn let_sessions_resume(fixture: &mut Fixture) {
         usage: None,
     };
     fixture.record.exits = plan.processes.iter().map(exit).collect();
-    assert!(plan.can_resume_gateway(1));
+    assert!(plan.can_resume_gateway(GatewayIndex(1)));
 }
 
 fn resumed() -> Outage {

@@ -6,6 +6,7 @@ use crate::fixture::Fixture;
 use crate::fixture::killing::StrategyDeath;
 use analysis::merge::ViolationKind;
 use proptest::prelude::*;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation};
 use protocol::stamps::{Point, Record};
 use protocol::status::{LOG_OFFSET, StatusField};
@@ -68,7 +69,8 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation.into(), faults.to_vec());
         run(&fixture).violations
     };
-    let [other, scribble] = [0, 1].map(|index| fault(FaultKind::Scribble, FaultTarget::Strategy(index), 0));
+    let [other, scribble] =
+        [0, 1].map(|index| fault(FaultKind::Scribble, FaultTarget::Strategy(StrategyIndex(index)), 0));
     for faults in [&[][..], &[other]] {
         let found = with(ProtocolViolation::OutOfSequence, Isolation::Process, faults);
         assert_eq!((found.len(), found[0].kind), (1, ViolationKind::PeerFaults), "{found:?}");
@@ -93,7 +95,7 @@ fn overwritten_engine_log_is_an_error() {
     };
     assert!(try_merge(&fixture).unwrap_err().to_string().contains("record 9"));
     // Unless a strategy in that process had a `scribble` fault, detected or not.
-    fixture.record.plan.faults = vec![fault(FaultKind::Scribble, FaultTarget::Strategy(0), 0)];
+    fixture.record.plan.faults = vec![fault(FaultKind::Scribble, FaultTarget::Strategy(StrategyIndex(0)), 0)];
     assert_eq!(try_merge(&fixture).unwrap().violations, []);
     fixture.record.plan.faults.clear();
     fixture.record.plan.isolation = Isolation::Process.into();

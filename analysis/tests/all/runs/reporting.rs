@@ -6,6 +6,7 @@ use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::report::{DEFAULT_WIDTH, terminal};
 use analysis::summary::Summary;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget};
 use protocol::status::StatusField;
 use protocol::supervision::ProtocolViolation;
@@ -40,7 +41,11 @@ fn bad_run_report_matches_snapshot() {
 #[test]
 fn report_of_run_with_deaths_matches_snapshot() {
     let mut fixture = Fixture::new(Shape { orders: 2_000, strategies: 3, ..Shape::PLAIN });
-    fixture.record.plan.faults.push(fault(FaultKind::Scribble, FaultTarget::Strategy(2), 20_000_000));
+    fixture.record.plan.faults.push(fault(
+        FaultKind::Scribble,
+        FaultTarget::Strategy(StrategyIndex(2)),
+        20_000_000,
+    ));
     for number in 0..10 {
         let restart = (number != 8).then_some(100_000);
         let quarantined = (number == 8).then_some(ProtocolViolation::OutOfSequence);
@@ -58,7 +63,7 @@ fn report_of_run_with_deaths_matches_snapshot() {
 fn incident_tables_stay_within_page_width() {
     let mut summary = summary(&run_with_deaths(20));
     for incident in &mut summary.incidents {
-        incident.strategy = 255;
+        incident.strategy = StrategyIndex(255);
         incident.epoch = 4_095;
         incident.cause = "hangs: no duty cycle for 200ms,\n and so on and on".into();
         incident.detected_ns = u64::MAX;

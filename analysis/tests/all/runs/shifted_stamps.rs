@@ -90,7 +90,8 @@ fn consistent_shift_shows_in_leave_one_out() {
     let fixture = honest(Isolation::Sandbox, 1_200);
     let before = summary(&fixture);
     let percentiles = |summary: &analysis::summary::Summary| {
-        let without = |one: &analysis::summary::LeaveOneOut| (one.strategy, one.orders, one.rt_venue.p50_ns);
+        let without =
+            |one: &analysis::summary::LeaveOneOut| (one.strategy.0, one.orders, one.rt_venue.p50_ns);
         summary.leave_one_out.iter().map(without).collect::<Vec<_>>()
     };
     let honest_p50 = Some(RT_VENUE / 2);
@@ -111,7 +112,7 @@ fn consistent_shift_shows_in_leave_one_out() {
         assert!(after.valid, "{stage}: {:?}", after.violations);
         assert!(after.rt_venue.p99_ns > Some(SHIFT / 2), "{stage}: the pool moved");
         let without = &after.leave_one_out[1];
-        assert_eq!((without.strategy, without.rt_venue.p50_ns), (1, honest_p50), "{stage}");
+        assert_eq!((without.strategy.0, without.rt_venue.p50_ns), (1, honest_p50), "{stage}");
         assert_eq!(without.rt_venue.p99_ns, honest_p50, "{stage}");
         let is_named =
             |note: &String| note.contains(stage) && note.contains("depends on the stamps of one strategy");

@@ -5,6 +5,7 @@ use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use analysis::record::RunOutcome;
 use analysis::stats::RunOutline;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use shm::ring::Step;
 
@@ -13,7 +14,7 @@ fn fixture() -> Fixture {
     Fixture::new(Shape { orders: 200, period: 20_000, delay: 100_000, ..Shape::PLAIN })
 }
 
-const VICTIM: FaultTarget = FaultTarget::Strategy(1);
+const VICTIM: FaultTarget = FaultTarget::Strategy(StrategyIndex(1));
 
 fn at_order(kind: FaultKind, order: u64) -> Fault {
     let when = FaultTime::Push { order, step: Step::Entered };
@@ -75,7 +76,7 @@ fn strategy_that_finished_or_died_before_is_named() {
 
 #[test]
 fn venue_fault_after_the_end_is_named() {
-    let mute = |ns| fault(FaultKind::Mute, FaultTarget::Venue(0), ns);
+    let mute = |ns| fault(FaultKind::Mute, FaultTarget::Venue(VenueIndex(0)), ns);
     assert_unfired(fixture(), mute(60_000_000_000), None, &["mute:venue-0", "due after"]);
     assert!(unfired(fixture(), &[(mute(1_000), None)]).is_empty());
 }

@@ -3,6 +3,7 @@
 use crate::common::{fault, summary};
 use crate::fixture::{Fixture, NS_PER_TICK, START, Shape, sort_by_event};
 use analysis::report::{DEFAULT_WIDTH, terminal};
+use protocol::index::VenueIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget};
 use protocol::stamps::{Point, Record};
 
@@ -18,7 +19,7 @@ fn ns(ticks: u64) -> u64 {
 /// Two venues; the second has a fault in the middle of the run.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new(Shape { strategies: 1, orders: 400, ..Shape::PLAIN });
-    let slow = fault(FaultKind::Slow, FaultTarget::Venue(1), ns(FROM - START));
+    let slow = fault(FaultKind::Slow, FaultTarget::Venue(VenueIndex(1)), ns(FROM - START));
     fixture.record.plan.faults.push(Fault { lasts_ns: Some(ns(UNTIL - FROM)), ..slow });
     fixture
 }
@@ -48,7 +49,7 @@ fn stuck_orders_and_recovery_follow_from_stamps() {
     fixture.logs.iter_mut().for_each(|log| sort_by_event(log));
     let summary = summary(&fixture);
     let [incident] = &summary.venue_incidents[..] else { panic!("{:?}", summary.venue_incidents) };
-    assert_eq!((incident.venue, incident.fault), (1, FaultKind::Slow));
+    assert_eq!((incident.venue, incident.fault), (VenueIndex(1), FaultKind::Slow));
     assert_eq!((incident.from_ns, incident.until_ns), (ns(FROM - START), Some(ns(UNTIL - START))));
     let at_faulty_venue = at_venue(&fixture, 1);
     let stuck_or_delayed = at_faulty_venue.iter().filter(|(t4, t5)| *t4 < UNTIL && *t5 >= FROM).count();

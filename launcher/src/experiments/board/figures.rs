@@ -9,6 +9,7 @@ use analysis::experiment::{
 };
 use analysis::record::{RoleRestart, RunOutcome};
 use analysis::summary::figures::MeasureSeries;
+use protocol::index::StrategyIndex;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
 use protocol::shared_histogram::Resolution;
@@ -103,7 +104,7 @@ pub fn case(
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
-        isolation: plan.isolation.of(0),
+        isolation: plan.isolation.of(StrategyIndex(0)),
         waiting: work.waiting.name().into(),
         on: work.folder.as_ref().map_or_else(|| "memory".into(), |folder| folder.display().to_string()),
         nodes: cell.nodes.map_or_else(String::new, |nodes| nodes.to_string()),

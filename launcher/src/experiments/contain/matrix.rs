@@ -4,6 +4,7 @@ use crate::config::value::SettingValue;
 use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
 use analysis::units::{Count, Nanos};
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
     ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, IsolationLevels, Journaling, OnDeath,
     Placement, Technique, Trading,
@@ -68,7 +69,7 @@ impl ContainCase {
     /// Returns the strategy that has the fault; of a fault of another role the standard one.
     pub const fn victim(&self) -> u16 {
         match self.scenario.fault.target {
-            FaultTarget::Strategy(index) => index,
+            FaultTarget::Strategy(index) => index.0,
             _ => VICTIM,
         }
     }
@@ -87,7 +88,11 @@ impl NamedFault {
     /// time.
     pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
-        let victim = if is_of_venue { FaultTarget::Venue(VICTIM) } else { FaultTarget::Strategy(VICTIM) };
+        let victim = if is_of_venue {
+            FaultTarget::Venue(VenueIndex(VICTIM))
+        } else {
+            FaultTarget::Strategy(StrategyIndex(VICTIM))
+        };
         let target = if fault.target == FaultTarget::Any { victim } else { fault.target };
         let lasts = fault.lasts.or(is_of_venue.then_some(VENUE_FAULT));
         let when = fault.when.unwrap_or(FaultTime::At { ns: FAULT_AT.0 });
@@ -126,7 +131,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
         |kind: &&FaultKind| **kind != FaultKind::Lose && !kind.is_of_venue() && !kind.is_disturbance();
     let kinds = FaultKind::ALL.iter().filter(is_tried).map(|kind| at(*kind, None));
     let of_gateway = [FaultKind::Kill, FaultKind::Stop]
-        .map(|kind| FaultSpec { target: FaultTarget::Gateway(VICTIM), ..at(kind, None) });
+        .map(|kind| FaultSpec { target: FaultTarget::Gateway(GatewayIndex(VICTIM)), ..at(kind, None) });
     kinds.chain(pushes).chain(of_gateway).map(NamedFault::new).collect()
 }
 
@@ -196,11 +201,11 @@ pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     let kinds = asked.strategy().0;
     let is_program = |index: u16| Trading::command_of(&kinds[usize::from(index) % kinds.len()]).is_some();
     match fault.target {
-        FaultTarget::Strategy(index) if is_program(index) && !is_by_signal => {
+        FaultTarget::Strategy(index) if is_program(index.0) && !is_by_signal => {
             let strategies = asked.strategies.unwrap_or(STRATEGIES).0;
             let own = (0..strategies.min(u16::MAX.into()) as u16).find(|index| !is_program(*index));
             own.is_some_and(|own| {
-                fault.target = FaultTarget::Strategy(own);
+                fault.target = FaultTarget::Strategy(StrategyIndex(own));
                 true
             })
         }
@@ -336,12 +341,12 @@ mod tests {
             victims.collect::<Vec<_>>()
         };
         let all = victims("player");
-        assert!(all.iter().all(|(_, target)| *target == FaultTarget::Strategy(VICTIM)));
+        assert!(all.iter().all(|(_, target)| *target == FaultTarget::Strategy(StrategyIndex(VICTIM))));
         let mixed = victims("player,exec:./mine");
         assert_eq!(mixed.len(), all.len(), "each kind of fault has a victim");
         for (name, target) in &mixed {
             let victim = if ["kill", "stop"].contains(&name.as_str()) { VICTIM } else { 0 };
-            assert_eq!(*target, FaultTarget::Strategy(victim), "{name}");
+            assert_eq!(*target, FaultTarget::Strategy(StrategyIndex(victim)), "{name}");
         }
         let names: Vec<String> = victims("exec:./mine").into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["kill", "stop"], "a program has no other fault");
@@ -359,7 +364,7 @@ mod tests {
             [("thread+process", Isolation::Process), ("process+thread", Isolation::Thread)]
         {
             let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
-            let found = (case.isolation.of(case.victim()), settings.on_death);
+            let found = (case.isolation.of(StrategyIndex(case.victim())), settings.on_death);
             assert_eq!(found, (victim, Some(OnDeath::Restart)));
         }
         let restarted = of("process+sandbox");

@@ -5,6 +5,7 @@ use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 
 /// The end of a strategy that exhausted shared resources.
@@ -34,7 +35,7 @@ impl VictimEnd {
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = case.victim();
-    let incident = summary.incidents.iter().find(|incident| incident.strategy == victim);
+    let incident = summary.incidents.iter().find(|incident| incident.strategy == StrategyIndex(victim));
     let (before, during) = (&containment.survivors_before, &containment.survivors_during);
     let fault_ns = match case.scenario.fault.when {
         Some(FaultTime::At { ns }) => incident.map(|incident| incident.fault_ns.unwrap_or(ns)),
@@ -53,7 +54,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
-        isolation: case.isolation.of(victim),
+        isolation: case.isolation.of(StrategyIndex(victim)),
         others: levels_of_others(case, victim, summary.plan.trading().strategies),
         technique: case.technique,
         fault: case.scenario.name.clone(),
@@ -85,7 +86,7 @@ fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<Iso
         return Vec::new();
     }
     let is_theirs = |level: &Isolation| {
-        (0..strategies).any(|other| other != victim && case.isolation.of(other) == *level)
+        (0..strategies).any(|other| other != victim && case.isolation.of(StrategyIndex(other)) == *level)
     };
     case.isolation.distinct().filter(is_theirs).collect()
 }

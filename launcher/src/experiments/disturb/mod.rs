@@ -25,6 +25,7 @@ use analysis::summary::{Summary, ThreadSummary};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
+use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{
     FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
@@ -89,7 +90,7 @@ fn of_strategy(fault: FaultSpec) -> NamedFault {
         return NamedFault::new(fault);
     }
     let target = match fault.target {
-        FaultTarget::Any => FaultTarget::Strategy(DISTURBING),
+        FaultTarget::Any => FaultTarget::Strategy(StrategyIndex(DISTURBING)),
         target => target,
     };
     NamedFault { name: fault.kind.name().to_owned(), fault: FaultSpec { target, ..fault } }
@@ -100,7 +101,13 @@ fn standard_kinds() -> impl Iterator<Item = FaultKind> {
 }
 
 const fn spec(kind: FaultKind) -> FaultSpec {
-    FaultSpec { kind, target: FaultTarget::Strategy(DISTURBING), when: None, every: None, lasts: None }
+    FaultSpec {
+        kind,
+        target: FaultTarget::Strategy(StrategyIndex(DISTURBING)),
+        when: None,
+        every: None,
+        lasts: None,
+    }
 }
 
 /// Returns the settings of the runs of one fault. Before one that ends the strategy it is calm, so
@@ -203,12 +210,12 @@ impl ExperimentFlags for DisturbFlags {
 pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
     let strategy = case.victim();
-    let role = Role::Strategy(strategy).to_string();
+    let role = Role::Strategy(StrategyIndex(strategy)).to_string();
     let name = StrategyCounter::LABELS[StrategyCounter::Disturbed.index()].name;
     let agents = || summary.processes.iter().flat_map(|thread| &thread.agents);
     let own = agents().filter(|agent| agent.role == role);
     let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
-    let died = summary.incidents.iter().find(|incident| incident.strategy == strategy);
+    let died = summary.incidents.iter().find(|incident| incident.strategy == StrategyIndex(strategy));
     let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
     let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
         (steps, if is_sound { Contained::Yes } else { Contained::No })

@@ -65,7 +65,7 @@ pub fn blocked_slot(
     match at.announcer {
         Some(strategy) if is_contained(strategy.0) => None,
         Some(strategy) => {
-            Some((Role::Strategy(strategy.0), format!("{blocked}, while its claimant keeps running")))
+            Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
         }
         None => Some((Role::Orchestrator, format!("{blocked}, by an unknown claimant"))),
     }

@@ -3,6 +3,7 @@
 
 use analysis::record::RunOutcome;
 use protocol::control::RunState;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub enum Action {
     Fence(Role, u16),
     /// Declares an incarnation of a strategy dead that is a thread of the engine's process: its
     /// thread is gone, or it hangs and is abandoned.
-    FenceThread(u16, u16),
+    FenceThread(StrategyIndex, u16),
     /// Publishes the running incarnation of a strategy or gateway.
     Renew(Role, u16),
     /// Removes a dead process's id from shared memory: all its messages were received.

@@ -5,6 +5,7 @@ use super::containment::with_own_message;
 use super::observations::Observations;
 use super::{Phase, Supervisor};
 use analysis::record::RunOutcome;
+use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::role::RoleKind;
 use protocol::status::ThreadState;
@@ -178,7 +179,7 @@ impl Supervisor<'_> {
     fn check_headers(&self, seen: &Observations) -> Option<RunOutcome> {
         let mut all = (0..).zip(&seen.strategies);
         let (strategy, forgery) = all.find_map(|(index, of)| Some((index, of.forged_header.clone()?)))?;
-        Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery, seen))
+        Some(self.failure_of(self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?, forgery, seen))
     }
 
     /// Turns the outcome into a failure if a process had to be killed at the end, or died then.

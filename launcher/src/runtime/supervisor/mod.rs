@@ -32,6 +32,7 @@ mod stall_excuses;
 pub use failures::memory_failure;
 pub use pauses::BUSY_POLL_INTERVAL;
 pub use progress::{DueTimes, has_journal};
+use protocol::index::StrategyIndex;
 
 use crate::faults::{DueFault, FaultSchedule, Presence, is_by_signal};
 use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
@@ -482,7 +483,7 @@ impl<'a> Supervisor<'a> {
 
     /// Returns whether a strategy can receive a fault.
     fn presence(&self, strategy: u16, seen: &Observations) -> Presence {
-        let role = Role::Strategy(strategy);
+        let role = Role::Strategy(StrategyIndex(strategy));
         let process = self.plan.process_of(role);
         presence(
             self.plan.thread_of(role).map(|thread| seen.state(thread)),

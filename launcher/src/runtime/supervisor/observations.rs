@@ -3,6 +3,7 @@
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
 use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
@@ -259,8 +260,10 @@ impl Observations {
         };
         let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
-        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
-        let at_exchange = |venue: u16| may_keep(venue) || self.exchange(venue).received >= received(venue);
+        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway.0).is_some();
+        let at_exchange = |VenueIndex(index)| {
+            may_keep(GatewayIndex(index)) || self.exchange(index).received >= received(index)
+        };
         engine.dispatched.saturating_add(engine.rejected) >= sent
             && at_gateways >= engine.dispatched
             && trading.books().all(at_exchange)

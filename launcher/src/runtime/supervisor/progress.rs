@@ -4,6 +4,7 @@
 use super::Supervisor;
 use super::observations::Observations;
 use crate::runtime::stuck::{Deadline, ProgressCounters, StallWatch};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Journaling, Pacing, Plan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use shm::memory::ReadOnlyWords;
@@ -25,7 +26,7 @@ impl DueTimes<'_> {
     /// start.
     fn due_after(&self, plan: &Plan, strategy: u16, since_ns: u64) -> Option<u64> {
         let trading = plan.trading();
-        if trading.pacing_of(strategy) == Pacing::Closed {
+        if trading.pacing_of(StrategyIndex(strategy)) == Pacing::Closed {
             return None;
         }
         let orders = trading.orders[usize::from(strategy)] as usize;
@@ -41,7 +42,8 @@ impl DueTimes<'_> {
     /// Returns when the last order is due after the start; `None` if unknown, or with faults.
     pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
         let trading = plan.trading();
-        let is_scheduled = (0..trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
+        let is_scheduled =
+            (0..trading.strategies).all(|index| trading.pacing_of(StrategyIndex(index)) == Pacing::Scheduled);
         if !is_scheduled || !plan.faults.is_empty() {
             return None;
         }
@@ -91,7 +93,8 @@ impl Supervisor<'_> {
     /// Returns the message for a run that has stalled; `None` if it makes progress.
     pub(super) fn check_stall(&self, seen: &Observations, stall: &mut StallWatch) -> Option<String> {
         let names = || {
-            let names = self.awaited(seen).map(|strategy| Role::Strategy(strategy).to_string());
+            let names =
+                self.awaited(seen).map(|strategy| Role::Strategy(StrategyIndex(strategy)).to_string());
             names.collect::<Vec<_>>().join(", ")
         };
         self.is_stalled(seen, stall).then(|| {

@@ -5,6 +5,7 @@ use crate::common::output;
 use crate::fixture::{Fixture, Shape};
 use analysis::document::Document;
 use analysis::record::{Incident, RunOutcome, RunRecord};
+use protocol::index::StrategyIndex;
 use std::fs;
 use std::path::Path;
 
@@ -47,7 +48,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     record.exits.iter_mut().for_each(|exit| exit.how = hostile());
     record.outcome = RunOutcome::Failed { process: hostile(), pid: 7, what: hostile() };
     record.incidents = vec![Incident {
-        strategy: 0,
+        strategy: StrategyIndex(0),
         epoch: 0,
         pid: 4000,
         cause: hostile(),

@@ -7,6 +7,7 @@ use crate::common::{Launcher, list, number, output_of, skip, string};
 use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
+use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -171,7 +172,7 @@ fn assert_pauses_are_contained(program: &str) {
     assert_eq!(count_served(&merged, 1, &pauses), 0, "{program}: strategy 1 traded during its own pause");
     assert_eq!(summary["containment"], serde_json::Value::Null);
     // Each pause is a gap of the program's thread, and the cause of its orders' delay.
-    let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
+    let thread = record.plan.thread_of(Role::Strategy(StrategyIndex(1))).unwrap();
     let gaps = &merged.threads[thread].gaps;
     // Tolerance for rounding, on either side.
     let tolerance = ticks(1_000) - ticks(0);

@@ -7,6 +7,7 @@ use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
 use analysis::record::RunRecord;
 use analysis::tail::{Cause, Tail};
+use protocol::index::StrategyIndex;
 use protocol::plan::{Idle, Role};
 use protocol::stamps::{Gap, Point};
 use protocol::wire::OrderId;
@@ -84,6 +85,6 @@ fn c_program_records_its_sleeps() {
     let launcher = Launcher::new();
     launcher.summary(&format!("{BOOK} {} --orders 2000 --idle park", program.with_player("")));
     let (record, merged) = merged(&launcher);
-    let thread = record.plan.thread_of(Role::Strategy(1)).unwrap();
+    let thread = record.plan.thread_of(Role::Strategy(StrategyIndex(1))).unwrap();
     assert!(!merged.threads[thread].sleeps.is_empty(), "it parks until each report");
 }

@@ -2,6 +2,7 @@
 //! are given up.
 
 use super::*;
+use protocol::index::VenueIndex;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
 use protocol::wire::CancelScope;
 
@@ -66,8 +67,8 @@ fn cancels_go_to_gateways_of_credential() {
     assert_eq!(to(&bench.command(0, kill(Scope::Credential(1)))), [0, 1, 0, 1]);
     assert_eq!(returned(&bench.send(&order(1, 0, 0)), 1), [(0, Reject::Killed.code())]);
     assert_eq!(to(&bench.send(&order(0, 0, 0))), [1, 0, 0, 0]);
-    assert_eq!(to(&bench.command(1, kill(Scope::Venue(1)))), [0, 0, 1, 1]);
-    assert_eq!(to(&bench.command(2, kill(Scope::Strategy(0)))), [1, 0, 1, 0]);
+    assert_eq!(to(&bench.command(1, kill(Scope::Venue(VenueIndex(1))))), [0, 0, 1, 1]);
+    assert_eq!(to(&bench.command(2, kill(Scope::Strategy(StrategyIndex(0))))), [1, 0, 1, 0]);
     assert_eq!(to(&bench.fence(1, 0, true)), [0, 1, 0, 1], "the death of a strategy");
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 use protocol::commands::{CommandStatus, OpenOrders};
+use protocol::index::VenueIndex;
 use protocol::kill::{KillCause, KillSwitch};
 use protocol::wire::CancelScope;
 
@@ -34,7 +35,7 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
         bench.send(&order);
     };
     let concerns = |order: &Order| {
-        scope.contains(order.id.strategy().0, 0, order.request.venue, order.request.instrument)
+        scope.contains(order.id.strategy(), 0, VenueIndex(order.request.venue), order.request.instrument)
     };
     before.iter().for_each(|which| send(&mut bench, *which));
     let mut queues = [0, 1].map(|gateway| sent(&bench.out, gateway));
@@ -59,7 +60,8 @@ fn kill_between(scope: Scope, before: &[(u16, u16)], after: &[(u16, u16)], kill:
                 return Err(format!("{} was queued and went after the switch", order.id));
             }
         }
-        let is_meant = scope.contains(9, 0, venue, 0) || matches!(scope, Scope::Strategy(_));
+        let is_meant =
+            scope.contains(StrategyIndex(9), 0, VenueIndex(venue), 0) || matches!(scope, Scope::Strategy(_));
         let cancels = sent(&effects, venue).len();
         assert_eq!(cancels, usize::from(is_meant), "venue {venue} is told once, or not at all");
     }
@@ -112,14 +114,14 @@ fn incomplete_kill_is_detected() {
     assert_eq!(kill_between(Scope::Instrument(0), &many, &many, kill), Ok(()));
     let found = kill_between(Scope::Instrument(0), &[], &many, only_cancels).unwrap_err();
     assert!(found.contains("dispatched after the"), "{found}");
-    let found = kill_between(Scope::Strategy(0), &many, &[], recalls_nothing).unwrap_err();
+    let found = kill_between(Scope::Strategy(StrategyIndex(0)), &many, &[], recalls_nothing).unwrap_err();
     assert!(found.contains("went after the"), "{found}");
 }
 
 #[test]
 fn operator_gets_open_count_and_completion_time() {
     let mut bench = bench(100);
-    let scope = Scope::Strategy(0);
+    let scope = Scope::Strategy(StrategyIndex(0));
     (0..3).for_each(|n| _ = bench.send(&order(0, n, (n % 2) as u16)));
     bench.send(&order(1, 0, 0));
     let effects = kill(&mut bench, scope);
@@ -150,7 +152,7 @@ fn end_and_succeed(open_orders: OpenOrders, before: Option<Command>) -> (Vec<Ins
     let mut bench = bench(100);
     (0..3).for_each(|n| _ = bench.send(&order(0, n, 0)));
     before.into_iter().for_each(|command| _ = bench.command(0, command));
-    let end = Command::EndStrategy { strategy: 0, open_orders, is_replaced: true };
+    let end = Command::EndStrategy { strategy: StrategyIndex(0), open_orders, is_replaced: true };
     let effects = bench.command(1, end);
     assert_eq!(returned(&bench.send(&order(0, 3, 0)), 0), [(3, Reject::Killed.code())]);
     assert_eq!(sent(&bench.send(&order(1, 0, 0)), 0).len(), 1, "the other one trades on");
@@ -180,16 +182,17 @@ fn successor_of_ended_strategy_trades() {
 #[test]
 fn kill_switch_of_operator_continues_for_successor() {
     let refused = vec![(0, Reject::Killed.code())];
-    let kill = Command::Kill(Scope::Strategy(0));
+    let kill = Command::Kill(Scope::Strategy(StrategyIndex(0)));
     assert_eq!(end_and_succeed(OpenOrders::Drain, Some(kill)).1, refused);
 }
 
 #[test]
 fn revived_strategy_that_is_ended_stays_refused() {
-    for scope in [Scope::All, Scope::Strategy(0)] {
+    for scope in [Scope::All, Scope::Strategy(StrategyIndex(0))] {
         let mut bench = bench(100);
         let open_orders = OpenOrders::Drain;
-        bench.command(0, Command::EndStrategy { strategy: 0, open_orders, is_replaced: false });
+        bench
+            .command(0, Command::EndStrategy { strategy: StrategyIndex(0), open_orders, is_replaced: false });
         bench.command(1, Command::Revive(scope));
         assert_eq!(returned(&bench.send(&order(0, 0, 0)), 0), [(0, Reject::Killed.code())]);
         assert_eq!(sent(&bench.send(&order(1, 0, 0)), 0).len(), 1);
@@ -200,7 +203,7 @@ fn revived_strategy_that_is_ended_stays_refused() {
 fn limit_that_is_met_during_an_end_stays_for_successor() {
     let mut bench = bench(100);
     let open_orders = OpenOrders::Drain;
-    bench.command(0, Command::EndStrategy { strategy: 0, open_orders, is_replaced: true });
+    bench.command(0, Command::EndStrategy { strategy: StrategyIndex(0), open_orders, is_replaced: true });
     let mut effects = Vec::new();
     bench.core.kill_by_limit(StrategyIndex(0), RiskControl::MaxLoss, &mut effects);
     assert_eq!(sent(&effects, 0).len(), 1, "what is open is cancelled");
@@ -217,15 +220,19 @@ fn command_without_scope_or_limit_is_refused() {
     let limit = |control, value| Command::SetLimit { scope: Scope::All, control, value };
     let max_loss = |scope| Command::SetLimit { scope, control: RiskControl::MaxLoss.code(), value: 1 };
     for (command, why) in [
-        (Some(Command::Kill(Scope::Venue(2))), CommandStatus::NoSuchScope),
+        (Some(Command::Kill(Scope::Venue(VenueIndex(2)))), CommandStatus::NoSuchScope),
         (Some(Command::Revive(Scope::Instrument(1))), CommandStatus::NoSuchScope),
         (Some(Command::Kill(Scope::Credential(1))), CommandStatus::NoSuchScope),
         (
-            Some(Command::EndStrategy { strategy: 2, open_orders: OpenOrders::Drain, is_replaced: false }),
+            Some(Command::EndStrategy {
+                strategy: StrategyIndex(2),
+                open_orders: OpenOrders::Drain,
+                is_replaced: false,
+            }),
             CommandStatus::NoSuchScope,
         ),
-        (Some(max_loss(Scope::Strategy(2))), CommandStatus::NoSuchScope),
-        (Some(max_loss(Scope::Venue(0))), CommandStatus::NoSuchLimit),
+        (Some(max_loss(Scope::Strategy(StrategyIndex(2)))), CommandStatus::NoSuchScope),
+        (Some(max_loss(Scope::Venue(VenueIndex(0)))), CommandStatus::NoSuchLimit),
         (Some(limit(200, 1)), CommandStatus::NoSuchLimit),
         (Some(limit(RiskControl::Restricted.code(), 2)), CommandStatus::NoSuchLimit),
         (None, CommandStatus::Unknown),
@@ -253,7 +260,8 @@ fn limits_kill_by_themselves() {
         trade(&mut bench, 0);
         assert_eq!(switches(&bench.out), [], "{control:?}");
         trade(&mut bench, 1);
-        let killed = (Point::KillSeen, Scope::Strategy(1), true, KillCause::Limit(control.code()));
+        let killed =
+            (Point::KillSeen, Scope::Strategy(StrategyIndex(1)), true, KillCause::Limit(control.code()));
         assert_eq!(switches(&bench.out)[0], killed);
         let next = bench.core.sessions[StrategyIndex(1)].next_order().unwrap();
         let next = Order { id: next, ..order(1, 0, 0) };
@@ -263,10 +271,14 @@ fn limits_kill_by_themselves() {
 
 #[test]
 fn a_death_kills_where_that_is_wanted() {
-    let limit = LimitSetting { scope: Scope::Strategy(0), control: RiskControl::KillOnDeath, value: 1 };
+    let limit = LimitSetting {
+        scope: Scope::Strategy(StrategyIndex(0)),
+        control: RiskControl::KillOnDeath,
+        value: 1,
+    };
     let mut bench = bench_of(&RiskSetup { limits: &[limit], ..SETUP });
     (0..2).for_each(|strategy| _ = bench.fence(strategy, 0, true));
-    let killed = |point| (point, Scope::Strategy(0), true, KillCause::Death);
+    let killed = |point| (point, Scope::Strategy(StrategyIndex(0)), true, KillCause::Death);
     let found = [killed(Point::KillSeen), killed(Point::KillDone)];
     assert_eq!(switches(&bench.out), found, "the other death does not kill");
     bench.apply(Input::Retired { strategy: StrategyIndex(0) });

@@ -2,6 +2,7 @@
 
 use super::messages::message;
 use crate::common::test_child;
+use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, open_control, submit_link};
 use protocol::topology::{self, RunSegment};
@@ -86,7 +87,8 @@ pub fn scribble(parameters: &str) -> ! {
 }
 
 fn writable(plan: &Plan, all: &[RunSegment]) -> Vec<AtomicWords> {
-    let may_write = |segment: &&RunSegment| segment.access([Role::Strategy(0)]) == Some(Access::Write);
+    let may_write =
+        |segment: &&RunSegment| segment.access([Role::Strategy(StrategyIndex(0))]) == Some(Access::Write);
     let open = |spec: &SegmentSpec| {
         let name = plan.segment_name(&spec.name);
         match spec.place {

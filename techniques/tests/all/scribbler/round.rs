@@ -6,6 +6,7 @@ use super::hostile::{self, TALLY};
 use super::messages::{PRODUCERS, message};
 use crate::common::Run;
 use crate::crash::report::TrialCounts;
+use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::segments;
 use protocol::topology;
@@ -137,7 +138,7 @@ impl Round {
         let mut own = Vec::new();
         for segment in topology::segments(plan) {
             let words = segments::create(plan, &segment.spec).expect("space");
-            let own_line = segment.reset_with_role == Some(Role::Strategy(0));
+            let own_line = segment.reset_with_role == Some(Role::Strategy(StrategyIndex(0)));
             own.extend(words.filter(|_| own_line).map(|words| (header(&words), words)));
         }
 
@@ -156,7 +157,7 @@ impl Round {
             let bell = segments::bell_of(&mut attached, plan, &plan.threads[thread], Role::Orchestrator);
             bell.expect("a bell").expect("the engine parks")
         };
-        let mut bells: Vec<Doorbell> = (0..PRODUCERS as u16).map(&mut bell).collect();
+        let mut bells: Vec<Doorbell> = StrategyIndex::first(PRODUCERS as u16).map(&mut bell).collect();
         let mut threads = Vec::new();
         for index in 1..PRODUCERS {
             let producer = attached.producer::<T>(&link, index).expect("a link");

@@ -15,13 +15,14 @@ use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
 use analysis::record::{Outage, StayedDown};
+use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
 use std::time::Duration;
 
 impl SupervisedProcess {
-    fn gateways(&self) -> &[u16] {
+    fn gateways(&self) -> &[GatewayIndex] {
         if let SupervisedRoles::Gateways(gateways) = &self.roles { gateways } else { &[] }
     }
 }
@@ -31,10 +32,10 @@ impl Containment<'_> {
     /// no successor uses its inbox. `None` if it runs or has a successor.
     pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
-        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
+        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(GatewayIndex(gateway))))?;
+        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(GatewayIndex(gateway));
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
-        let place = case.gateways().iter().position(|index| *index == gateway)?;
+        let place = case.gateways().iter().position(|index| *index == GatewayIndex(gateway))?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
@@ -114,7 +115,7 @@ impl Containment<'_> {
         seen: &Observations,
     ) -> bool {
         let case = &self.processes[place];
-        let repair = |gateway: &u16| seen.gateways[usize::from(*gateway)].repair;
+        let repair = |gateway: &GatewayIndex| seen.gateways[gateway.as_usize()].repair;
         let repairs: Vec<_> = case.gateways().iter().map(repair).collect();
         if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
             return false;
@@ -229,7 +230,7 @@ impl Containment<'_> {
     fn have_gateways_traded(&self, place: usize, seen: &Observations) -> bool {
         let case = &self.processes[place];
         case.gateways().iter().enumerate().any(|(index, gateway)| {
-            let counts = &seen.gateways[usize::from(*gateway)];
+            let counts = &seen.gateways[gateway.as_usize()];
             // A successor continues the counters.
             let before = case.counts.get(index).copied().unwrap_or_default();
             counts.received > before.orders || counts.completed > before.reports

@@ -29,6 +29,7 @@ mod strategies;
 mod supervised;
 mod threads;
 
+use protocol::index::{GatewayIndex, StrategyIndex};
 pub use strategies::with_own_message;
 
 use super::actions::{Action, Actions};
@@ -92,7 +93,7 @@ impl<'a> Containment<'a> {
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
             for index in 0..plan.trading().strategies {
-                let role = Role::Strategy(index);
+                let role = Role::Strategy(StrategyIndex(index));
                 let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
                 processes.push(match plan.thread_of(role).filter(is_alone) {
                     Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
@@ -109,7 +110,7 @@ impl<'a> Containment<'a> {
         }
         for (index, process) in plan.processes.iter().enumerate() {
             if plan.can_lose_gateways() && plan.can_lose_process(process) {
-                let gateways = plan.roles_of(process).map(Role::index).collect();
+                let gateways = plan.roles_of(process).map(Role::index).map(GatewayIndex).collect();
                 processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
             }
         }
@@ -357,8 +358,8 @@ impl<'a> Containment<'a> {
                 let strategy = *strategy;
                 self.check_headers_of_dead(strategy, death, seen);
                 out.perform(match is_thread {
-                    true => Action::FenceThread(strategy, epoch),
-                    false => Action::Fence(Role::Strategy(strategy), epoch),
+                    true => Action::FenceThread(StrategyIndex(strategy), epoch),
+                    false => Action::Fence(Role::Strategy(StrategyIndex(strategy)), epoch),
                 });
                 self.incidents[death].fenced_ns = now_ns;
             }

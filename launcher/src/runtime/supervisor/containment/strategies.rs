@@ -38,7 +38,9 @@ impl Containment<'_> {
     fn place_of(&self, strategy: u16) -> Option<usize> {
         // Strategies come first and in order.
         let places = self.processes.len().min(usize::from(strategy) + 1);
-        self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
+        self.processes[..places]
+            .iter()
+            .rposition(|case| case.has_role(Role::Strategy(StrategyIndex(strategy))))
     }
 
     fn strategy(&self, strategy: u16) -> Option<&SupervisedProcess> {
@@ -67,7 +69,7 @@ impl Containment<'_> {
             |thread| seen.state(thread) == ThreadState::Done && (!is_alone || seen.threads[thread].is_gone);
         match case.map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
-                !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
+                !self.plan.thread_of(Role::Strategy(StrategyIndex(strategy))).is_some_and(is_done)
             }
             Some(SupervisionStage::Down) => false,
             Some(_) => true,
@@ -93,7 +95,7 @@ impl Containment<'_> {
         let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
             quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
-        Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
+        Some((Role::Strategy(StrategyIndex(index)), format!("strategy {index} was quarantined: {why}")))
     }
 
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
@@ -338,7 +340,7 @@ impl Containment<'_> {
         case.killed_ticks = detected;
         self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.incidents.push(Incident {
-            strategy,
+            strategy: StrategyIndex(strategy),
             epoch,
             pid,
             cause,
@@ -450,7 +452,7 @@ impl Containment<'_> {
         };
         out.perform(Action::Complain(format!(
             "note: {}",
-            stayed_down.describe(self.processes[place].strategy())
+            stayed_down.describe(StrategyIndex(self.processes[place].strategy()))
         )));
         died.stayed_down = Some(stayed_down);
         None
@@ -469,7 +471,7 @@ impl Containment<'_> {
         case.epoch += 1;
         case.started_ticks = now;
         case.stage = SupervisionStage::Starting(incident);
-        let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
+        let (role, epoch) = (Role::Strategy(StrategyIndex(case.strategy())), case.epoch);
         out.perform(Action::Reset(role));
         if case.is_thread {
             // Before its process reads the epoch and starts it.

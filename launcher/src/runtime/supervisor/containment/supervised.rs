@@ -4,6 +4,7 @@ use crate::runtime::stuck::CpuSample;
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
 use analysis::record::EndByOperator;
+use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::GatewayCounts;
@@ -29,7 +30,7 @@ pub(super) enum SupervisedRoles {
     Strategy(u16),
     /// The orchestrator or an exchange, which recovers from its journal.
     Journaled(Role),
-    Gateways(Vec<u16>),
+    Gateways(Vec<GatewayIndex>),
 }
 
 /// A process whose death the run survives, and what is known of its incarnations.
@@ -113,7 +114,7 @@ impl SupervisedProcess {
 
     pub(super) fn has_role(&self, role: Role) -> bool {
         match (&self.roles, role) {
-            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index,
+            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index.0,
             (SupervisedRoles::Gateways(own), Role::Gateway(index)) => own.contains(&index),
             (SupervisedRoles::Journaled(own), _) => *own == role,
             _ => false,
