@@ -3,7 +3,7 @@
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
 use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
-use protocol::index::{GatewayIndex, VenueIndex};
+use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
@@ -261,8 +261,9 @@ impl Observations {
         let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
         let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway.0).is_some();
-        let at_exchange = |VenueIndex(index)| {
-            may_keep(GatewayIndex(index)) || self.exchange(index).received >= received(index)
+        let at_exchange = |venue: VenueIndex| {
+            let sent_on = || trading.gateways_of(venue).map(|gateway| received(gateway.0)).sum();
+            trading.gateways_of(venue).any(may_keep) || self.exchange(venue.0).received >= sent_on()
         };
         engine.dispatched.saturating_add(engine.rejected) >= sent
             && at_gateways >= engine.dispatched
@@ -293,6 +294,28 @@ mod tests {
             ..Observations::default()
         };
         seen.have_all_arrived(&plan, 7, of_dead)
+    }
+
+    /// Two venues with a gateway for each of two credentials: the second venue's are gateways 2 and 3.
+    #[test]
+    fn orders_of_all_credentials_arrive_at_their_venue() {
+        let mut trading = Trading { credentials: 2, ..Trading::new(2, 2) };
+        (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
+        let plan = Plan::for_trading(trading).arranged();
+        let gateway = |received| GatewayObservation { received, ..GatewayObservation::default() };
+        let has_arrived = |exchanges: [u64; 2]| {
+            let exchange =
+                |(venue, received)| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
+            let seen = Observations {
+                engine: Some(EngineObservation { dispatched: 10, ..EngineObservation::default() }),
+                gateways: [1, 2, 3, 4].map(gateway).to_vec(),
+                exchanges: (0..).zip(exchanges).map(exchange).collect(),
+                ..Observations::default()
+            };
+            seen.have_all_arrived(&plan, 10, |_| None)
+        };
+        assert!(has_arrived([3, 7]));
+        assert!(!has_arrived([3, 6]) && !has_arrived([2, 7]), "one is on its way from a gateway");
     }
 
     #[test]
