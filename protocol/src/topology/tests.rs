@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::index::{GatewayIndex, StrategyIndex};
-use crate::plan::{ExchangePlacement, Idle, Placement, Technique, Threading, Trading};
+use crate::plan::{ExchangePlacement, Idle, OnDeath, Placement, Technique, Threading, Trading};
 use std::collections::HashMap;
 
 fn rights_of(plan: &Plan, process: &str) -> HashMap<String, Access> {
@@ -175,13 +175,14 @@ fn control_layout_hash_covers_every_layout() {
     kinds.extend([shm::ring::spsc::KIND, shm::ring::spsc::HEAD_KIND, shm::ring::array_queue::KIND]);
     kinds.extend([techniques::linked::KIND, shm::ring::intent::KIND, bell::KIND, board::KIND, status::KIND]);
     kinds.extend([supervision::KIND, tape::KIND, COMMANDS_KIND, ANSWERS_KIND]);
-    kinds.extend([SCHEDULE_KIND, REPLAY_KIND, RESULTS_KIND, WRITE_TIMES_KIND]);
+    kinds.extend([SCHEDULE_KIND, POSITIONS_KIND, REPLAY_KIND, RESULTS_KIND, WRITE_TIMES_KIND]);
     assert_eq!(of(&kinds), CONTROL_KIND.layout);
     let mut trading =
         Trading { exchange: ExchangePlacement::Process, market_data: true, ..Trading::new(2, 2) };
     trading.venue_kinds = vec![Trading::BOOK.into()];
     for technique in Technique::all() {
-        let plan = Plan { technique, ..Plan::for_trading(trading.clone()) }.arranged();
+        let on_death = OnDeath::Restart;
+        let plan = Plan { technique, on_death, ..Plan::for_trading(trading.clone()) }.arranged();
         for segment in segments(&plan) {
             let is_memory = matches!(segment.spec.place, SegmentPlace::Memory | SegmentPlace::Reserve);
             let kind = segment.spec.kind;
