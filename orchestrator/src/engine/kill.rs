@@ -51,6 +51,11 @@ impl Core {
             Some(Command::EndStrategy { strategy, open_orders, .. }) => {
                 self.end_strategy(StrategyIndex(strategy), number, open_orders, out)
             }
+            Some(Command::AddStrategy { strategy }) => {
+                self.check_addition(StrategyIndex(strategy)).map(|()| {
+                    out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
+                })
+            }
             None => Err(CommandStatus::Unknown),
         };
         if let Err(why) = done {
@@ -73,6 +78,13 @@ impl Core {
         let was_killed = self.risk.is_killed(strategy);
         self.sessions[strategy].is_ending |= !was_killed;
         self.kill(Scope::Strategy(strategy.0), KillCause::Operator, Some(number), open_orders, out)
+    }
+
+    /// Returns an error unless a strategy is down and repaired, so that another one may be started
+    /// in its place.
+    fn check_addition(&self, strategy: StrategyIndex) -> Result<(), CommandStatus> {
+        let session = self.sessions.get(strategy).ok_or(CommandStatus::NoSuchScope)?;
+        session.is_retired().then_some(()).ok_or(CommandStatus::NotDown)
     }
 
     /// Accepts the orders of a strategy again that an operator has ended: its successor begins.

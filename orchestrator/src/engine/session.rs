@@ -46,6 +46,13 @@ impl StrategySession {
         Self { expected: OrderId::new(strategy.0, 0, 0).word(), strategy, budget, ..Self::default() }
     }
 
+    /// Returns the session as after a death that is repaired: a spare strategy's first incarnation
+    /// never runs.
+    pub(crate) fn retired(mut self) -> Self {
+        self.end_incarnation(SessionState::Dead);
+        self
+    }
+
     #[inline(always)]
     pub(crate) const fn is_next(&self, id: OrderId) -> bool {
         id.word() == self.expected
