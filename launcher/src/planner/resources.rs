@@ -24,7 +24,7 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
         Isolation::Thread => StrategyResources::NONE,
         _ => of(strategy),
     };
-    let all: Vec<StrategyResources> = (0..settings.strategies().0 as u16).map(own).collect();
+    let all: Vec<StrategyResources> = (0..settings.all_strategies().0 as u16).map(own).collect();
     if all.iter().all(|resources| *resources == StrategyResources::NONE) { Vec::new() } else { all }
 }
 

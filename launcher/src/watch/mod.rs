@@ -8,7 +8,7 @@ mod command;
 mod metrics;
 mod model;
 mod sampler;
-mod source;
+pub(crate) mod source;
 mod switches;
 mod tables;
 

@@ -52,7 +52,7 @@ impl Core {
                 self.end_strategy(StrategyIndex(strategy), number, open_orders, out)
             }
             Some(Command::AddStrategy { strategy }) => {
-                self.check_addition(StrategyIndex(strategy)).map(|()| {
+                self.accept_addition(StrategyIndex(strategy)).map(|()| {
                     out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
                 })
             }
@@ -80,11 +80,12 @@ impl Core {
         self.kill(Scope::Strategy(strategy.0), KillCause::Operator, Some(number), open_orders, out)
     }
 
-    /// Returns an error unless a strategy is down and repaired, so that another one may be started
-    /// in its place.
-    fn check_addition(&self, strategy: StrategyIndex) -> Result<(), CommandStatus> {
-        let session = self.sessions.get(strategy).ok_or(CommandStatus::NoSuchScope)?;
-        session.is_retired().then_some(()).ok_or(CommandStatus::NotDown)
+    /// Confirms that a strategy is down and repaired, so that the launcher may start another one in
+    /// its place: once for each incarnation.
+    fn accept_addition(&mut self, strategy: StrategyIndex) -> Result<(), CommandStatus> {
+        let session = self.sessions.get_mut(strategy).ok_or(CommandStatus::NoSuchScope)?;
+        let is_down = session.is_retired() && !std::mem::replace(&mut session.is_added, true);
+        is_down.then_some(()).ok_or(CommandStatus::NotDown)
     }
 
     /// Accepts the orders of a strategy again that an operator has ended: its successor begins.

@@ -33,6 +33,8 @@ pub(crate) struct StrategySession {
     pub offenses: u32,
     /// An operator has ended it, and the kill switch of that is turned off for its successor.
     pub is_ending: bool,
+    /// It is dead, and an operator adds its successor.
+    pub is_added: bool,
     pub refused: u64,
     pub orphaned: u64,
     pub taken: Checksum,

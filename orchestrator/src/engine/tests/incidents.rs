@@ -40,10 +40,15 @@ fn spare_strategy_trades_once_it_is_added() {
     assert_eq!(bench.fence(1, 0, true), [], "there is nothing to repair");
     let seen = OperatorNotice::CommandSeen { number: 2, ticks: None, orders: 0 };
     assert_eq!(add(&mut bench, 2, 1), Some(Effect::OperatorNotice(seen)));
+    assert_eq!(add(&mut bench, 3, 1), refused(3, CommandStatus::NotDown), "it is being added");
     assert_eq!(bench.fence(1, 1, false), [Effect::Reopen(StrategyIndex(1))]);
     let next = Order { id: OrderId::new(1, 1, 0), ..order(1, 0, 0) };
     assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
-    assert_eq!(add(&mut bench, 3, 1), refused(3, CommandStatus::NotDown));
+    assert_eq!(add(&mut bench, 4, 1), refused(4, CommandStatus::NotDown));
+    bench.fence(1, 1, true);
+    bench.apply(Input::Retired { strategy: StrategyIndex(1) });
+    let seen = OperatorNotice::CommandSeen { number: 5, ticks: None, orders: 0 };
+    assert_eq!(add(&mut bench, 5, 1), Some(Effect::OperatorNotice(seen)), "it is down again");
 }
 
 #[test]

@@ -21,6 +21,9 @@ pub(super) enum SupervisionStage {
     Paused(usize, u64),
     /// Its next incarnation was started and has not completed a duty cycle.
     Starting(usize),
+    /// An operator has added it: it was started and has not completed a duty cycle. The index is
+    /// that in the list of additions.
+    Joining(usize),
     Down,
 }
 
@@ -75,6 +78,7 @@ pub(super) struct SupervisedProcess {
 
 impl SupervisedProcess {
     pub(super) fn new(plan: &Plan, process: usize, roles: SupervisedRoles) -> Self {
+        let is_spare = plan.is_spare(&plan.processes[process]);
         Self {
             roles,
             process,
@@ -82,7 +86,7 @@ impl SupervisedProcess {
             is_thread: false,
             gone_since: None,
             is_abandoned: false,
-            stage: SupervisionStage::Running,
+            stage: if is_spare { SupervisionStage::Down } else { SupervisionStage::Running },
             epoch: 0,
             fault: None,
             running_ns: 0,
