@@ -1,5 +1,6 @@
 //! Report of incidents: each death of a strategy, and the totals.
 
+use super::lives::life_name;
 use super::tables::PERCENTILES;
 use super::units::{count, counted, duration_or_dash as time, short};
 use crate::cpu_shortage::CpuShortage;
@@ -33,15 +34,17 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
 
 /// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.
 pub(crate) fn name(incident: &IncidentSummary) -> String {
-    match incident.epoch {
-        0 => incident.strategy.to_string(),
-        epoch => format!("{}.{epoch}", incident.strategy),
-    }
+    life_name(incident.strategy, incident.epoch)
 }
 
 /// Returns the cause of a strategy's death on one line, shortened.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
-    let cause = single_line(&incident.cause);
+    shortened(&incident.cause)
+}
+
+/// Returns a cause on one line, shortened.
+pub(super) fn shortened(cause: &str) -> String {
+    let cause = single_line(cause);
     match cause.char_indices().nth(MAX_CAUSE_WIDTH) {
         None => cause,
         Some(_) => cause.chars().take(MAX_CAUSE_WIDTH - 1).chain(['…']).collect(),

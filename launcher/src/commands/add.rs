@@ -107,7 +107,8 @@ fn check_level(plan: &Plan, strategy: u16, level: Option<&str>) -> Result<(), Us
 /// Reads the limits of the strategy to be added.
 fn limits_of(strategy: u16, texts: &[String]) -> Result<Vec<LimitSetting>, UsageError> {
     let own = Scope::Strategy(strategy);
-    let limits = Limits::items(&texts.join(",")).map(|text| limit_of(text, own)).collect::<Result<Vec<_>, _>>();
+    let limits =
+        Limits::items(&texts.join(",")).map(|text| limit_of(text, own)).collect::<Result<Vec<_>, _>>();
     let limits = limits.map_err(|why| UsageError(format!("--limits {why}")))?;
     match limits.iter().find(|limit| limit.scope != own) {
         Some(limit) => {

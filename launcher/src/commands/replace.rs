@@ -287,6 +287,8 @@ mod tests {
             assert!(error.is::<UsageError>() && error.to_string().contains(why), "{error}");
         }
         let long = format!("exec:true {}", "x".repeat(MAX_TEXT_BYTES));
-        assert!(checked_kind("--with", &long).unwrap_err().to_string().contains("put the command into a script"));
+        assert!(
+            checked_kind("--with", &long).unwrap_err().to_string().contains("put the command into a script")
+        );
     }
 }

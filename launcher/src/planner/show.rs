@@ -152,9 +152,7 @@ fn thread_rows(plan: &Plan) -> Vec<[String; 4]> {
     let fold = plan.threads.len() > UNFOLDED;
     let alike = |a: &ThreadPlan, b: &ThreadPlan| {
         let kind = |t: &ThreadPlan| t.roles.first().map(std::mem::discriminant);
-        let is_spare = |t: &ThreadPlan| {
-            matches!(t.roles[..], [Role::Strategy(strategy)] if plan.trading().is_spare(strategy))
-        };
+        let is_spare = |t: &ThreadPlan| matches!(t.roles[..], [Role::Strategy(strategy)] if plan.trading().is_spare(strategy));
         let is_alike = kind(a) == kind(b) && is_spare(a) == is_spare(b);
         fold && is_alike && a.roles.len() == b.roles.len() && a.idle == b.idle
     };

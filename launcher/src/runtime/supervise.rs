@@ -265,7 +265,8 @@ impl SupervisedRun<'_> {
         let is_lost = || !lost_memory::lost_segments(self.memory.segments).is_empty();
         self.seen.has_process_lost_memory |= is_new && is_lost();
         let failing = supervisor.failing_process();
-        self.seen.last_words = failing.and_then(|process| self.processes.all[process].as_ref()).map(Process::stderr_tail);
+        self.seen.last_words =
+            failing.and_then(|process| self.processes.all[process].as_ref()).map(Process::stderr_tail);
     }
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
@@ -403,7 +404,8 @@ impl SupervisedRun<'_> {
         if !measured.is_memory_sampled && sent >= total / 2 {
             // Once: the kernel walks the page tables for it.
             measured.is_memory_sampled = true;
-            self.record.pss_bytes = self.processes.all.iter_mut().flatten().map(Process::sample_mappings).sum();
+            self.record.pss_bytes =
+                self.processes.all.iter_mut().flatten().map(Process::sample_mappings).sum();
             self.processes.all.iter_mut().flatten().for_each(Process::sample_memory);
         }
         if sent >= total && !std::mem::replace(&mut measured.is_window_over, true) {

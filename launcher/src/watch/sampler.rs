@@ -276,6 +276,7 @@ impl Sampler {
         let repairs = repairs.map(Repairs::new);
         for strategy in 0..self.plan().trading().strategies {
             let incarnation = control.incarnation(StrategyIndex(strategy));
+            let is_spare = self.plan().trading().is_spare(strategy);
             let repair = repairs
                 .as_ref()
                 .map(|repairs| repairs.strategy_repair(StrategyIndex(strategy)))
@@ -286,7 +287,9 @@ impl Sampler {
                 strategy,
                 incarnation: incarnation.epoch,
                 is_fenced: incarnation.fenced,
-                incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced),
+                is_spare: is_spare && incarnation.epoch == 0,
+                // The first incarnation of a spare never ran.
+                incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced) - u64::from(is_spare),
                 quarantined: repair.quarantined.map(|(_, why)| why.to_string()),
                 refused: repair.refused,
                 orphaned: repair.orphaned,

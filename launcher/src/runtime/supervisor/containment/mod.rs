@@ -174,9 +174,8 @@ impl<'a> Containment<'a> {
     /// process is about to exit or to start.
     pub fn is_repairing(&self) -> bool {
         use SupervisionStage::{Fenced, Joining, Killed, Starting};
-        let is_so = |case: &SupervisedProcess| {
-            matches!(case.stage, Killed(_) | Fenced(_) | Starting(_) | Joining(_))
-        };
+        let is_so =
+            |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_) | Joining(_));
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
