@@ -301,7 +301,7 @@ impl Segments {
                     ends.push(OperatorEnd { number, ticks, strategy, successor: is_replaced.then(text) });
                 }
                 Some(Command::AddStrategy { strategy }) if is_done() => {
-                    additions.push(OperatorAddition { number, ticks, strategy, kind: text() });
+                    additions.push(OperatorAddition { number, strategy, kind: text() });
                 }
                 _ => {}
             }

@@ -148,8 +148,6 @@ pub struct OperatorEnd {
 pub struct OperatorAddition {
     /// The number of the command.
     pub number: u32,
-    /// When it was given, in ticks.
-    pub ticks: u64,
     /// The strategy.
     pub strategy: u16,
     /// Its kind; empty: that of its predecessor, or of the plan.

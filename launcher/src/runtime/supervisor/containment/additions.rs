@@ -13,8 +13,8 @@ use protocol::wire::MAX_EPOCH;
 
 impl Containment<'_> {
     /// Starts the strategies that operators have added: the engine has confirmed that they are
-    /// down. A command concerns the incarnation that was down when it was given. If that is about
-    /// to be restarted, the command decides what is started.
+    /// down, once for each incarnation. If one is about to be restarted, the command decides what
+    /// is started.
     pub(super) fn add_by_operators(
         &mut self,
         seen: &Observations,
@@ -35,10 +35,7 @@ impl Containment<'_> {
                 // It will be down soon.
                 continue;
             }
-            if !self.handled_commands.insert(addition.number)
-                || case.is_thread
-                || addition.ticks < case.started_ticks
-            {
+            if !self.handled_commands.insert(addition.number) || case.is_thread {
                 continue;
             }
             let replaced = || EndByOperator::Replaced(addition.kind.clone());

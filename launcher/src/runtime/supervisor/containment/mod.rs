@@ -271,6 +271,10 @@ impl<'a> Containment<'a> {
                 self.steps += 1;
             }
         }
+        if is_trading {
+            // Also in the place of one that is down just now: the run waits for it.
+            self.add_by_operators(seen, liveness, now, out);
+        }
     }
 
     /// Makes one transition of a process. Returns `true` if there was one to make.
