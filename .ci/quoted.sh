@@ -119,7 +119,7 @@ newest_run() { dirname "$(ls -t "$out"/*/run.json | head -n 1)"; }
 
 # A command about a run that goes on: beside one that is ended afterwards.
 beside_a_run() {
-  "$launcher" run --strategies 4 --isolation process --on-death continue --orders 60k --window 60s --delay uniform:1ms..20ms --idle park --out "$out" >/dev/null 2>&1 &
+  "$launcher" run --strategies 4 --spare-strategies 1 --isolation process --on-death continue --orders 60k --window 60s --delay uniform:1ms..20ms --idle park --out "$out" >/dev/null 2>&1 &
   local run=$! code=0
   for _ in $(seq 100); do
     "$launcher" limits latest >/dev/null 2>&1 && break

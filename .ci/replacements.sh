@@ -18,7 +18,7 @@ added() {
 
 # Makes a run at a level with a journal, and changes its strategy 2 all the time.
 measure() {
-  local level=$1 journal=$2 change=$3 flags run end
+  local level=$1 journal=$2 change=$3 tried=0 flags run end
   flags=(--isolation "$level" --strategies 4 --venues 2 --orders 600k --window 60s --delay uniform:1ms..5ms --idle park
     --on-death continue --venue book --exchange process)
   [ "$journal" = none ] || flags+=(--journal "$journal")
@@ -30,12 +30,13 @@ measure() {
   : >"$out/changed"
   for _ in $(seq "$times"); do
     [ "$SECONDS" -lt "$end" ] || break
+    tried=$((tried + 1))
     "$change" >>"$out/changed" || true
     sleep 0.05
   done
   kill -INT "$run"
   wait "$run" || true
-  LEVEL=$level JOURNAL=$journal CHANGE=$change perl -MJSON::PP -e '
+  LEVEL=$level JOURNAL=$journal CHANGE=$change TRIED=$tried perl -MJSON::PP -e '
     use strict;
     my ($changed, $run) = map { local (@ARGV, $/) = $_; scalar <> } @ARGV;
     my @all = JSON::PP->new->incr_parse($changed);
@@ -43,7 +44,7 @@ measure() {
     my $summary = decode_json($run);
     my $at = sub { sprintf "%.1f", ($summary->{containment}{$_[0]}{$_[1]} // 0) / 1e3 };
     printf "%s, journal %s: %d of %d %s, %s, lost %d; gap p50 %.1f ms, max %.1f ms; others p50 %s -> %s us, p99 %s -> %s us\n",
-      $ENV{LEVEL}, $ENV{JOURNAL}, scalar @gaps, scalar @all, $ENV{CHANGE}, $summary->{valid} ? "valid" : "NOT VALID", $summary->{orders}{lost},
+      $ENV{LEVEL}, $ENV{JOURNAL}, scalar @gaps, $ENV{TRIED}, $ENV{CHANGE}, $summary->{valid} ? "valid" : "NOT VALID", $summary->{orders}{lost},
       $gaps[@gaps / 2] // 0, $gaps[-1] // 0, $at->("survivors_before", "p50_ns"), $at->("survivors_during", "p50_ns"),
       $at->("survivors_before", "p99_ns"), $at->("survivors_during", "p99_ns");
   ' "$out/changed" "$out/run.json"

@@ -252,6 +252,8 @@ impl Scenario {
             commands.sort_by_key(|(at, _)| *at);
             culprits.extend(commands.iter().filter_map(|(_, command)| match command {
                 Command::EndStrategy { strategy, .. } => Some(*strategy),
+                // What recovers may be killed while it starts.
+                Command::AddStrategy { strategy } if kind == ScenarioKind::Recovery => Some(*strategy),
                 _ => None,
             }));
         }
