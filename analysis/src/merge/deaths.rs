@@ -128,8 +128,8 @@ impl Deaths {
         (*index as usize).checked_sub(1)
     }
 
-    /// Returns the last possible epoch of a strategy: one after the last that died, or the last that
-    /// an operator added.
+    /// Returns the last possible epoch of a strategy: one after the last that died, or the last
+    /// that an operator added.
     pub fn last_epoch(&self, strategy: u16) -> u16 {
         match self.strategies.get(usize::from(strategy)) {
             Some(strategy_state) if self.is_complete => {

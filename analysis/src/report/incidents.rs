@@ -1,6 +1,5 @@
 //! Report of incidents: each death of a strategy, and the totals.
 
-use super::lives::life_name;
 use super::tables::PERCENTILES;
 use super::units::{count, counted, duration_or_dash as time, short};
 use crate::cpu_shortage::CpuShortage;
@@ -30,6 +29,14 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
         format!("lost {}", count(orders.lost)),
         format!("lost by survivors {}", count(*lost_of_survivors)),
     ]
+}
+
+/// Returns the name of an incarnation: `3`, or `3.12` after a restart.
+pub(super) fn life_name(strategy: u16, epoch: u16) -> String {
+    match epoch {
+        0 => strategy.to_string(),
+        epoch => format!("{strategy}.{epoch}"),
+    }
 }
 
 /// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.

@@ -1,18 +1,10 @@
 //! Report of the lives of strategies that had more than one, or that an operator added.
 
-use super::incidents::shortened;
+use super::incidents::{life_name, shortened};
 use super::strategies::display_name;
 use super::units::{count, duration_or_dash as time, short};
 use crate::summary::{LifeSummary, Summary};
 use crate::table::Grid;
-
-/// Returns the name of an incarnation: `3`, or `3.12` after a restart.
-pub(super) fn life_name(strategy: u16, epoch: u16) -> String {
-    match epoch {
-        0 => strategy.to_string(),
-        epoch => format!("{strategy}.{epoch}"),
-    }
-}
 
 /// Returns the table of lives, at most `max` of them; none if no strategy had more than one.
 pub(super) fn grid(summary: &Summary, max: usize) -> Option<Grid> {

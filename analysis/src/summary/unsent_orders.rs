@@ -63,8 +63,8 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
     limited.into_iter().chain(closed).collect()
 }
 
-/// Returns a note on the orders that were not sent because the strategies that have them in the plan
-/// are spare: never added, or only after the orders were due.
+/// Returns a note on the orders that were not sent because the strategies that have them in the
+/// plan are spare: never added, or only after the orders were due.
 pub(super) fn of_spares(record: &RunRecord, merged: &MergedRun) -> Option<String> {
     let trading = record.plan.trading();
     let is_added = |spare: u16| record.additions.iter().any(|addition| addition.strategy == spare);

@@ -91,8 +91,8 @@ impl<'a> Containment<'a> {
     }
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
-    /// process running in epoch 0, except those of spare strategies. A killed process that has not exited within `exit_limit` may
-    /// still write its memory: that ends the run.
+    /// process running in epoch 0, except those of spare strategies. A killed process that has not
+    /// exited within `exit_limit` may still write its memory: that ends the run.
     pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
