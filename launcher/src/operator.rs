@@ -1,11 +1,11 @@
 //! Operator commands: finds an active run and its command channel, sends the command and waits for
 //! the engine's answer.
 
+use crate::active_view::ActiveRunView;
 use crate::config::UsageError;
 use crate::host::locks;
 use crate::runtime::active::{RunLife, active_runs, runs};
 use crate::runtime::run_id::RunId;
-use crate::watch::source::ActiveRunView;
 use analysis::document::Document;
 use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};

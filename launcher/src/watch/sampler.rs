@@ -4,8 +4,8 @@
 //! and from the files, indices are bounded, and all sums saturate.
 
 use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
-use super::source::{ActiveRunView, SegmentFile};
 use super::switches::KillSwitchTracker;
+use crate::active_view::{ActiveRunView, SegmentFile};
 use crate::runtime::stuck::RunOwner;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
