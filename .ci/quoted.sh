@@ -23,7 +23,7 @@ quoted() {
     while ($text =~ /`([^`]+)`/g) {
       my $span = $1; $span =~ s/\s+/ /g;
       next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
-      next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|retire|replace|lab|watch|list|delete|export|completions|man)$/;
+      next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|retire|replace|add|lab|watch|list|delete|export|completions|man)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
     }' README.md $(find docs/src -name '*.md' ! -name map.md ! -name seeds.md | sort) | awk '!seen[$0]++'
@@ -102,7 +102,7 @@ shortened() {
       command+=" --events 100 --runs 1 --out $out" ;;
     survey) command+=" --quick --out $out" ;;
     # What is about a run that goes on needs one.
-    kill | revive | limits | retire | replace) command="beside_a_run $command" ;;
+    kill | revive | limits | retire | replace | add) command="beside_a_run $command" ;;
     # What is about a finished run takes the newest of those that were made here.
     inspect | report | export) command=${command/ latest/ \$(newest_run)} ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")
@@ -119,7 +119,7 @@ newest_run() { dirname "$(ls -t "$out"/*/run.json | head -n 1)"; }
 
 # A command about a run that goes on: beside one that is ended afterwards.
 beside_a_run() {
-  "$launcher" run --strategies 4 --isolation process --on-death continue --orders 60k --window 60s --delay uniform:1ms..20ms --idle park --out "$out" >/dev/null 2>&1 &
+  "$launcher" run --strategies 4 --spare-strategies 1 --isolation process --on-death continue --orders 60k --window 60s --delay uniform:1ms..20ms --idle park --out "$out" >/dev/null 2>&1 &
   local run=$! code=0
   for _ in $(seq 100); do
     "$launcher" limits latest >/dev/null 2>&1 && break

@@ -60,6 +60,9 @@ pub struct RunRecord {
     /// Deaths of gateway processes during the run, in the order of their detection.
     #[serde(default)]
     pub outages: Vec<Outage>,
+    /// Strategies that operators added during the run, in the order of their starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additions: Vec<Addition>,
     /// Operator commands, in the order of their numbers.
     #[serde(default)]
     pub commands: Vec<OperatorCommand>,
@@ -131,6 +134,7 @@ impl RunRecord {
             incidents: Vec::new(),
             role_restarts: Vec::new(),
             outages: Vec::new(),
+            additions: Vec::new(),
             commands: Vec::new(),
             strikes: Vec::new(),
             misses: CacheMisses::default(),
@@ -227,6 +231,22 @@ impl EndByOperator {
             Self::Replaced(kind) => format!("replaced by {kind}, by an operator"),
         }
     }
+}
+
+/// A strategy that an operator added: its start in the place of one that was down. Times are
+/// nanoseconds since the start of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addition {
+    /// Index of the strategy.
+    pub strategy: StrategyIndex,
+    /// Epoch of the incarnation that was started.
+    pub epoch: u16,
+    /// Kind of the strategy; empty: that of its predecessor, or of the plan.
+    pub kind: String,
+    /// Time at which it was started.
+    pub started_ns: u64,
+    /// Time at which it ran its duty cycles; `None` if it never did.
+    pub running_ns: Option<u64>,
 }
 
 /// A strategy or a process that stayed down after failed restarts.

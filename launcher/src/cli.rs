@@ -143,6 +143,9 @@ pub enum Command {
     /// Replace a strategy of a run by a new process; the others trade on
     #[command(after_help = REPLACE_EXAMPLES)]
     Replace(ReplaceFlags),
+    /// Add a strategy to a run, in the place of a spare or of one that has ended
+    #[command(after_help = ADD_EXAMPLES)]
+    Add(AddFlags),
     /// Show or change the limits of an active run
     #[command(after_help = LIMITS_EXAMPLES)]
     Limits(LimitsFlags),
@@ -310,6 +313,14 @@ Examples:
 The run must go on without a strategy: start it with --on-death continue or
 restart. Exit codes: 0 the successor runs, 1 it does not, 2 usage.";
 
+const ADD_EXAMPLES: &str = "\
+Examples:
+  launcher add latest --strategy maker                  into the first free slot
+  launcher add latest 4 --strategy exec:./quoter --limits max-position=5k
+
+Slots are free if the run was started with --spare-strategies N, or if their
+strategies have ended. Exit codes: 0 it runs, 1 it does not, 2 usage.";
+
 const LIMITS_EXAMPLES: &str = "\
 Examples:
   launcher limits latest                what is in force, what was rejected
@@ -379,6 +390,28 @@ pub struct ReplaceFlags {
     /// Start a strategy of this kind, such as exec:COMMAND [default: the same kind]
     #[arg(long, value_name = "KIND")]
     pub with: Option<String>,
+}
+
+/// The command-line flags of `launcher add`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct AddFlags {
+    /// Name the run: its id, a prefix of the id, its folder, or latest
+    pub run: String,
+    /// Name the slot: 4 or strategy-4 [default: the first spare, or one that has ended]
+    #[arg(value_name = "STRATEGY")]
+    pub slot: Option<String>,
+    /// Start a strategy of this kind: player, maker, taker, exec:COMMAND
+    #[arg(long, value_name = "KIND")]
+    pub strategy: String,
+    /// Require this isolation level, which the run has fixed for each slot at its start
+    #[arg(long, value_name = "LEVEL")]
+    pub isolation: Option<String>,
+    /// Set a limit of the strategy before it starts, as CONTROL=VALUE; may be repeated
+    #[arg(long, visible_alias = "limit", value_name = "LIST")]
+    pub limits: Vec<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What happens to the open orders of a strategy that is retired or replaced.

@@ -4,6 +4,7 @@
 //! Each arrow is one function with one value in and one value out.
 #![forbid(unsafe_code)]
 
+mod active_view;
 pub mod cli;
 mod commands;
 mod config;

@@ -1,6 +1,7 @@
 //! Operator commands: finds an active run and its command channel, sends the command and waits for
 //! the engine's answer.
 
+use crate::active_view::ActiveRunView;
 use crate::config::UsageError;
 use crate::host::locks;
 use crate::runtime::active::{RunLife, active_runs, runs};
@@ -16,7 +17,7 @@ use protocol::control::{Control, RunState};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control, thread_segment};
-use protocol::status::{self, ThreadState};
+use protocol::status::{self, LOG_OFFSET, ThreadState};
 use protocol::supervision::Incarnation;
 use shm::bell::Doorbell;
 use shm::memory::header::run_hash;
@@ -168,17 +169,12 @@ impl ActiveRunHandle {
         self.control.state() == RunState::Stop
     }
 
-    /// Returns the state of a strategy's thread; `None` where its memory has no name.
+    /// Returns the state of a strategy's thread; `None` where its memory cannot be read.
     pub fn state_of(&self, strategy: u16) -> Option<ThreadState> {
         let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?];
-        let view = self.view_of(&thread_segment(&thread.name), status::KIND)?;
-        Some(ThreadState::from_code(status::sample_liveness(&view).state))
-    }
-
-    fn view_of(&self, what: &str, kind: SegmentKind) -> Option<ReadOnlyWords> {
-        let view = Region::open_read_only(&self.plan.segment_name(what)).ok()?;
-        let header = Header::read(|i, ordering| view.load(i, ordering), view.len(), kind).ok()?;
-        (header.run == run_hash(&self.plan.run)).then_some(view)
+        let run = ActiveRunView::open(&self.plan.run).ok()?;
+        let segment = run.segment(&thread_segment(&thread.name), status::KIND).ok()?;
+        Some(status::state(&segment.copy(LOG_OFFSET).ok()?))
     }
 
     /// Converts a difference of two ticks of the run's clock to nanoseconds.

@@ -72,8 +72,8 @@ pub enum OpenOrders {
     Cancel,
 }
 
-/// A command of an operator to the running engine: stop trading, resume it, change a limit, or end
-/// a strategy.
+/// A command of an operator to the running engine: stop trading, resume it, change a limit, end a
+/// strategy, or add one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Refuse new orders from now on, and cancel open ones at their venues.
@@ -99,12 +99,19 @@ pub enum Command {
         /// A successor is started. The command's text is its kind, if it has another one.
         is_replaced: bool,
     },
+    /// Start a strategy in the place of one that is down. The command's text is its kind; empty:
+    /// that of its predecessor, or of the plan.
+    AddStrategy {
+        /// The strategy, which the engine has retired.
+        strategy: StrategyIndex,
+    },
 }
 
 const KILL: u8 = 1;
 const REVIVE: u8 = 2;
 const SET_LIMIT: u8 = 3;
 const END_STRATEGY: u8 = 4;
+const ADD_STRATEGY: u8 = 5;
 const CANCELS: u8 = 1;
 const IS_REPLACED: u8 = 2;
 
@@ -120,6 +127,7 @@ impl Command {
                 let replaced = if is_replaced { IS_REPLACED } else { 0 };
                 (END_STRATEGY, Scope::Strategy(strategy), cancels | replaced, 0)
             }
+            Self::AddStrategy { strategy } => (ADD_STRATEGY, Scope::Strategy(strategy), 0, 0),
         };
         let (kind, index) = scope.code();
         [code as u64 | (kind as u64) << 8 | (control as u64) << 16 | (index as u64) << 32, value]
@@ -137,6 +145,10 @@ impl Command {
                 let Scope::Strategy(strategy) = scope else { return None };
                 let open_orders = if control & CANCELS != 0 { OpenOrders::Cancel } else { OpenOrders::Drain };
                 Some(Self::EndStrategy { strategy, open_orders, is_replaced: control & IS_REPLACED != 0 })
+            }
+            ADD_STRATEGY if control == 0 => {
+                let Scope::Strategy(strategy) = scope else { return None };
+                Some(Self::AddStrategy { strategy })
             }
             _ => None,
         }
@@ -175,6 +187,7 @@ impl core::fmt::Display for CommandEntry {
                 let how = if open_orders == OpenOrders::Drain { "drain" } else { "cancel" };
                 write!(f, "{verb} {} {how}", Scope::Strategy(strategy))
             }
+            Some(Command::AddStrategy { strategy }) => write!(f, "add {}", Scope::Strategy(strategy)),
         }
     }
 }
@@ -259,6 +272,8 @@ named_enum! {
         NoSuchLimit = "no such limit",
         /// The words were not a valid command.
         Unknown = "unknown command",
+        /// The strategy to be added is not down: it runs, or has finished.
+        NotDown = "the strategy is not down",
     }
 }
 
@@ -500,6 +515,10 @@ mod tests {
         }
         let last = entries(&words.into()).last().unwrap();
         assert_eq!(last.to_string(), "replace strategy-300 cancel");
+        let add = Command::AddStrategy { strategy: StrategyIndex(300) };
+        assert_eq!(Command::from_words(add.to_words()), Some(add));
+        assert_eq!(Command::from_words([5 | 1 << 8 | 1 << 16, 0]), None, "an unknown flag");
+        assert_eq!(Command::from_words([5 | 3 << 8, 0]), None, "a venue");
         assert_eq!(Command::from_words([4 | 1 << 8 | 4 << 16, 0]), None, "an unknown flag");
         assert_eq!(Command::from_words([4 | 3 << 8, 0]), None, "a venue");
     }

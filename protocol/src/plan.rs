@@ -372,6 +372,11 @@ impl Plan {
         }
     }
 
+    /// Returns `true` if the strategy of a process is spare: it is not started with the run.
+    pub fn is_spare(&self, process: &ProcessPlan) -> bool {
+        self.strategy_of(process).is_some_and(|strategy| self.trading().is_spare(strategy))
+    }
+
     /// Returns the limits and the user of a process: those of its strategy.
     pub fn resources_of(&self, process: &ProcessPlan) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;
@@ -459,6 +464,7 @@ pub(crate) mod tests {
         };
         assert!(broken(|p| p.trading_mut().strategies = 0).contains("strategies"));
         assert!(broken(|p| p.trading_mut().venues = 65).contains("65 venues"));
+        assert!(broken(|p| p.trading_mut().spare_strategies = 1).contains("not all strategies are spare"));
         assert!(broken(|p| p.trading_mut().capacity = 100).contains("power of two"));
         assert!(broken(|p| p.run = "../etc".into()).contains("run id"));
         assert!(broken(|p| p.priority = Some(0)).contains("a priority"));

@@ -76,6 +76,13 @@ impl ProofOfDeath {
         Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(ProofOfDeath(())))
     }
 
+    /// Returns a proof that no process runs in the place of a spare strategy that was never added:
+    /// no process id was published there, and the launcher, the only one that starts processes,
+    /// publishes each.
+    pub fn of_unstarted(control: &Control, process: usize) -> Option<ProofOfDeath> {
+        control.pid(process).is_none().then_some(ProofOfDeath(()))
+    }
+
     /// Drops a simulated process's agent, so that it cannot run any more.
     pub fn from_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
@@ -114,6 +121,12 @@ impl ControlWriter {
     /// its memory is not reset.
     pub fn fence_thread(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
+    }
+
+    /// Declares the first incarnation of a spare strategy dead, before the run starts: it never
+    /// runs, and its memory was not used.
+    pub fn fence_spare(&self, strategy: StrategyIndex) {
+        self.set_incarnation(strategy, Incarnation { epoch: 0, fenced: true });
     }
 
     /// Publishes that the next incarnation of a strategy may start; its memory was reset.

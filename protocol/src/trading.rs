@@ -221,6 +221,9 @@ impl Plan {
         if !(1..=MAX_STRATEGIES).contains(&strategies) {
             return Err(PlanError::Strategies(strategies as u64));
         }
+        ensure(trading.spare_strategies < trading.strategies, "not all strategies are spare")?;
+        let can_add = |spare| self.isolation.of(spare) != Isolation::Thread && self.on_death != OnDeath::Stop;
+        ensure(trading.spares().all(can_add), "spare strategies are processes, whose deaths are contained")?;
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));
         }

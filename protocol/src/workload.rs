@@ -82,6 +82,10 @@ pub enum Workload {
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
+    /// How many of them, the last ones, are spare: retired from the start, until an operator adds
+    /// them.
+    #[serde(default)]
+    pub spare_strategies: u16,
     /// Number of venues, 1 to [`MAX_VENUES`](crate::wire::MAX_VENUES).
     pub venues: u16,
     /// Kinds of strategies, round-robin: [`Trading::ON_SCHEDULE`], registered or with a command.
@@ -154,6 +158,7 @@ impl Trading {
     /// The trading part of a run that does not trade: no strategies, no venues, no orders.
     pub(crate) const NONE: Self = Self {
         strategies: 0,
+        spare_strategies: 0,
         venues: 0,
         strategy_kinds: Vec::new(),
         venue_kinds: Vec::new(),
@@ -212,6 +217,16 @@ impl Trading {
     /// Returns the kind of a strategy, such as `player` or `maker`.
     pub fn strategy_kind(&self, index: StrategyIndex) -> &str {
         kind_at(&self.strategy_kinds, index.as_usize())
+    }
+
+    /// Returns `true` if a strategy is spare: its first incarnation never runs.
+    pub const fn is_spare(&self, strategy: StrategyIndex) -> bool {
+        strategy.0 < self.strategies && strategy.0 >= self.strategies.saturating_sub(self.spare_strategies)
+    }
+
+    /// Returns the spare strategies.
+    pub fn spares(&self) -> impl ExactSizeIterator<Item = StrategyIndex> + Clone + use<> {
+        (self.strategies.saturating_sub(self.spare_strategies)..self.strategies).map(StrategyIndex)
     }
 
     /// Gives a strategy another kind.

@@ -240,6 +240,7 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     let resumable: Vec<bool> =
         GatewayIndex::first(trading.gateways()).map(|gateway| plan.can_resume_gateway(gateway)).collect();
     let setup = RiskSetup {
+        spares: trading.spare_strategies.into(),
         credentials: trading.credentials.into(),
         instruments: &trading.instruments,
         limits: &trading.limits,

@@ -19,6 +19,9 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
+/// The state of a spare strategy's thread, if no operator has added it.
+const NOT_STARTED: &str = "spare, not started";
+
 /// A row of the listing: one log. Values that need a readable log are null without one.
 #[derive(Default, Serialize)]
 struct LogRow {
@@ -130,8 +133,10 @@ fn read_log_row(
         let missing = merged.missing_tail(name, status, log.records(), sums);
         missing.map(|what| format!("{}: {what}", file_name(name)))
     };
+    let is_added = |spare| record.additions.iter().any(|addition| addition.strategy == spare);
+    let is_spare = own.is_some_and(|own| record.plan.trading().is_spare(own) && !is_added(own));
     LogRow {
-        state: Some(status.state().name()),
+        state: Some(if is_spare { NOT_STARTED } else { status.state().name() }),
         pid: word(StatusField::Pid),
         core: status.core(),
         records: log.records(),
@@ -184,7 +189,10 @@ fn text(record: &RunRecord, lines: &[LogRow], problems: &[String], out: &mut imp
     let faults =
         |line: &LogRow| number(line.minor_faults.zip(line.major_faults).map(|(a, b)| a.saturating_add(b)));
     let columns: [Column<'_, LogRow>; 11] = [
-        ("thread", &|line| line.thread.clone()),
+        ("thread", &|line| match line.state {
+            Some(NOT_STARTED) => format!("{} ({NOT_STARTED})", line.thread),
+            _ => line.thread.clone(),
+        }),
         ("pid", &|line| line.pid.map_or_else(dash, |pid| pid.to_string())),
         ("core", &|line| line.core.map_or_else(dash, |core| core.to_string())),
         ("stamps", &|line| short(line.records)),

@@ -6,7 +6,7 @@ use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
 use crate::numbers::counted;
-use crate::record::{Incident, RunRecord};
+use crate::record::{Addition, Incident, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
@@ -37,8 +37,13 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         let is_final = context.is_complete && log.status.state() == ThreadState::Done && dropped == 0;
         let Some(strategies) = only_strategies(thread).filter(|_| is_final) else { continue };
         let last_death = |strategy| last_death(context, strategy);
-        if strategies.iter().filter_map(|index| last_death(*index)).any(|death| death.restarted_ns.is_none())
-        {
+        let is_final_death = |death: &Incident| {
+            let is_next = |addition: &Addition| {
+                (addition.strategy, addition.epoch) == (death.strategy, death.epoch + 1)
+            };
+            death.restarted_ns.is_none() && !record.additions.iter().any(is_next)
+        };
+        if strategies.iter().filter_map(|index| last_death(*index)).any(is_final_death) {
             // It reported done and was killed: its last counters are not final.
             continue;
         }

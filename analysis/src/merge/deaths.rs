@@ -43,6 +43,8 @@ pub(super) struct Deaths {
 struct DeadIncarnations {
     /// For each epoch: index of its incident in the record plus one; 0 for none.
     incidents: Vec<u32>,
+    /// The last epoch that an operator added; 0 for none.
+    added: u16,
     /// It was quarantined, or has a `scribble` fault.
     is_hostile: bool,
     /// Only its log is in doubt: because of what is in the log, or because an abandoned thread may
@@ -69,6 +71,11 @@ impl Deaths {
             }
             strategy_state.is_hostile |= incident.quarantined.is_some();
             strategy_state.is_log_doubted |= incident.abandoned;
+        }
+        for addition in record.additions.iter().filter(|addition| addition.epoch <= MAX_EPOCH) {
+            if let Some(strategy_state) = strategies.get_mut(addition.strategy.as_usize()) {
+                strategy_state.added = strategy_state.added.max(addition.epoch);
+            }
         }
         let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
@@ -122,11 +129,13 @@ impl Deaths {
         (*index as usize).checked_sub(1)
     }
 
-    /// Returns the last possible epoch of a strategy: one after the last that died.
+    /// Returns the last possible epoch of a strategy: one after the last that died, or the last
+    /// that an operator added.
     pub fn last_epoch(&self, strategy: StrategyIndex) -> u16 {
         match self.strategies.get(strategy.as_usize()) {
             Some(strategy_state) if self.is_complete => {
-                strategy_state.incidents.len().min(usize::from(MAX_EPOCH)) as u16
+                let after_death = strategy_state.incidents.len().min(usize::from(MAX_EPOCH)) as u16;
+                after_death.max(strategy_state.added)
             }
             _ => MAX_EPOCH,
         }

@@ -6,6 +6,7 @@ use crate::cpu_shortage::CpuShortage;
 use crate::escape::single_line;
 use crate::summary::{Containment, Distribution, IncidentSummary, Summary, worst};
 use crate::table::{Column, Grid};
+use protocol::index::StrategyIndex;
 
 const MAX_CAUSE_WIDTH: usize = 30;
 
@@ -31,17 +32,27 @@ pub(super) fn totals(containment: &Containment) -> Vec<String> {
     ]
 }
 
+/// Returns the name of an incarnation: `3`, or `3.12` after a restart.
+pub(super) fn life_name(strategy: StrategyIndex, epoch: u16) -> String {
+    match epoch {
+        0 => strategy.to_string(),
+        epoch => format!("{strategy}.{epoch}"),
+    }
+}
+
 /// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.
 pub(crate) fn name(incident: &IncidentSummary) -> String {
-    match incident.epoch {
-        0 => incident.strategy.to_string(),
-        epoch => format!("{}.{epoch}", incident.strategy),
-    }
+    life_name(incident.strategy, incident.epoch)
 }
 
 /// Returns the cause of a strategy's death on one line, shortened.
 pub(crate) fn cause(incident: &IncidentSummary) -> String {
-    let cause = single_line(&incident.cause);
+    shortened(&incident.cause)
+}
+
+/// Returns a cause on one line, shortened.
+pub(super) fn shortened(cause: &str) -> String {
+    let cause = single_line(cause);
     match cause.char_indices().nth(MAX_CAUSE_WIDTH) {
         None => cause,
         Some(_) => cause.chars().take(MAX_CAUSE_WIDTH - 1).chain(['…']).collect(),

@@ -3,6 +3,7 @@
 pub mod export;
 pub mod incidents;
 mod levels;
+mod lives;
 mod role_restarts;
 pub mod strategies;
 pub(crate) mod strategy_costs;
@@ -27,6 +28,7 @@ pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<
     let restarts = role_restarts::grid(summary).into_iter().collect();
     let sections = [
         ("Strategies that died", incidents::grids(summary, max)),
+        ("Lives of strategies", lives::grid(summary, max).into_iter().collect()),
         ("Came back from their journals", restarts),
         ("Venues with faults", venues::grids(summary)),
         ("By isolation level", levels::grid(summary).into_iter().collect()),

@@ -7,6 +7,7 @@ mod in_flight;
 mod incident_windows;
 mod leave_one_out;
 mod levels;
+mod lives;
 mod percentile_breakdown;
 mod role_restarts;
 mod strategies;
@@ -27,6 +28,7 @@ pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use levels::LevelSummary;
+pub use lives::LifeSummary;
 pub use percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use role_restarts::RoleRestartSummary;
 pub use strategies::{StrategySummary, StrategyTail};
@@ -129,6 +131,9 @@ pub struct Summary {
     /// Deaths of strategies during the run, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<IncidentSummary>,
+    /// Lives of strategies that had more than one, or that an operator added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lives: Vec<LifeSummary>,
     /// Effect of all incidents on the other strategies; null without deaths.
     #[serde(default)]
     pub containment: Option<Containment>,
@@ -360,6 +365,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
             .chain(&warm_up_note)
             .cloned()
             .chain(fitness::shared_cores_note(plan))
+            .chain(unsent_orders::of_spares(record, merged))
             .chain(plan.trading().resource_lines().iter().map(|line| format!("limits of {line}")))
             .collect(),
         unfired_faults: unstruck,
@@ -386,6 +392,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),
         in_flight: in_flight::in_flight(record, merged),
         incidents,
+        lives: lives::summarize(record, merged, ns_per_tick),
         containment,
         around_fault: around_fault::measure(record, merged, ns_per_tick),
         role_restarts: role_restarts::summarize(record, merged, ns_per_tick),

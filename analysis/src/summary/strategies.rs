@@ -83,7 +83,7 @@ struct StrategyTimes {
 }
 
 /// Computes the distribution exactly, with the fields of a histogram's.
-fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
+pub(super) fn distribution(times: &mut [u64], ns_per_tick: f64) -> Distribution {
     let ns = |ticks: Option<u64>| to_ns(ticks.unwrap_or(0), ns_per_tick);
     let extremes = [times.iter().min(), times.iter().max()].map(|ticks| ns(ticks.copied()));
     let sum: u128 = times.iter().map(|time| u128::from(*time)).sum();

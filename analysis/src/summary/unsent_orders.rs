@@ -3,7 +3,7 @@
 //! was closed because nothing had progressed for some time.
 
 use crate::merge::MergedRun;
-use crate::numbers::count;
+use crate::numbers::{count, counted};
 use crate::record::{RunOutcome, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
@@ -35,6 +35,7 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
         });
         let sends_all = log.is_some()
             && trading.strategy_kind(StrategyIndex(strategy)) == Trading::PLAYER
+            && !trading.is_spare(StrategyIndex(strategy))
             && !record.incidents.iter().any(|incident| incident.strategy == StrategyIndex(strategy));
         let missing = planned.saturating_sub(*sent);
         if missing > 0 && max_open >= trading.max_open.into() {
@@ -61,4 +62,36 @@ pub(super) fn unsent_orders(record: &RunRecord, merged: &MergedRun) -> Vec<Strin
         )
     });
     limited.into_iter().chain(closed).collect()
+}
+
+/// Returns a note on the orders that were not sent because the strategies that have them in the
+/// plan are spare: never added, or only after the orders were due.
+pub(super) fn of_spares(record: &RunRecord, merged: &MergedRun) -> Option<String> {
+    let trading = record.plan.trading();
+    let is_added = |spare: StrategyIndex| record.additions.iter().any(|addition| addition.strategy == spare);
+    let (mut unused, mut missing) = (0, 0u64);
+    for spare in trading.spares() {
+        let planned = trading.orders.get(spare.as_usize()).copied().unwrap_or(0);
+        let is_unused = !is_added(spare);
+        unused += u64::from(is_unused);
+        // An interrupted run sends fewer of each strategy's.
+        if is_unused || record.outcome == RunOutcome::Complete {
+            missing = missing.saturating_add(planned.saturating_sub(merged.orders_of(spare).count() as u64));
+        }
+    }
+    let why = match (unused, trading.spares().len() as u64 - unused) {
+        (0, _) => "spare strategies were added after they were due".to_owned(),
+        (unused, 0) => format!("{} not added", were(unused, "spare strategy")),
+        (unused, _) => {
+            format!("{} not added, and others after they were due", were(unused, "spare strategy"))
+        }
+    };
+    (missing > 0).then(|| {
+        format!("{} of {} orders were not sent: {why}", count(missing), count(merged.orders.scheduled))
+    })
+}
+
+/// Returns `1 spare strategy was`, `2 spare strategies were`.
+fn were(number: u64, what: &str) -> String {
+    format!("{} {}", counted(number, what), if number == 1 { "was" } else { "were" })
 }

@@ -33,6 +33,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(lost(summary));
     reasons.extend(unfired_faults(summary));
     reasons.extend(deaths(summary));
+    reasons.extend(additions(summary));
     reasons.extend(stayed_down(summary));
     reasons.extend(role_restarts(summary));
     reasons.extend(outages(summary));
@@ -111,6 +112,15 @@ fn deaths(summary: &Summary) -> Option<String> {
     Some(format!("{dead_strategies} died{often} during the run: figures are of the survivors and the gaps"))
 }
 
+/// Strategies that joined a run without any death.
+fn additions(summary: &Summary) -> Option<String> {
+    let is_alone = summary.containment.is_none() && !summary.lives.is_empty();
+    is_alone.then(|| {
+        let added = counted(summary.lives.len() as u64, "strategy");
+        format!("operators added {added} during the run: figures are of the load before and after")
+    })
+}
+
 /// Strategies that stayed down after failed restarts, by name up to a maximum.
 fn stayed_down(summary: &Summary) -> Vec<String> {
     let describe =
@@ -164,10 +174,15 @@ fn samples(summary: &Summary) -> Option<String> {
 /// Only if all orders are known: dead strategies send nothing, and orders of distrusted ones do not
 /// count.
 fn offered(summary: &Summary) -> Option<String> {
-    if summary.containment.is_some() || summary.processes.iter().any(|thread| thread.untrusted) {
+    let is_changed = summary.containment.is_some() || !summary.lives.is_empty();
+    if is_changed || summary.processes.iter().any(|thread| thread.untrusted) {
         return None;
     }
     let (offered, achieved) = (summary.rate.offered_per_s?, summary.rate.achieved_per_s?);
+    // Spare strategies that were not added send nothing.
+    let trading = summary.plan.trading();
+    let of_spares = trading.spares().filter_map(|spare| trading.orders.get(spare.as_usize())).sum::<u64>();
+    let offered = offered * (1.0 - of_spares as f64 / trading.total_orders().max(1) as f64);
     (achieved < offered * MIN_RATE_SHARE).then(|| {
         format!(
             "offered {}/s but sent {}/s: the senders fell behind; lower the rate or give them cores",

@@ -1,6 +1,7 @@
 //! Dispatches subcommands and maps results to exit codes: 0 done, 1 failed or invalid, 2 usage, 130
 //! interrupted (143 by SIGTERM, 129 by SIGHUP).
 
+mod add;
 mod clean;
 mod doctor;
 mod inspect;
@@ -58,6 +59,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Revive(flags) => kill::switch(&flags, false),
         Command::Retire(flags) => replace::retire(&flags),
         Command::Replace(flags) => replace::replace(&flags),
+        Command::Add(flags) => add::add(&flags),
         Command::Limits(flags) => limits::limits(&flags),
         Command::List(flags) => shelf::show(&flags),
         Command::Delete(flags) => shelf::delete(&flags),

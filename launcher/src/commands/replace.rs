@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use protocol::commands::{Command, CommandAnswer, CommandStatus, MAX_TEXT_BYTES, OpenOrders};
 use protocol::index::StrategyIndex;
 use protocol::isolation::Isolation;
-use protocol::plan::{OnDeath, Plan, Role, Trading};
+use protocol::plan::{OnDeath, Plan, Role, Technique, Trading};
 use protocol::status::ThreadState;
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub fn retire(flags: &RetireFlags) -> Result<ExitCode> {
 }
 
 pub fn replace(flags: &ReplaceFlags) -> Result<ExitCode> {
-    let kind = flags.with.as_deref().map(checked_kind).transpose()?;
+    let kind = flags.with.as_deref().map(|kind| checked_kind("--with", kind)).transpose()?;
     end(&flags.end, Some(kind.unwrap_or_default()))
 }
 
@@ -56,6 +56,7 @@ fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
     let strategy = strategy_of(&flags.strategy, &run.plan)?;
     let name = Role::Strategy(StrategyIndex(strategy)).to_string();
     check(&run, strategy, successor.is_some())?;
+    check_program(&run.plan, strategy, "--with", successor.as_deref().unwrap_or_default())?;
     let began = Instant::now();
     let before = run.incarnation(strategy).epoch;
     let (answer, was_cancelled) = give(&run, strategy, successor.as_deref(), flags)?;
@@ -101,31 +102,56 @@ fn give(
 
 /// Waits until the launcher has ended the strategy, or its successor runs.
 fn wait_for_launcher(run: &ActiveRunHandle, strategy: u16, before: u16, is_replaced: bool) -> Fate {
+    if is_replaced {
+        return match wait_for_incarnation(run, strategy, before) {
+            IncarnationStart::Runs => Fate::Replaced,
+            IncarnationStart::Ended => Fate::Unfinished("its successor ended before it traded"),
+            IncarnationStart::Late => Fate::Unfinished("its successor does not run yet"),
+        };
+    }
     let began = Instant::now();
     while began.elapsed() < LAUNCHER_TIMEOUT && !run.is_over() {
         run.wake_launcher();
         let life = run.incarnation(strategy);
-        if !is_replaced && life.epoch == before && life.fenced {
+        if life.epoch == before && life.fenced {
             return Fate::Ended;
         }
-        if is_replaced && life.epoch > before {
-            // Without a name its memory cannot be read from here.
+        sleep(POLL_INTERVAL);
+    }
+    Fate::Unfinished("its process has not ended yet")
+}
+
+/// What became of a strategy that the launcher is to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IncarnationStart {
+    Runs,
+    Ended,
+    /// It does not run yet, or the run is over.
+    Late,
+}
+
+/// Waits until an incarnation of a strategy runs that is later than the epoch `before`.
+pub(super) fn wait_for_incarnation(run: &ActiveRunHandle, strategy: u16, before: u16) -> IncarnationStart {
+    let (began, mut is_renewed) = (Instant::now(), false);
+    while began.elapsed() < LAUNCHER_TIMEOUT && !run.is_over() {
+        run.wake_launcher();
+        let life = run.incarnation(strategy);
+        // In the first moment the state is the predecessor's.
+        if std::mem::replace(&mut is_renewed, life.epoch > before) {
             match run.state_of(strategy) {
-                None | Some(ThreadState::Running | ThreadState::Done) => return Fate::Replaced,
-                Some(_) if life.fenced => return Fate::Unfinished("its successor ended before it traded"),
+                // What cannot be read is another user's run.
+                None | Some(ThreadState::Running | ThreadState::Done) => return IncarnationStart::Runs,
+                Some(_) if life.fenced || life.epoch > before + 1 => return IncarnationStart::Ended,
                 Some(_) => {}
             }
         }
         sleep(POLL_INTERVAL);
     }
-    Fate::Unfinished(match is_replaced {
-        true => "its successor does not run yet",
-        false => "its process has not ended yet",
-    })
+    IncarnationStart::Late
 }
 
 /// Returns the strategy that a user names: `2` or `strategy-2`.
-fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
+pub(super) fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     let count = plan.trading().strategies;
     let number = name.strip_prefix("strategy-").unwrap_or(name).parse::<u16>();
     number.ok().filter(|index| *index < count).ok_or_else(|| {
@@ -155,12 +181,29 @@ fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), 
     Ok(())
 }
 
-/// Checks a strategy kind that a user names. A program's path is made absolute: the launcher of the
-/// run may have another current folder.
-fn checked_kind(kind: &str) -> Result<String> {
+/// Refuses a program as the kind of a strategy that cannot be one.
+pub(super) fn check_program(plan: &Plan, strategy: u16, flag: &str, kind: &str) -> Result<(), UsageError> {
+    let strategy = StrategyIndex(strategy);
+    if Trading::command_of(kind).is_none() {
+        return Ok(());
+    }
+    let name = Role::Strategy(strategy);
+    let why = if plan.isolation.of(strategy) == Isolation::Sandbox {
+        format!("{name} is in a sandbox, in which no program starts: use --isolation process or container")
+    } else if !Technique::built_in().contains(&plan.technique) {
+        format!("programs trade through bulkhead's own techniques, and the run has {}", plan.technique)
+    } else {
+        return Ok(());
+    };
+    Err(UsageError(format!("{flag} {kind}: {why}")))
+}
+
+/// Checks a strategy kind that a user names with a flag. A program's path is made absolute: the
+/// launcher of the run may have another current folder.
+pub(super) fn checked_kind(flag: &str, kind: &str) -> Result<String> {
     let kinds = KindList::<StrategyKind>::parse(kind).map_err(UsageError)?;
     let [kind] = kinds.0.as_slice() else {
-        return Err(UsageError(format!("--with {kind}: name one kind")).into());
+        return Err(UsageError(format!("{flag} {kind}: name one kind")).into());
     };
     let mut kind = kind.clone();
     if let Some(command) = Trading::command_of(&kind) {
@@ -168,14 +211,14 @@ fn checked_kind(kind: &str) -> Result<String> {
         if program.contains('/') {
             let path = std::path::absolute(program).with_context(|| format!("cannot resolve {program}"))?;
             if !path.is_file() {
-                return Err(UsageError(format!("--with {kind}: no such file: {}", path.display())).into());
+                return Err(UsageError(format!("{flag} {kind}: no such file: {}", path.display())).into());
             }
             kind = format!("{}{} {rest}", Trading::PROGRAM, path.display()).trim_end().to_owned();
         }
     }
     if kind.len() > MAX_TEXT_BYTES {
         let why = format!("longer than {MAX_TEXT_BYTES} bytes: put the command into a script");
-        return Err(UsageError(format!("--with {kind}: {why}")).into());
+        return Err(UsageError(format!("{flag} {kind}: {why}")).into());
     }
     Ok(kind)
 }
@@ -241,14 +284,16 @@ mod tests {
 
     #[test]
     fn kind_is_checked_before_it_is_sent() {
-        assert_eq!(checked_kind("maker").unwrap(), "maker");
+        assert_eq!(checked_kind("--with", "maker").unwrap(), "maker");
         for (kind, why) in
             [("makr", "maker"), ("maker,taker", "name one"), ("exec:./no/such", "no such file")]
         {
-            let error = checked_kind(kind).unwrap_err();
+            let error = checked_kind("--with", kind).unwrap_err();
             assert!(error.is::<UsageError>() && error.to_string().contains(why), "{error}");
         }
         let long = format!("exec:true {}", "x".repeat(MAX_TEXT_BYTES));
-        assert!(checked_kind(&long).unwrap_err().to_string().contains("put the command into a script"));
+        assert!(
+            checked_kind("--with", &long).unwrap_err().to_string().contains("put the command into a script")
+        );
     }
 }

@@ -99,12 +99,19 @@ pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> Stri
     format!("{scope}{control}={}", value_text(*control, *value))
 }
 
+impl Limits {
+    /// Splits a list of limits.
+    pub fn items(text: &str) -> impl Iterator<Item = &str> {
+        text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty())
+    }
+}
+
 impl SettingValue for Limits {
     const IS_LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
-        let limits = text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty());
-        let limits: Vec<_> = limits.map(|limit| limit_of(limit, Scope::All)).collect::<Result<_, _>>()?;
+        let limits = Self::items(text).map(|limit| limit_of(limit, Scope::All));
+        let limits: Vec<_> = limits.collect::<Result<_, _>>()?;
         if limits.is_empty() {
             Err("no limit is named: expected [SCOPE.]CONTROL=VALUE, for example max-position=5k".into())
         } else {

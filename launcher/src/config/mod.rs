@@ -49,6 +49,11 @@ impl Setting {
 }
 
 impl Settings {
+    /// Returns the number of strategies, spare ones included.
+    pub fn all_strategies(&self) -> Count {
+        Count(self.strategies().0 + self.spare_strategies().0)
+    }
+
     /// Sets one setting from the text of its value. `None` if the key does not exist.
     pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         Setting::find(key).map(|setting| (setting.set)(self, text))

@@ -76,6 +76,8 @@ settings! {
         cores "LIST": CoreList;
         /// Run N strategies, 1 to 256 [default: 8; 1 on small machines]
         strategies "N": Count = Count(1), in 1..=MAX_STRATEGIES as u64;
+        /// Reserve N more strategies, which launcher add starts during the run [default: 0]
+        spare_strategies "N": Count => Count(0), in 0..=MAX_STRATEGIES as u64 - 1;
         /// Run M venues, 1 to 64; each has a gateway for each credential
         venues "M": Count = Count(4), in 1..=MAX_VENUES as u64;
         /// Give every ring this many slots, a power of two up to 2^20

@@ -7,8 +7,8 @@ use analysis::units::Count;
 use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{
-    Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OrderSequence, Placement, Plan, Role,
-    Technique, Trading,
+    Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, OrderSequence, Placement,
+    Plan, Role, Technique, Trading,
 };
 use shm::ring::{LinkSpec, SegmentPlace};
 
@@ -18,7 +18,7 @@ fn usage<T>(message: String) -> Result<T, UsageError> {
 
 /// Returns an error for settings that contradict each other, before a plan is made of them.
 pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
-    let (credentials, strategies) = (settings.credentials().0, settings.strategies().0);
+    let (credentials, strategies) = (settings.credentials().0, settings.all_strategies().0);
     if credentials > strategies {
         return usage(format!(
             "--credentials {credentials} with --strategies {strategies}: a strategy has one credential.\n\
@@ -44,7 +44,7 @@ pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
         }
     }
     for (flag, many, kinds, Count(count)) in [
-        ("--strategy", "--strategies", settings.strategy().0.len(), settings.strategies()),
+        ("--strategy", "--strategies", settings.strategy().0.len(), settings.all_strategies()),
         ("--venue", "--venues", settings.venue().0.len(), settings.venues()),
     ] {
         if kinds as u64 > count {
@@ -118,6 +118,7 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
             plan.placement
         ));
     }
+    check_spares(settings, plan)?;
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
     check_memory(plan)?;
@@ -186,6 +187,36 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
 fn has_sockets(technique: Technique) -> bool {
     let link = LinkSpec { name: "submit", producers: 1, capacity: 2 };
     technique.segments(&link).iter().any(|segment| segment.place == SegmentPlace::Socket)
+}
+
+/// Refuses spare strategies where none could be added during the run.
+fn check_spares(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
+    let spares = plan.trading().spares();
+    if spares.len() == 0 {
+        return Ok(());
+    }
+    let count = spares.len();
+    if settings.schedule.is_some() {
+        return usage(format!(
+            "--spare-strategies {count} with --schedule: all strategies of a recorded flow trade from its start.\n\
+             Leave one of the two out"
+        ));
+    }
+    if plan.on_death == OnDeath::Stop {
+        return usage(format!(
+            "--spare-strategies {count} with --on-death stop: the run would end with the first strategy that ends.\n\
+             Use --on-death continue or restart"
+        ));
+    }
+    match spares.into_iter().find(|spare| plan.isolation.of(*spare) == Isolation::Thread) {
+        Some(spare) => usage(format!(
+            "--spare-strategies {count} with --isolation {}: {} would be a thread of the engine's process, and none is \
+             added to a running process.\nUse --isolation process, sandbox or container",
+            plan.isolation,
+            Role::Strategy(spare)
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses settings of memory that some strategies cannot have.
@@ -348,6 +379,12 @@ mod tests {
             ("schedule=flow.csv arrivals=poisson", "Leave --arrivals out"),
             ("schedule=flow.csv orders=5", "Leave --orders out"),
             ("speed=2", "--schedule FILE"),
+            ("spare_strategies=1", "Use --on-death continue or restart"),
+            ("spare_strategies=1 on_death=continue isolation=thread", "Use --isolation process, sandbox"),
+            ("spare_strategies=1 on_death=continue isolation=process+thread", "strategy-1 would be a thread"),
+            ("spare_strategies=1 on_death=restart schedule=flow.csv", "a recorded flow trade from its start"),
+            ("spare_strategies=256", "--spare-strategies 256: give a number from 0 to 255"),
+            ("strategies=2 spare_strategies=255 on_death=restart", "257 strategies: a run holds 1 to 256"),
             ("schedule=f speed=1e9", "--speed 1000000000: give a factor"),
         ] {
             refuses(words, wanted, &machine);

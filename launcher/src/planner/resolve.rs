@@ -66,7 +66,7 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
 /// report).
 fn default_open(settings: &Settings) -> u64 {
     let (input, strategies, delay_ns) =
-        (Input::from_settings(settings), settings.strategies().0, settings.delay().max_ns);
+        (Input::from_settings(settings), settings.all_strategies().0, settings.delay().max_ns);
     let open = match (&input, input.window_ns()) {
         (Input::Drawn { orders, .. }, window_ns @ 1..) => {
             *orders as f64 / strategies as f64 * (delay_ns as f64 / window_ns as f64).min(1.0) * 1.5
@@ -94,7 +94,7 @@ fn usable_cores(settings: &Settings, machine: &Machine) -> Result<Vec<u32>, Usag
 }
 
 fn threading(settings: &Settings, physical_cores: u64, available: u64) -> Result<Threading, UsageError> {
-    let (Count(strategies), Count(venues)) = (settings.strategies(), settings.venues());
+    let (Count(strategies), Count(venues)) = (settings.all_strategies(), settings.venues());
     // Several strategies on one core need one core.
     let strategies = settings.strategy_cores.map_or(strategies, |Count(cores)| cores.min(strategies));
     let gateways = venues * settings.credentials().0;

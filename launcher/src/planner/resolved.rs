@@ -90,7 +90,8 @@ impl Resolved {
             memory: memory_of(&settings),
             resources: super::resources::of_strategies(&settings),
             core_dumps: settings.core_dumps().0,
-            ..Trading::new(settings.strategies().0 as u16, settings.venues().0 as u16)
+            spare_strategies: settings.spare_strategies().0 as u16,
+            ..Trading::new(settings.all_strategies().0 as u16, settings.venues().0 as u16)
         };
         let plan = Plan {
             technique: settings.technique(),

@@ -25,7 +25,8 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
         Isolation::Thread => StrategyResources::NONE,
         _ => of(strategy.0),
     };
-    let all: Vec<StrategyResources> = StrategyIndex::first(settings.strategies().0 as u16).map(own).collect();
+    let all: Vec<StrategyResources> =
+        StrategyIndex::first(settings.all_strategies().0 as u16).map(own).collect();
     if all.iter().all(|resources| *resources == StrategyResources::NONE) { Vec::new() } else { all }
 }
 

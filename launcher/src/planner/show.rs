@@ -103,10 +103,14 @@ fn run_line(plan: &Plan) -> String {
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let priority =
         super::priority::plan_priority(plan).map_or_else(String::new, |fifo| format!(", priority {fifo}"));
+    let spares = match plan.trading().spares().len() as u64 {
+        0 => String::new(),
+        count => format!(" ({} spare)", numbers::count(count)),
+    };
     format!(
         "{}, {isolation}: {}, {}, rings of {} slots{priority}",
         plan.technique,
-        counted(plan.trading().strategies.into(), "strategy") + &strategy_kinds,
+        counted(plan.trading().strategies.into(), "strategy") + &strategy_kinds + &spares,
         counted(plan.trading().venues.into(), "venue") + &venue_kinds,
         numbers::count(plan.trading().capacity.into()),
     )
@@ -149,7 +153,9 @@ fn thread_rows(plan: &Plan) -> Vec<[String; 4]> {
     let fold = plan.threads.len() > UNFOLDED;
     let alike = |a: &ThreadPlan, b: &ThreadPlan| {
         let kind = |t: &ThreadPlan| t.roles.first().map(std::mem::discriminant);
-        fold && kind(a) == kind(b) && a.roles.len() == b.roles.len() && a.idle == b.idle
+        let is_spare = |t: &ThreadPlan| matches!(t.roles[..], [Role::Strategy(strategy)] if plan.trading().is_spare(strategy));
+        let is_alike = kind(a) == kind(b) && is_spare(a) == is_spare(b);
+        fold && is_alike && a.roles.len() == b.roles.len() && a.idle == b.idle
     };
     plan.threads.chunk_by(alike).map(|threads| row(plan.trading(), threads)).collect()
 }
@@ -168,6 +174,7 @@ fn row(trading: &Trading, threads: &[ThreadPlan]) -> [String; 4] {
         [Role::Gateway(low), .., Role::Gateway(high)] => {
             span(&format!("gateway-{low}"), &format!("gateway-{high}"))
         }
+        [Role::Strategy(index)] if trading.is_spare(*index) => "spare, not started".into(),
         [_] if threads.len() > 1 => format!("{} threads", threads.len()),
         [Role::Gateway(index)] if trading.credentials > 1 => trading.gateway_place(*index),
         [Role::Strategy(index)] if trading.credentials > 1 => {
@@ -339,6 +346,8 @@ mod tests {
             ("process=gateways", true, "3 processes: 1 strategy, 4 venues"),
             ("process=gateways", true, "orchestrator 1 spin gateways 2 spin gateway-0 … gateway-3"),
             ("process=each-gateway", true, "6 processes"),
+            ("spare_strategies=2 on_death=restart", true, "3 strategies (2 spare)"),
+            ("spare_strategies=2 on_death=restart", true, "strategy-2 0 yield spare, not started"),
         ] {
             let page = shown(words, &fake::plain(3).machine());
             let page = page.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -3,7 +3,7 @@
 use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
-use crate::runtime::supervisor::observations::OperatorEnd;
+use crate::runtime::supervisor::observations::{OperatorAddition, OperatorEnd};
 use analysis::record;
 use anyhow::{Context, Result, anyhow};
 use protocol::commands::{
@@ -95,6 +95,7 @@ impl Segments {
 
     /// Creates the state with only the control segment present.
     fn with_control(plan: Plan, control: ControlWriter, own_pidfd: Option<File>) -> Self {
+        plan.trading().spares().for_each(|spare| control.fence_spare(spare));
         Self {
             plan,
             control,
@@ -285,23 +286,28 @@ impl Segments {
         self.command_channel.iter().flat_map(commands::entries).map(of).collect()
     }
 
-    /// Returns the commands of operators to end a strategy that the engine has confirmed.
-    pub fn ended_by_operators(&self) -> Vec<OperatorEnd> {
+    /// Returns the commands of operators to end or to add a strategy that the engine has confirmed.
+    pub fn changed_by_operators(&self) -> (Vec<OperatorEnd>, Vec<OperatorAddition>) {
+        let (mut ends, mut additions) = (Vec::new(), Vec::new());
         let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
-            return Vec::new();
+            return (ends, additions);
         };
         let answers = CommandAnswers::new(answers);
-        let ended = |entry: CommandEntry| {
-            let Some(Command::EndStrategy { strategy, is_replaced, .. }) = entry.command else { return None };
-            let is_done = answers.answer(entry.number).status == CommandStatus::Done;
-            is_done.then(|| OperatorEnd {
-                number: entry.number,
-                ticks: entry.ticks,
-                strategy: strategy.0,
-                successor: is_replaced.then(|| commands::text_of(channel, entry.number)),
-            })
-        };
-        commands::entries(channel).filter_map(ended).collect()
+        for CommandEntry { number, ticks, command, .. } in commands::entries(channel) {
+            let is_done = || answers.answer(number).status == CommandStatus::Done;
+            let text = || commands::text_of(channel, number);
+            match command {
+                Some(Command::EndStrategy { strategy, is_replaced, .. }) if is_done() => {
+                    let successor = is_replaced.then(text);
+                    ends.push(OperatorEnd { number, ticks, strategy: strategy.0, successor });
+                }
+                Some(Command::AddStrategy { strategy }) if is_done() => {
+                    additions.push(OperatorAddition { number, strategy: strategy.0, kind: text() });
+                }
+                _ => {}
+            }
+        }
+        (ends, additions)
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {

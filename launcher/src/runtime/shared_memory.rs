@@ -92,7 +92,7 @@ impl<'a> SharedMemory<'a> {
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
-        seen.ended_by_operators = self.segments.ended_by_operators();
+        (seen.ended_by_operators, seen.added_by_operators) = self.segments.changed_by_operators();
         seen.engine = self.observe_engine();
         seen.gateways.clear();
         seen.gateways.extend(GatewayIndex::first(plan.trading().gateways()).map(|gateway| {

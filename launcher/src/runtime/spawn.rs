@@ -12,8 +12,9 @@ use crate::runtime::stuck::ShutdownTimeout;
 use crate::runtime::supervisor::actions::ExitTime;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use analysis::record::ProcessExit;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use protocol::plan::Trading;
+use protocol::supervision::ProofOfDeath;
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -24,8 +25,8 @@ use system::start::StartConditions;
 
 /// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
-    /// Processes in the order of the plan.
-    pub all: Vec<Process>,
+    /// Processes in the order of the plan; `None`: of a spare strategy that was never added.
+    pub all: Vec<Option<Process>>,
     /// Removes everything that a killed launcher leaves.
     reaper: Process,
     reaper_started: Instant,
@@ -115,13 +116,17 @@ impl Processes {
     }
 
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
-        for index in 0..segments.plan.processes.len() {
+        for (index, planned) in segments.plan.processes.iter().enumerate() {
+            if segments.plan.is_spare(planned) {
+                self.all.push(None);
+                continue;
+            }
             let started = start(segments, index, None)?;
             if let Some(why) = started.container_failure() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
             segments.control.record_start(index, started.pid());
-            self.all.push(started);
+            self.all.push(Some(started));
         }
         Ok(())
     }
@@ -132,21 +137,44 @@ impl Processes {
         // A caller that passes signals also watches the reaper; any other would be woken by its
         // exit repeatedly.
         let reaper = other.is_some().then_some(&self.reaper);
-        let running = self.all.iter().chain(reaper).filter(|process| process.status.is_none());
+        let running = self.started().chain(reaper).filter(|process| process.status.is_none());
         let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
         process::wait_readable(&fds, at_most)?;
-        self.all.iter_mut().try_for_each(Process::poll)?;
+        self.all.iter_mut().flatten().try_for_each(Process::poll)?;
         self.standbys.poll();
         for silent in self.standbys.take_unresponsive() {
-            self.all[silent].kill();
+            self.kill(silent);
         }
         self.reap_orphans();
         Ok(())
     }
 
+    /// Returns the processes that were started.
+    pub fn started(&self) -> impl Iterator<Item = &Process> {
+        self.all.iter().flatten()
+    }
+
+    /// Kills a process that was started.
+    pub fn kill(&self, process: usize) {
+        self.all[process].iter().for_each(Process::kill);
+    }
+
+    /// Stops a process that was started.
+    pub fn stop(&self, process: usize) {
+        self.all[process].iter().for_each(Process::stop);
+    }
+
+    /// Returns the proof that a process is gone, or was never started; `None` if it may run.
+    pub fn proof_of_death(&self, segments: &Segments, process: usize) -> Result<Option<ProofOfDeath>> {
+        match &self.all[process] {
+            Some(started) => started.proof_of_death().context("cannot watch a process"),
+            None => Ok(ProofOfDeath::of_unstarted(&segments.control.control(), process)),
+        }
+    }
+
     /// Reaps the orphans of processes of the run: no other process can.
     fn reap_orphans(&self) {
-        let own = self.all.iter().chain([&self.reaper]).map(Process::child_pid);
+        let own = self.started().chain([&self.reaper]).map(Process::child_pid);
         let own: Vec<u32> = own.chain(self.standbys.pids()).collect();
         process::reap_orphans(&own);
     }
@@ -166,25 +194,32 @@ impl Processes {
         }
         let after = told.elapsed();
         // All first: each takes its time to exit.
-        self.all.iter().for_each(Process::kill);
-        self.all.iter_mut().for_each(|process| process.end_overdue(after));
+        self.started().for_each(Process::kill);
+        self.all.iter_mut().flatten().for_each(|process| process.end_overdue(after));
     }
 
     fn running_pids(&self) -> Vec<u32> {
-        self.all.iter().filter(|process| process.status.is_none()).map(Process::pid).collect()
+        self.started().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Restarts a process that has exited: promotes its hot standby, or starts a process.
+    /// Restarts a process that has exited, or starts one that never ran: promotes its hot standby,
+    /// or starts a process.
     pub fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
-        assert!(self.all[process].status.is_some(), "a process has one incarnation at a time");
-        if let Some(spare) = self.standbys.promote(process) {
-            segments.control.record_start(process, spare.pid());
-            self.all[process] = spare.continuing(&self.all[process]);
-            return Ok(());
-        }
-        let next = start(segments, process, self.kinds.get(&process).map(String::as_str))?;
-        self.all[process] = next.continuing(&self.all[process]);
-        segments.control.record_start(process, self.all[process].pid());
+        let has_ended = self.all[process].as_ref().is_none_or(|earlier| earlier.status.is_some());
+        assert!(has_ended, "a process has one incarnation at a time");
+        let next = match self.standbys.promote(process) {
+            Some(standby) => standby,
+            None => {
+                let started = start(segments, process, self.kinds.get(&process).map(String::as_str));
+                // A program publishes its id before it is executed, which may fail.
+                started.inspect_err(|_| segments.control.record_end(process))?
+            }
+        };
+        segments.control.record_start(process, next.pid());
+        self.all[process] = Some(match &self.all[process] {
+            Some(earlier) => next.continuing(earlier),
+            None => next,
+        });
         Ok(())
     }
 
@@ -209,13 +244,13 @@ impl Processes {
             how: process.exit_text(),
             usage: Some(process.account.usage()),
         };
-        self.all.iter().map(exit).collect()
+        self.started().map(exit).collect()
     }
 }
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        self.all.iter_mut().for_each(Process::end);
+        self.all.iter_mut().flatten().for_each(Process::end);
         self.reaper.end();
     }
 }

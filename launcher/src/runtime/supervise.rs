@@ -106,7 +106,7 @@ pub fn supervise(
         plan,
         memory: SharedMemory::new(segments),
         processes,
-        proven_dead: vec![false; plan.processes.len()],
+        proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
         signals: how.signals,
         seen: Observations::default(),
@@ -144,12 +144,14 @@ pub fn supervise(
     }
     let SupervisedRun { processes, record, measured, limits, .. } = run;
     record.warnings.extend(limits.warnings());
-    let SupervisionRecord { incidents, role_restarts, outages, strikes, warnings } = supervisor.into_record();
+    let SupervisionRecord { incidents, role_restarts, outages, additions, strikes, warnings } =
+        supervisor.into_record();
     record.warnings.extend(warnings);
     record.outcome = outcome;
     record.exits = processes.exits();
     record.strikes = strikes;
     (record.incidents, record.role_restarts, record.outages) = (incidents, role_restarts, outages);
+    record.additions = additions;
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let since = KernelCounts::now().since(&measured.counts_before, &cores);
     record.kernel = Some(KernelAccount { launcher: measured.wake_ups, ..since });
@@ -218,10 +220,19 @@ impl SupervisedRun<'_> {
 
     fn observe_processes(&mut self, supervisor: &Supervisor<'_>) {
         for (index, process) in self.processes.all.iter_mut().enumerate() {
-            process.record_met_limit(|was_killed| self.limits.note_exit(index, was_killed));
+            if let Some(process) = process {
+                process.record_met_limit(|was_killed| self.limits.note_exit(index, was_killed));
+            }
         }
         self.seen.processes.clear();
         for (index, process) in self.processes.all.iter().enumerate() {
+            let Some(process) = process else {
+                let failed_start = self.failed_starts[index].clone();
+                self.seen
+                    .processes
+                    .push(ProcessObservation { failed_start, ..ProcessObservation::unstarted() });
+                continue;
+            };
             let exit = process.status.map(|status| ExitObservation {
                 is_success: status.success(),
                 was_killed: status.signal().is_some(),
@@ -249,12 +260,13 @@ impl SupervisedRun<'_> {
                 cpu: is_dying.then(|| CpuSample::of_process(process.pid())).flatten(),
             });
         }
-        let victims = self.processes.all.iter().filter(|process| lost_memory::is_victim(process)).count();
+        let victims = self.processes.started().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
         let is_lost = || !lost_memory::lost_segments(self.memory.segments).is_empty();
         self.seen.has_process_lost_memory |= is_new && is_lost();
         let failing = supervisor.failing_process();
-        self.seen.last_words = failing.map(|process| self.processes.all[process].stderr_tail());
+        self.seen.last_words =
+            failing.and_then(|process| self.processes.all[process].as_ref()).map(Process::stderr_tail);
     }
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
@@ -262,7 +274,7 @@ impl SupervisedRun<'_> {
         let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_excuses(now));
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.
-            Some(&self.processes.all[process]).filter(|process| process.status.is_none()).map(Process::pid)
+            self.processes.all[process].as_ref().filter(|process| process.status.is_none()).map(Process::pid)
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
             // A debugger of an engine stops the whole run: only strategies are excused.
@@ -316,6 +328,7 @@ impl SupervisedRun<'_> {
     /// Marks the processes whose threads have all reached the barrier.
     fn note_ready_processes(&mut self) {
         for (planned, process) in self.plan.processes.iter().zip(&mut self.processes.all) {
+            let Some(process) = process else { continue };
             let is_there = |thread: &u32| self.seen.state(*thread as usize) >= ThreadState::Ready;
             if !process.account.is_ready() && planned.threads.iter().all(is_there) {
                 process.mark_ready();
@@ -327,18 +340,15 @@ impl SupervisedRun<'_> {
     /// Performs an action. What fails is observed before the next step.
     fn perform(&mut self, action: Action) {
         let segments = self.memory.segments;
-        let written = self.memory.perform(&action, |process| {
-            self.processes.all[process].proof_of_death().context("cannot watch a process")
-        });
+        let written =
+            self.memory.perform(&action, |process| self.processes.proof_of_death(segments, process));
         self.fail(written);
         match action {
             Action::OpenBarrier(start_ticks) => self.begin(start_ticks),
             Action::InjectFault(None, FaultKind::Stop) => fault::stop(),
             Action::InjectFault(None, _) => fault::kill(),
-            Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.all[process].stop(),
-            Action::InjectFault(Some(process), _) | Action::Kill(process) => {
-                self.processes.all[process].kill();
-            }
+            Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.stop(process),
+            Action::InjectFault(Some(process), _) | Action::Kill(process) => self.processes.kill(process),
             Action::Restart(process) => {
                 let restarted = self.processes.restart(segments, process);
                 // A failed start leaves the last incarnation, whose death is proven.
@@ -381,7 +391,7 @@ impl SupervisedRun<'_> {
     fn measure(&mut self, supervisor: &Supervisor<'_>) {
         if !supervisor.is_trading() {
             if std::mem::take(&mut self.measured.was_trading) {
-                self.processes.all.iter_mut().for_each(Process::sample_memory);
+                self.processes.all.iter_mut().flatten().for_each(Process::sample_memory);
             }
             return;
         }
@@ -394,12 +404,13 @@ impl SupervisedRun<'_> {
         if !measured.is_memory_sampled && sent >= total / 2 {
             // Once: the kernel walks the page tables for it.
             measured.is_memory_sampled = true;
-            self.record.pss_bytes = self.processes.all.iter_mut().map(Process::sample_mappings).sum();
-            self.processes.all.iter_mut().for_each(Process::sample_memory);
+            self.record.pss_bytes =
+                self.processes.all.iter_mut().flatten().map(Process::sample_mappings).sum();
+            self.processes.all.iter_mut().flatten().for_each(Process::sample_memory);
         }
         if sent >= total && !std::mem::replace(&mut measured.is_window_over, true) {
             // The last reports are on their way: what is sampled now disturbs no order that is due.
-            self.processes.all.iter_mut().for_each(|process| {
+            self.processes.all.iter_mut().flatten().for_each(|process| {
                 let _ = process.sample_mappings();
             });
             self.record.misses = self.misses.read();

@@ -8,6 +8,7 @@
 //! | kill switches, venue faults | complete, valid, confirmed | every order has its end | |
 //! | Ctrl-C | interrupted, valid | every order sent returned | |
 //! | deaths, hangs | continues, valid | every order returned | an incident, repaired |
+//! | ends, additions by operators | continues, valid | every order returned | performed |
 //! | engine, exchanges die | complete, valid | every sent order answered exactly once | restarted |
 //! | attack in own memory | continues, valid | every order returned | an incident |
 //! | a shared slot never written | continues, valid | every order returned | quarantined |
@@ -16,6 +17,7 @@
 use super::Simulated;
 use super::hostile::Attack;
 use super::recovery::differences;
+use super::runtime::ConfirmedChange;
 use super::scenario::ScenarioKind;
 use analysis::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use analysis::record::{EndByOperator, Incident, RunOutcome};
@@ -158,7 +160,9 @@ impl Judge<'_> {
 
     fn check_survivors_returned(&mut self) {
         let culprits = self.run.scenario.culprits.clone();
-        self.check_returned(|strategy| !culprits.contains(&strategy));
+        // A spare sends nothing until it is added.
+        let plan = &self.run.scenario.plan;
+        self.check_returned(|strategy| !culprits.contains(&strategy) && !plan.trading().is_spare(strategy));
     }
 
     /// No peer fault was counted.
@@ -213,19 +217,17 @@ impl Judge<'_> {
         self.check_survivors_returned();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();
-        self.check_ends_by_operators();
+        self.check_changes_by_operators();
         let must_restart = self.run.scenario.plan.on_death == OnDeath::Restart;
         for incident in &self.run.record.incidents {
             let (strategy, epoch) = (incident.strategy, incident.epoch);
             self.require(incident.quarantined.is_none(), || {
                 format!("strategy {strategy} died of a fault, and was quarantined: {}", incident.cause)
             });
-            let has_successor = self
-                .run
-                .record
-                .incidents
-                .iter()
-                .any(|other| other.strategy == strategy && other.epoch == epoch + 1);
+            let record = &self.run.record;
+            let has_successor =
+                record.incidents.iter().any(|it| (it.strategy, it.epoch) == (strategy, epoch + 1))
+                    || record.additions.iter().any(|it| (it.strategy, it.epoch) == (strategy, epoch + 1));
             // A thread that may still run has no successor.
             let must_restart = match incident.by_operator {
                 Some(EndByOperator::Retired) => false,
@@ -249,25 +251,50 @@ impl Judge<'_> {
         self.check_valid();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();
-        self.check_ends_by_operators();
+        self.check_changes_by_operators();
         if self.run.record.outcome == RunOutcome::Complete {
             self.broken.extend(differences(self.run, self.merged));
         }
     }
 
-    /// Operators ended only the strategies that they named, each with a successor or without one as
-    /// they wanted it.
-    fn check_ends_by_operators(&mut self) {
-        let commands = self.run.scenario.commands.iter().filter_map(|(_, command)| match command {
+    /// Operators ended and added only the strategies that they named, each with a successor or
+    /// without one as they wanted it, and what the engine confirmed was performed.
+    fn check_changes_by_operators(&mut self) {
+        let run = self.run;
+        let commands = run.scenario.commands.iter().filter_map(|(_, command)| match command {
             Command::EndStrategy { strategy, is_replaced, .. } => Some((*strategy, *is_replaced)),
+            // In the place of one that would be restarted it is a replacement.
+            Command::AddStrategy { strategy } => Some((*strategy, true)),
             _ => None,
         });
         let commands: Vec<(StrategyIndex, bool)> = commands.collect();
-        for incident in &self.run.record.incidents {
+        for incident in &run.record.incidents {
             let Some(end) = &incident.by_operator else { continue };
             let is_replaced = matches!(end, EndByOperator::Replaced(_));
             self.require(commands.contains(&(incident.strategy, is_replaced)), || {
                 format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
+            });
+        }
+        let changes = run.confirmed.iter().filter(|change| change.must_act);
+        for ConfirmedChange { strategy, epoch, is_addition, .. } in changes.copied() {
+            let has_ended =
+                || run.record.incidents.iter().any(|it| (it.strategy, it.epoch) == (strategy, epoch));
+            let is_followed = || run.epochs[strategy.as_usize()] > epoch;
+            self.require(if is_addition { is_followed() } else { has_ended() }, || {
+                let what = if is_addition { "followed by another one" } else { "ended" };
+                format!("strategy {strategy} epoch {epoch} was not {what}, which the engine had confirmed")
+            });
+        }
+        let is_added = |strategy| run.confirmed.iter().any(|it| it.is_addition && it.strategy == strategy);
+        for spare in run.scenario.plan.trading().spares().filter(|spare| !is_added(*spare)) {
+            let name = Role::Strategy(spare).to_string();
+            let is_started = run.record.exits.iter().any(|exit| exit.process == name);
+            let is_untouched = !is_started && run.epochs[spare.as_usize()] == 0;
+            self.require(is_untouched, || format!("{name} is spare and was started: nobody has added it"));
+        }
+        for addition in &run.record.additions {
+            self.require(is_added(addition.strategy), || {
+                format!("strategy {} was added: nobody has asked for that", addition.strategy)
             });
         }
     }

@@ -48,7 +48,9 @@ pub use runtime::SupervisorStep;
 
 pub use crate::runtime::supervisor::Supervisor;
 pub use crate::runtime::supervisor::actions::{Action, ExitTime};
-pub use crate::runtime::supervisor::observations::{Observations, OperatorEnd};
+pub use crate::runtime::supervisor::observations::{
+    NOT_STARTED, Observations, OperatorEnd, ProcessObservation,
+};
 
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::SupervisionRecord;
@@ -60,6 +62,7 @@ use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
 use machine::PostCrashCheck;
 use processes::SimulatedProcesses;
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
 use protocol::stamps::Point;
@@ -69,7 +72,7 @@ use recovery::JournalAudits;
 use roles::faults::Draws;
 use roles::registry::ends_of;
 use roles::{BoxedEnds, SystemRecovery};
-use runtime::SimulatedRuntime;
+use runtime::{ConfirmedChange, SimulatedRuntime};
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
@@ -98,6 +101,10 @@ pub struct Simulated {
     pub fired_faults: Vec<FaultKind>,
     /// Messages that a hostile strategy tampered with.
     pub tampered: u64,
+    /// Commands to end or add a strategy that the engine confirmed.
+    confirmed: Vec<ConfirmedChange>,
+    /// The last incarnation of each strategy.
+    epochs: Vec<u16>,
     /// What exchanges did according to their journals, if they have any.
     audits: Option<JournalAudits>,
     /// Check after a machine crash.
@@ -269,7 +276,10 @@ fn run<'s>(
     if is_machine_crashed {
         processes.crash();
     }
-    let SupervisionRecord { incidents, role_restarts, .. } = runtime.into_record();
+    let (SupervisionRecord { incidents, role_restarts, additions, .. }, confirmed) = runtime.into_record();
+    let epochs = (0..scenario.plan.trading().strategies)
+        .map(|strategy| segments.control.control().incarnation(StrategyIndex(strategy)).epoch)
+        .collect();
     let exits = processes.exits();
     let machine = processes.machine();
     let (fired_faults, tampered) =
@@ -285,8 +295,19 @@ fn run<'s>(
     let logs = logs(&scenario, &segments).map_err(|error| error.to_string())?;
     drop(segments);
     let outcome = outcome.unwrap_or(RunOutcome::Interrupted);
-    let record = RunRecord { role_restarts, ..record(&scenario, outcome, incidents, exits) };
-    Ok(Simulated { scenario, record, logs, fired_faults, tampered, audits, post_crash, turns })
+    let record = RunRecord { role_restarts, additions, ..record(&scenario, outcome, incidents, exits) };
+    Ok(Simulated {
+        scenario,
+        record,
+        logs,
+        fired_faults,
+        tampered,
+        confirmed,
+        epochs,
+        audits,
+        post_crash,
+        turns,
+    })
 }
 
 /// Runs the turns of threads and supervisor until the supervisor ends the run. Returns the outcome,
@@ -424,6 +445,10 @@ fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
             hash = add(hash, at.map_or(0, |ns| ns.wrapping_add(1)));
         }
         hash = add(add(hash, incident.detected_ns), incident.fenced_ns);
+    }
+    for addition in &record.additions {
+        hash = add(hash, u64::from(addition.strategy.0) << 16 | u64::from(addition.epoch));
+        hash = add(add(hash, addition.started_ns), addition.running_ns.map_or(0, |ns| ns.wrapping_add(1)));
     }
     for restart in &record.role_restarts {
         hash = add(fnv1a(hash, restart.role.to_string().as_bytes()), restart.detected_ns);

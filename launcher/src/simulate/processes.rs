@@ -12,7 +12,9 @@ use super::recovery_environment::MachineRecovery;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::setup::Segments;
-use crate::runtime::supervisor::observations::{ExitObservation, Observations, ProcessObservation};
+use crate::runtime::supervisor::observations::{
+    ExitObservation, NOT_STARTED, Observations, ProcessObservation,
+};
 use analysis::record::ProcessExit;
 use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
@@ -187,8 +189,12 @@ impl<'a> SimulatedProcesses<'a> {
             run.processes.push(SimulatedProcess::new(process.name.clone(), pid));
         }
         fuse::set_virtual_now(clock.peek());
-        for process in 0..plan.processes.len() {
-            run.build_process(process, None)?;
+        for (process, planned) in plan.processes.iter().enumerate() {
+            if plan.is_spare(planned) {
+                run.processes[process].exit = Some((true, NOT_STARTED.into()));
+            } else {
+                run.build_process(process, None)?;
+            }
         }
         Ok(run)
     }
@@ -469,7 +475,9 @@ impl<'a> SimulatedProcesses<'a> {
             how: simulated.exit.as_ref().map_or_else(|| "still running".into(), |(_, how)| how.clone()),
             usage: None,
         };
-        self.processes.iter().map(exit).collect()
+        let is_started =
+            |simulated: &&SimulatedProcess| simulated.exit.as_ref().is_none_or(|(_, how)| how != NOT_STARTED);
+        self.processes.iter().filter(is_started).map(exit).collect()
     }
 }
 

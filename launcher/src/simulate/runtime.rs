@@ -7,10 +7,11 @@ use super::{LAUNCHER_PID, START_TICKS};
 use crate::runtime::setup::Segments;
 use crate::runtime::shared_memory::SharedMemory;
 use crate::runtime::supervisor::actions::Action;
-use crate::runtime::supervisor::observations::Observations;
+use crate::runtime::supervisor::observations::{Observations, OperatorAddition, OperatorEnd};
 use crate::runtime::supervisor::{DueTimes, SupervisionLimits, SupervisionRecord, Supervisor};
 use analysis::record::RunOutcome;
 use protocol::commands::{Command, CommandWriter};
+use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
 use roles::faults::venue::SLOW_BY_NS;
 use std::time::Duration;
@@ -56,6 +57,23 @@ pub(super) struct SimulatedRuntime<'a, 's> {
     commands: &'a [(u64, Command)],
     command_channel: Option<CommandWriter>,
     outcome: Option<RunOutcome>,
+    /// The tick at which each strategy's incarnation was published.
+    renewed: Vec<u64>,
+    confirmed: Vec<ConfirmedChange>,
+}
+
+/// An operator's command to end or add a strategy, as it was when the launcher first saw that the
+/// engine had confirmed it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConfirmedChange {
+    number: u32,
+    pub strategy: StrategyIndex,
+    /// The strategy's incarnation at that time.
+    pub epoch: u16,
+    pub is_addition: bool,
+    /// The launcher must perform it: the run trades, and the incarnation is the one that is to end,
+    /// or is dead and to be followed by another one.
+    pub must_act: bool,
 }
 
 impl<'a, 's> SimulatedRuntime<'a, 's> {
@@ -77,6 +95,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             commands: &scenario.commands,
             command_channel: segments.operator(),
             outcome: None,
+            renewed: vec![0; plan.trading().strategies.into()],
+            confirmed: Vec::new(),
         }
     }
 
@@ -111,6 +131,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 // Duty cycles take no time on the virtual clock.
                 engine.work = processes.last_busy(thread);
             }
+            self.note_confirmed_changes();
             self.observations.last_words = self.supervisor.failing_process().map(|_| String::new());
             let is_restarting = self.supervisor.containment().is_role_restarting(&self.observations);
             let mut actions = Vec::new();
@@ -124,6 +145,33 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 return Ok(self.outcome.take());
             }
         }
+    }
+
+    /// Notes the commands that the engine has confirmed since the last turn.
+    fn note_confirmed_changes(&mut self) {
+        let (seen, control) = (&self.observations, self.memory.segments.control.control());
+        let is_trading = self.supervisor.is_trading();
+        let is_new = |number: u32| self.confirmed.iter().all(|change| change.number != number);
+        let life = |strategy: u16| control.incarnation(StrategyIndex(strategy));
+        let end = |end: &OperatorEnd| {
+            let OperatorEnd { number, ticks, strategy, .. } = *end;
+            let process = self.scenario.plan.process_of(Role::Strategy(StrategyIndex(strategy)));
+            let runs = process.is_some_and(|process| seen.processes[process].exit.is_none());
+            let is_meant = ticks >= self.renewed[usize::from(strategy)] && !life(strategy).fenced;
+            let (epoch, must_act) = (life(strategy).epoch, is_trading && runs && is_meant);
+            let strategy = StrategyIndex(strategy);
+            ConfirmedChange { number, strategy, epoch, is_addition: false, must_act }
+        };
+        let addition = |addition: &OperatorAddition| {
+            let OperatorAddition { number, strategy, .. } = *addition;
+            let (epoch, must_act) = (life(strategy).epoch, is_trading && life(strategy).fenced);
+            let strategy = StrategyIndex(strategy);
+            ConfirmedChange { number, strategy, epoch, is_addition: true, must_act }
+        };
+        let ends = seen.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
+        let additions = seen.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);
+        let new: Vec<ConfirmedChange> = ends.chain(additions).collect();
+        self.confirmed.extend(new);
     }
 
     /// Gives the operator commands that are due.
@@ -146,6 +194,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
     ) -> Result<(), String> {
         let result = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
         result.map_err(|error| format!("{error:#}"))?;
+        if let Action::Renew(Role::Strategy(strategy), _) = action {
+            self.renewed[strategy.as_usize()] = self.clock.peek();
+        }
         match action {
             Action::InjectFault(Some(process), kind) => {
                 let mut roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
@@ -176,8 +227,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Returns what the supervisor recorded.
-    pub fn into_record(self) -> SupervisionRecord {
-        self.supervisor.into_record()
+    /// Returns what the supervisor recorded, and the commands that the engine had confirmed.
+    pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>) {
+        (self.supervisor.into_record(), self.confirmed)
     }
 }

@@ -170,6 +170,10 @@ impl Scenario {
             _ => [OnDeath::Restart, OnDeath::Restart, OnDeath::Restart, OnDeath::Continue, OnDeath::Stop]
                 [draws.below(5) as usize],
         };
+        let is_contained = isolation != Isolation::Thread && on_death != OnDeath::Stop;
+        let can_change = is_contained && matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
+        let additions = &mut Draws::new(seed, Draws::ADDITIONS);
+        let spares = if can_change { additions.below(2) * (1 + additions.below(2)) } else { 0 };
         let threading = if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared };
         let mut settings = Settings {
             technique: Some(technique),
@@ -177,6 +181,7 @@ impl Scenario {
             threading: Some(Choice::Fixed(threading)),
             idle: Some(Choice::Fixed(Idle::Yield)),
             strategies: Some(Count(strategies.into())),
+            spare_strategies: Some(Count(spares)),
             venues: Some(Count(venues.into())),
             capacity: Some(Count(2 << draws.below(4))),
             max_open: Some(Count(1 + draws.below(20))),
@@ -199,7 +204,9 @@ impl Scenario {
             settings.journal = Some(machine_scenario.journal);
         }
         let resolved = Resolved::new(settings, Vec::new());
-        let schedule = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed })?;
+        let all_strategies = strategies + spares as u16;
+        let spec = Spec { strategies: all_strategies, venues, orders, window_ns, arrivals, delay, seed };
+        let schedule = sample(&spec)?;
         let counts = OrderCounts::from_schedule(&schedule);
         let identity = RunIdentity { run: format!("simulated-{seed}"), pid: super::LAUNCHER_PID, start: 1 };
         let (mut plan, _) = planner::layout(&resolved, &Machine::default(), &counts, identity)?;
@@ -240,12 +247,14 @@ impl Scenario {
             }
             ScenarioKind::Hostile(..) => culprits.push(StrategyIndex(draws.below(strategies.into()) as u16)),
         }
-        let can_change = matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
-        if can_change && isolation != Isolation::Thread && on_death != OnDeath::Stop {
+        if can_change {
             commands.extend(draw_ends_by_operators(&mut Draws::new(seed, Draws::ENDS), &plan, window_ns));
+            commands.extend(draw_additions(additions, &plan, window_ns));
             commands.sort_by_key(|(at, _)| *at);
             culprits.extend(commands.iter().filter_map(|(_, command)| match command {
-                Command::EndStrategy { strategy, .. } => Some(strategy),
+                Command::EndStrategy { strategy, .. } => Some(*strategy),
+                // What recovers may be killed while it starts.
+                Command::AddStrategy { strategy } if kind == ScenarioKind::Recovery => Some(*strategy),
                 _ => None,
             }));
         }
@@ -287,6 +296,9 @@ impl Scenario {
         );
         if plan.trading().credentials > 1 {
             text += &format!(", {} credentials", plan.trading().credentials);
+        }
+        if plan.trading().spare_strategies > 0 {
+            text += &format!(", {} spare", plan.trading().spare_strategies);
         }
         if self.kind != ScenarioKind::Peace {
             text += &format!("; {}", self.kind.name());
@@ -377,6 +389,20 @@ fn draw_ends_by_operators(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec
         )
     };
     (0..count).map(end).collect()
+}
+
+/// Draws additions of strategies: of spares, and in the place of others, which may be down then.
+fn draw_additions(draws: &mut Draws, plan: &Plan, window_ns: u64) -> Vec<(u64, Command)> {
+    let (count, spares) = (draws.below(4), plan.trading().spares());
+    let addition = |_| {
+        let is_of_spare = draws.below(3) > 0 && spares.len() > 0;
+        let strategies = plan.trading().strategies;
+        let candidates = if is_of_spare { strategies - spares.len() as u16 } else { 0 }..strategies;
+        let strategy = StrategyIndex(candidates.start + draws.below(candidates.len() as u64) as u16);
+        // Some are too late: their run has ended.
+        (draws.below(window_ns + window_ns / 2), Command::AddStrategy { strategy })
+    };
+    (0..count).map(addition).collect()
 }
 
 /// Draws a temporary fault of a venue.

@@ -4,8 +4,8 @@
 use super::metrics::{MetricsTarget, metrics_text};
 use super::model::Snapshot;
 use super::sampler::Sampler;
-use super::source::ActiveRunView;
 use super::tables::tables;
+use crate::active_view::ActiveRunView;
 use crate::operator::find_run;
 use crate::output;
 use crate::runtime::affinity_guard::AffinityGuard;

@@ -1,14 +1,13 @@
 //! `launcher watch`: a read-only view of an active run, as tables, JSON or metrics.
 //!
 //! ```text
-//! source: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ tables, JSON, metrics
+//! active_view: copied words ─▶ sampler: a poll ─▶ model: a plain value ─▶ tables, JSON, metrics
 //! ```
 
 mod command;
 mod metrics;
 mod model;
 mod sampler;
-mod source;
 mod switches;
 mod tables;
 

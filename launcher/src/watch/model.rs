@@ -73,6 +73,8 @@ pub struct StrategyRow {
     pub incarnation: u16,
     /// The launcher has fenced the dead incarnation.
     pub is_fenced: bool,
+    /// It is a spare strategy that was not added.
+    pub is_spare: bool,
     pub incidents: u64,
     pub quarantined: Option<String>,
     /// Orders of its dead incarnations that the engine refused after the fence. (`rejected` are

@@ -4,8 +4,8 @@
 //! and from the files, indices are bounded, and all sums saturate.
 
 use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
-use super::source::{ActiveRunView, SegmentFile};
 use super::switches::KillSwitchTracker;
+use crate::active_view::{ActiveRunView, SegmentFile};
 use crate::runtime::stuck::RunOwner;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
@@ -276,6 +276,7 @@ impl Sampler {
         let repairs = repairs.map(Repairs::new);
         for strategy in StrategyIndex::first(self.plan().trading().strategies) {
             let incarnation = control.incarnation(strategy);
+            let is_spare = self.plan().trading().is_spare(strategy);
             let repair =
                 repairs.as_ref().map(|repairs| repairs.strategy_repair(strategy)).unwrap_or_default();
             let is_mine = |scope| scope == Scope::All || scope == Scope::Strategy(strategy);
@@ -284,7 +285,9 @@ impl Sampler {
                 strategy: strategy.0,
                 incarnation: incarnation.epoch,
                 is_fenced: incarnation.fenced,
-                incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced),
+                is_spare: is_spare && incarnation.epoch == 0,
+                // The first incarnation of a spare never ran.
+                incidents: u64::from(incarnation.epoch) + u64::from(incarnation.fenced) - u64::from(is_spare),
                 quarantined: repair.quarantined.map(|(_, why)| why.to_string()),
                 refused: repair.refused,
                 orphaned: repair.orphaned,

@@ -1,6 +1,6 @@
 //! Reads from the engine's stamp log which kill switches are on, and what turned them on.
 
-use super::source::SegmentFile;
+use crate::active_view::SegmentFile;
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::record::{Point, RECORD_WORDS, Record};
 use protocol::status::LOG_OFFSET;
@@ -65,8 +65,8 @@ impl KillSwitchTracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::tests::segment_of;
     use super::*;
+    use crate::active_view::tests::segment_of;
     use protocol::index::{StrategyIndex, VenueIndex};
     use protocol::wire::OrderId;
 

@@ -44,10 +44,12 @@ fn roles(snapshot: &Snapshot) -> Grid {
 
 fn strategies(snapshot: &Snapshot) -> Grid {
     let life = |row: &StrategyRow| match row.is_fenced {
+        true if row.is_spare => "–".into(),
         true => "dead".into(),
         false => row.incarnation.to_string(),
     };
     let stopped = |row: &StrategyRow| match (&row.quarantined, row.killed.first()) {
+        _ if row.is_spare => "spare, not started".into(),
         (Some(why), _) => format!("quarantined: {why}"),
         (None, Some(by)) => format!("killed: {by}"),
         (None, None) => "–".into(),

@@ -5,7 +5,8 @@ use crate::common::concurrently;
 use analysis::record::RunOutcome;
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
 use launcher::simulate::{
-    Action, ExitTime, Observations, OperatorEnd, SimulationOptions, Supervisor, SupervisorStep, simulate_with,
+    Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
+    Supervisor, SupervisorStep, simulate, simulate_with,
 };
 use protocol::commands::Command;
 use protocol::control::RunState;
@@ -36,6 +37,16 @@ fn has_deaths(scenario: &Scenario) -> bool {
 fn is_ended_by_operators(scenario: &Scenario) -> bool {
     let is_end = |(_, command): &(u64, Command)| matches!(command, Command::EndStrategy { .. });
     has_deaths(scenario) && scenario.commands.iter().any(is_end)
+}
+
+/// Operators add strategies.
+fn has_additions(scenario: &Scenario) -> bool {
+    let is_addition = |(_, command): &(u64, Command)| matches!(command, Command::AddStrategy { .. });
+    has_deaths(scenario) && scenario.commands.iter().any(is_addition)
+}
+
+fn has_spares(scenario: &Scenario) -> bool {
+    has_deaths(scenario) && scenario.plan.trading().spares().len() > 0
 }
 
 fn has_threads_that_die(scenario: &Scenario) -> bool {
@@ -218,7 +229,40 @@ fn forgets_kill() -> Box<SupervisorStep<'static>> {
     without(|action| matches!(action, Action::Kill(_)))
 }
 
-const ALL: [BrokenSupervisor; 15] = {
+/// Sees no strategy that an operator ends.
+fn ignores_ends() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        supervisor.step(&Observations { ended_by_operators: Vec::new(), ..seen.clone() }, now, out);
+    })
+}
+
+/// Sees no strategy that an operator adds.
+fn ignores_additions() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        supervisor.step(&Observations { added_by_operators: Vec::new(), ..seen.clone() }, now, out);
+    })
+}
+
+/// Starts the next incarnation of a strategy, and does not publish its epoch.
+fn forgets_epoch() -> Box<SupervisorStep<'static>> {
+    without(|action| matches!(action, Action::Renew(Role::Strategy(_), _)))
+}
+
+/// Starts spare strategies with the run.
+fn starts_spares() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, seen, now, out| {
+        supervisor.step(seen, now, out);
+        if out.iter().any(|action| matches!(action, Action::OpenBarrier(_))) {
+            let is_spare = |process: &ProcessObservation| {
+                process.exit.as_ref().is_some_and(|exit| exit.text == NOT_STARTED)
+            };
+            let spares = (0..).zip(&seen.processes).filter(|(_, process)| is_spare(process));
+            out.extend(spares.map(|(index, _)| Action::Restart(index)));
+        }
+    })
+}
+
+const ALL: [BrokenSupervisor; 19] = {
     const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: false, can_show: has_deaths, step }
     }
@@ -244,6 +288,10 @@ const ALL: [BrokenSupervisor; 15] = {
         broken("replaces a retired strategy", replaces_retired),
         broken("ends another strategy", ends_neighbor),
         BrokenSupervisor { can_show: is_ended_by_operators, ..broken("forgets a kill", forgets_kill) },
+        BrokenSupervisor { can_show: is_ended_by_operators, ..broken("ignores an end", ignores_ends) },
+        BrokenSupervisor { can_show: has_additions, ..broken("ignores an addition", ignores_additions) },
+        BrokenSupervisor { can_show: has_additions, ..broken("forgets an epoch", forgets_epoch) },
+        BrokenSupervisor { can_show: has_spares, ..broken("starts a spare", starts_spares) },
         of_recovery("misses a death with another", misses_second_death),
         of_recovery("forgets a successor", forgets_successor),
         of_recovery("forgets to drain", forgets_drain),
@@ -276,6 +324,22 @@ fn each_broken_supervisor_is_found() {
         println!("{}: {found:?}", supervisor.name);
         assert!(found.is_some(), "a supervisor that {} was not found in {SEEDS} runs", supervisor.name);
     });
+}
+
+/// Spares and strategies that have ended are added in many scenarios, and not all of them at once.
+#[test]
+fn drawn_additions_are_performed() {
+    let (mut of_spares, mut of_others) = (0, 0);
+    for seed in 0..200 {
+        let scenario = Scenario::draw(seed, Technique::default()).unwrap();
+        if has_additions(&scenario) {
+            let trading = scenario.plan.trading().clone();
+            let additions = simulate(scenario, None).unwrap().record.additions;
+            of_spares += additions.iter().filter(|added| trading.is_spare(added.strategy)).count();
+            of_others += additions.iter().filter(|added| !trading.is_spare(added.strategy)).count();
+        }
+    }
+    assert!(of_spares >= 10 && of_others >= 2, "{of_spares} spares, {of_others} others");
 }
 
 /// A wrapper that changes nothing is not found: the mistakes are, and not the wrapping.

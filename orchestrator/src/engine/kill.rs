@@ -51,6 +51,9 @@ impl Core {
             Some(Command::EndStrategy { strategy, open_orders, .. }) => {
                 self.end_strategy(strategy, number, open_orders, out)
             }
+            Some(Command::AddStrategy { strategy }) => self.accept_addition(strategy).map(|()| {
+                out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
+            }),
             None => Err(CommandStatus::Unknown),
         };
         if let Err(why) = done {
@@ -73,6 +76,14 @@ impl Core {
         let was_killed = self.risk.is_killed(strategy);
         self.sessions[strategy].is_ending |= !was_killed;
         self.kill(Scope::Strategy(strategy), KillCause::Operator, Some(number), open_orders, out)
+    }
+
+    /// Confirms that a strategy is down and repaired, so that the launcher may start another one in
+    /// its place: once for each incarnation.
+    fn accept_addition(&mut self, strategy: StrategyIndex) -> Result<(), CommandStatus> {
+        let session = self.sessions.get_mut(strategy).ok_or(CommandStatus::NoSuchScope)?;
+        let is_down = session.is_retired() && !std::mem::replace(&mut session.is_added, true);
+        is_down.then_some(()).ok_or(CommandStatus::NotDown)
     }
 
     /// Accepts the orders of a strategy again that an operator has ended: its successor begins.

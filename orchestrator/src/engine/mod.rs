@@ -87,11 +87,14 @@ impl Core {
     /// Creates the state machine before its first input.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
-        let RiskSetup { strategies, venues, .. } = *setup;
+        let RiskSetup { strategies, spares, venues, .. } = *setup;
         let credentials = setup.credentials.max(1);
         let max_open = usize::try_from(setup.max_open).unwrap_or(usize::MAX).min(MAX_OPEN);
         let budget = |index: usize| setup.orders.get(index).copied().unwrap_or(u64::MAX);
-        let session = |strategy: StrategyIndex| StrategySession::new(strategy, budget(strategy.as_usize()));
+        let session = |strategy: StrategyIndex| {
+            let session = StrategySession::new(strategy, budget(strategy.as_usize()));
+            if strategy.as_usize() + spares < strategies { session } else { session.retired() }
+        };
         Ok(Self {
             sessions: PerStrategy::from_fn(strategies, session),
             gateways: PerGateway::filled(GatewaySession::default(), venues * credentials),

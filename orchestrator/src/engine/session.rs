@@ -33,6 +33,8 @@ pub(crate) struct StrategySession {
     pub offenses: u32,
     /// An operator has ended it, and the kill switch of that is turned off for its successor.
     pub is_ending: bool,
+    /// It is dead, and an operator adds its successor.
+    pub is_added: bool,
     pub refused: u64,
     pub orphaned: u64,
     pub taken: Checksum,
@@ -44,6 +46,13 @@ const NO_ORDER: u64 = u64::MAX;
 impl StrategySession {
     pub(crate) fn new(strategy: StrategyIndex, budget: u64) -> Self {
         Self { expected: OrderId::new(strategy.0, 0, 0).word(), strategy, budget, ..Self::default() }
+    }
+
+    /// Returns the session as after a death that is repaired: a spare strategy's first incarnation
+    /// never runs.
+    pub(crate) fn retired(mut self) -> Self {
+        self.end_incarnation(SessionState::Dead);
+        self
     }
 
     #[inline(always)]

@@ -35,6 +35,8 @@ use switches::is_any_on;
 pub struct RiskSetup<'a> {
     /// Number of strategies.
     pub strategies: usize,
+    /// How many of them, the last ones, are spare: dead until their second incarnation begins.
+    pub spares: usize,
     /// Number of venues.
     pub venues: usize,
     /// Number of credentials: strategy i has the credential i modulo it.
@@ -63,6 +65,7 @@ impl RiskSetup<'_> {
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,
+            spares: 0,
             venues,
             credentials: 1,
             instruments: &[],

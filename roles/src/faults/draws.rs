@@ -36,6 +36,8 @@ impl Draws {
     pub const CREDENTIALS: u64 = 13;
     /// The random stream of the strategies that operators end in a simulated run.
     pub const ENDS: u64 = 14;
+    /// The random stream of the spare strategies of a simulated run, and of those that are added.
+    pub const ADDITIONS: u64 = 15;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

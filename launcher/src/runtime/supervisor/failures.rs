@@ -72,7 +72,8 @@ impl Supervisor<'_> {
     /// Returns a process that exited too early, or whose thread failed.
     fn find_early_exit(&self, seen: &Observations) -> Option<FailedProcess> {
         for (index, process) in self.plan.processes.iter().enumerate() {
-            if self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
+            let is_spare = self.plan.is_spare(process);
+            if is_spare || self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
                 continue;
             }
             // The end of a strategy that dies alone is an incident.

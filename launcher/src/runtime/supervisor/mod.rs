@@ -37,7 +37,7 @@ use protocol::index::StrategyIndex;
 use crate::faults::{DueFault, FaultSchedule, Presence, is_by_signal};
 use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
 use actions::{Action, Actions, ExitTime};
-use analysis::record::{Incident, Outage, RoleRestart, RunOutcome};
+use analysis::record::{Addition, Incident, Outage, RoleRestart, RunOutcome};
 use containment::Containment;
 use debugger_stops::DebuggerStops;
 use disk_waits::DiskWaits;
@@ -155,6 +155,8 @@ pub struct SupervisionRecord {
     pub role_restarts: Vec<RoleRestart>,
     /// Deaths of gateways.
     pub outages: Vec<Outage>,
+    /// Strategies that operators added.
+    pub additions: Vec<Addition>,
     /// How often each fault of the plan was injected; `None`: not by the launcher.
     pub strikes: Vec<Option<u64>>,
     /// Warnings about the run.
@@ -302,7 +304,8 @@ impl<'a> Supervisor<'a> {
         self.note_disk_waits(out);
         self.note_debuggers(seen, out);
         self.inject_faults(seen, out);
-        self.containment.step(seen, &mut self.liveness, now, out);
+        let is_trading = self.is_trading();
+        self.containment.step(seen, &mut self.liveness, (now, is_trading), out);
         let found = self.find_failure(seen, out);
         self.requests = seen.termination_requests;
         let is_ended = self.requests >= self.limits.max_requests;
@@ -340,7 +343,9 @@ impl<'a> Supervisor<'a> {
 
     /// Waits until every thread reports ready, then opens the barrier.
     fn start(&mut self, mut deadline: Deadline, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
-        let late = (0..seen.threads.len()).find(|thread| seen.state(*thread) < ThreadState::Ready);
+        let is_spare = |thread| self.plan.is_spare(&self.plan.processes[self.owner_index(thread)]);
+        let mut threads = 0..seen.threads.len();
+        let late = threads.find(|thread| seen.state(*thread) < ThreadState::Ready && !is_spare(*thread));
         if let Some(late) = late {
             if self.requests > 0 {
                 return NextPhase::End(RunOutcome::Interrupted);
@@ -372,7 +377,7 @@ impl<'a> Supervisor<'a> {
         if self.awaited(seen).next().is_none() && !self.containment.is_role_restarting(seen) {
             return NextPhase::Enter(Phase::Closing(self.begin_wait()));
         }
-        self.is_draining |= sent >= self.plan.trading().total_orders() || self.drain.is_some();
+        self.is_draining |= sent >= self.expected_orders() || self.drain.is_some();
         if self.requests > 0 && self.drain.is_none() {
             out.perform(Action::SetRunState(RunState::Drain));
             let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
@@ -532,9 +537,9 @@ impl<'a> Supervisor<'a> {
     pub fn into_record(self) -> SupervisionRecord {
         let mut warnings = self.disk_waits.warnings(self.plan);
         warnings.extend(self.debugger_stops.warnings(self.plan));
-        let (incidents, mut role_restarts, outages) = self.containment.into_lists();
+        let (incidents, mut role_restarts, outages, additions) = self.containment.into_lists();
         role_restarts.extend(self.board_deaths);
-        SupervisionRecord { incidents, role_restarts, outages, strikes: self.strikes, warnings }
+        SupervisionRecord { incidents, role_restarts, outages, additions, strikes: self.strikes, warnings }
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Observations {
     /// Strategies that operators ended and that have no open order left, in the order of the
     /// commands.
     pub ended_by_operators: Vec<OperatorEnd>,
+    /// Strategies that operators add, as confirmed by the engine, in the order of the commands.
+    pub added_by_operators: Vec<OperatorAddition>,
     /// Gateways by venue.
     pub gateways: Vec<GatewayObservation>,
     /// Exchanges in the order of the plan.
@@ -58,6 +60,17 @@ pub struct ProcessObservation {
     /// The CPU time of a process that runs although it was killed.
     pub cpu: Option<CpuSample>,
 }
+
+impl ProcessObservation {
+    /// Returns the observation of a spare strategy's process that was never started.
+    pub fn unstarted() -> Self {
+        let exit = ExitObservation { is_success: true, text: NOT_STARTED.into(), ..Default::default() };
+        Self { exit: Some(exit), is_proven_dead: true, ..Self::default() }
+    }
+}
+
+/// The exit status of a process that was never started, for messages.
+pub const NOT_STARTED: &str = "not started";
 
 /// How a process exited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,6 +141,18 @@ pub struct OperatorEnd {
     pub strategy: u16,
     /// The kind of the successor, empty if it is the same; `None`: no successor.
     pub successor: Option<String>,
+}
+
+/// An operator's command to start a strategy in the place of one that is down, which the engine has
+/// confirmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperatorAddition {
+    /// The number of the command.
+    pub number: u32,
+    /// The strategy.
+    pub strategy: u16,
+    /// Its kind; empty: that of its predecessor, or of the plan.
+    pub kind: String,
 }
 
 /// One gateway: its counters, and the engine's report about it.

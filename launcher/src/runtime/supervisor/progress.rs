@@ -128,8 +128,17 @@ impl Supervisor<'_> {
         let is_any_due =
             || self.awaited(seen).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
         let of_dead = |gateway| self.containment.orders_of_dead(gateway);
-        (sent >= self.plan.trading().total_orders() && seen.have_all_arrived(self.plan, sent, of_dead))
+        (sent >= self.expected_orders() && seen.have_all_arrived(self.plan, sent, of_dead))
             || (!is_any_due() && self.is_stalled(seen, quiet))
+    }
+
+    /// Returns the number of planned orders, without those of spare strategies that were not added.
+    pub(super) fn expected_orders(&self) -> u64 {
+        let trading = self.plan.trading();
+        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(spare.0) > 0;
+        let of_spares = trading.spares().filter(|spare| !is_added(spare));
+        let of_spares = of_spares.map(|spare| trading.orders[spare.as_usize()]);
+        trading.total_orders().saturating_sub(of_spares.fold(0, u64::saturating_add))
     }
 
     pub(super) fn awaited<'s>(&'s self, seen: &'s Observations) -> impl Iterator<Item = u16> + 's {

@@ -1,5 +1,6 @@
 //! Real runs: what they measure, and what they survive.
 
+mod additions;
 mod board;
 mod bursts;
 mod closed_terminals;

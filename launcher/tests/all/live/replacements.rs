@@ -8,13 +8,15 @@ use serde_json::Value;
 const FLAGS: &str =
     "--strategies 4 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park";
 
-struct ChangingRun {
-    running: Running,
-    run: String,
+/// A run whose strategies operators change.
+pub(super) struct ChangingRun {
+    pub running: Running,
+    /// Its id.
+    pub run: String,
 }
 
 impl ChangingRun {
-    fn start(launcher: &Launcher, more: &str) -> Self {
+    pub fn start(launcher: &Launcher, more: &str) -> Self {
         let running = launcher.start(&format!("{FLAGS} {more}"));
         let channel = |name: &String| Some(name.strip_prefix("bulkhead.")?.strip_suffix(".desk")?.to_owned());
         let run = segments(running.pid()).iter().find_map(channel).unwrap();
@@ -23,13 +25,13 @@ impl ChangingRun {
     }
 
     /// Runs a command that must succeed, and returns its result.
-    fn json(&self, command: &str, args: &str) -> Value {
+    pub fn json(&self, command: &str, args: &str) -> Value {
         let result = output(&format!("{command} {} {args} --json", self.run));
         assert_eq!(result.code, Some(0), "{command} {args}: {} {}", result.stdout, result.stderr);
         result.json()
     }
 
-    fn has_process(&self, name: &str) -> bool {
+    pub fn has_process(&self, name: &str) -> bool {
         let role = format!("role {name} ");
         run_processes(self.running.pid()).iter().any(|(_, line)| line.contains(&role))
     }

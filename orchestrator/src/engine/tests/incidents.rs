@@ -1,6 +1,7 @@
 //! Strategies that crash or misbehave.
 
 use super::*;
+use protocol::commands::CommandStatus;
 use protocol::wire::CancelScope;
 
 const FLOOD: u64 = TOLERATED_OFFENSES as u64;
@@ -24,6 +25,30 @@ fn next_incarnation_restarts_sequence_and_refuses_old_ids() {
     assert_eq!(bench.position(0).0, 1, "the dead one's open order does not count");
     assert_eq!(sent(&bench.send(&order(0, 1, 0)), 0), []);
     assert_eq!(bench.quarantined(0), Some(ProtocolViolation::WrongEpoch));
+}
+
+#[test]
+fn spare_strategy_trades_once_it_is_added() {
+    let mut bench = bench_of(&RiskSetup { spares: 1, ..SETUP });
+    let add = |bench: &mut Bench, number, strategy| {
+        bench.command(number, Command::AddStrategy { strategy: StrategyIndex(strategy) }).first().copied()
+    };
+    let refused = |number, why| Some(Effect::OperatorNotice(OperatorNotice::CommandRefused { number, why }));
+    assert_eq!(add(&mut bench, 0, 0), refused(0, CommandStatus::NotDown));
+    assert_eq!(add(&mut bench, 1, 2), refused(1, CommandStatus::NoSuchScope));
+    assert_eq!(sent(&bench.send(&order(1, 0, 0)), 0), [], "its first incarnation never runs");
+    assert_eq!(bench.fence(1, 0, true), [], "there is nothing to repair");
+    let seen = OperatorNotice::CommandSeen { number: 2, ticks: None, orders: 0 };
+    assert_eq!(add(&mut bench, 2, 1), Some(Effect::OperatorNotice(seen)));
+    assert_eq!(add(&mut bench, 3, 1), refused(3, CommandStatus::NotDown), "it is being added");
+    assert_eq!(bench.fence(1, 1, false), [Effect::Reopen(StrategyIndex(1))]);
+    let next = Order { id: OrderId::new(1, 1, 0), ..order(1, 0, 0) };
+    assert_eq!(sent(&bench.send(&next), 0), [Instruction::Order(next)]);
+    assert_eq!(add(&mut bench, 4, 1), refused(4, CommandStatus::NotDown));
+    bench.fence(1, 1, true);
+    bench.apply(Input::Retired { strategy: StrategyIndex(1) });
+    let seen = OperatorNotice::CommandSeen { number: 5, ticks: None, orders: 0 };
+    assert_eq!(add(&mut bench, 5, 1), Some(Effect::OperatorNotice(seen)), "it is down again");
 }
 
 #[test]

@@ -18,11 +18,15 @@
 //! gateway is restarted; one that stays down does not end the run. Engine and exchanges are not
 //! fenced: see `journaled.rs`.
 //!
+//! A spare strategy is down from the start. One that is down is started again if an operator adds
+//! it: see `additions.rs`.
+//!
 //! A strategy that is a thread of the engine's process dies alone if its thread ends or hangs: see
 //! `threads.rs`.
 //!
 //! [`RestartPolicy`]: super::restart_policy::RestartPolicy
 
+mod additions;
 mod gateways;
 mod journaled;
 mod strategies;
@@ -35,7 +39,7 @@ pub use strategies::with_own_message;
 use super::actions::{Action, Actions};
 use super::observations::Observations;
 use crate::runtime::stuck::{Liveness, LivenessFault};
-use analysis::record::{Incident, Outage, RoleRestart};
+use analysis::record::{Addition, Incident, Outage, RoleRestart};
 use protocol::plan::{OnDeath, Plan, Role};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -55,11 +59,12 @@ pub struct Containment<'a> {
     incidents: Vec<Incident>,
     restarts: Vec<RoleRestart>,
     outages: Vec<Outage>,
+    additions: Vec<Addition>,
     /// Orders that dead strategies had sent, and how many of them were settled.
     past_orders: (u64, u64),
     steps: u64,
     /// Commands of operators that were handled, by number.
-    handled_ends: BTreeSet<u32>,
+    handled_commands: BTreeSet<u32>,
     /// First strategy whose header this step checks, round-robin.
     first_inspected: u16,
     /// Why the run cannot go on: a process cannot be restarted, or does not exit.
@@ -77,17 +82,18 @@ impl<'a> Containment<'a> {
             incidents: Vec::new(),
             restarts: Vec::new(),
             outages: Vec::new(),
+            additions: Vec::new(),
             past_orders: (0, 0),
             steps: 0,
-            handled_ends: BTreeSet::new(),
+            handled_commands: BTreeSet::new(),
             first_inspected: 0,
             error: None,
         }
     }
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
-    /// process running in epoch 0. A killed process that has not exited within `exit_limit` may
-    /// still write its memory: that ends the run.
+    /// process running in epoch 0, except those of spare strategies. A killed process that has not
+    /// exited within `exit_limit` may still write its memory: that ends the run.
     pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
@@ -168,8 +174,9 @@ impl<'a> Containment<'a> {
     /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
     /// process is about to exit or to start.
     pub fn is_repairing(&self) -> bool {
-        use SupervisionStage::{Fenced, Killed, Starting};
-        let is_so = |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_));
+        use SupervisionStage::{Fenced, Joining, Killed, Starting};
+        let is_so =
+            |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_) | Joining(_));
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
@@ -187,8 +194,11 @@ impl<'a> Containment<'a> {
     /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
     /// waits has its own timeout.
     pub fn has_pending_process(&self) -> bool {
-        use SupervisionStage::{Killed, Paused, Starting};
-        self.processes.iter().any(|case| matches!(case.stage, Killed(_) | Paused(..) | Starting(_)))
+        use SupervisionStage::{Joining, Killed, Paused, Starting};
+        let is_so = |case: &SupervisedProcess| {
+            matches!(case.stage, Killed(_) | Paused(..) | Starting(_) | Joining(_))
+        };
+        self.processes.iter().any(is_so)
     }
 
     /// Returns `true` while a successor of the engine attaches to the memory of all roles. Until it
@@ -239,18 +249,32 @@ impl<'a> Containment<'a> {
         self.error.as_deref()
     }
 
-    /// Advances the handling of every death as far as possible now.
-    pub fn step(&mut self, seen: &Observations, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
+    /// Advances the handling of every death as far as possible now. Operators can add strategies
+    /// only while the run `is_trading`.
+    pub fn step(
+        &mut self,
+        seen: &Observations,
+        liveness: &mut Liveness,
+        (now, is_trading): (u64, bool),
+        out: &mut dyn Actions,
+    ) {
         let strategies = self.plan.trading().strategies;
         self.first_inspected = (self.first_inspected + HEADERS_PER_STEP) % strategies.max(1);
         self.processes.iter_mut().for_each(|case| case.is_renewed = false);
         self.end_by_operators(seen, now, out);
+        if is_trading {
+            self.add_by_operators(seen, liveness, now, out);
+        }
         for place in 0..self.processes.len() {
             // Several transitions at once where nothing has to be waited for. What was observed of
             // a process that was restarted just now is of its predecessor.
             while !self.processes[place].is_renewed && self.advance(place, seen, liveness, now, out) {
                 self.steps += 1;
             }
+        }
+        if is_trading {
+            // Also in the place of one that is down just now: the run waits for it.
+            self.add_by_operators(seen, liveness, now, out);
         }
     }
 
@@ -266,7 +290,7 @@ impl<'a> Containment<'a> {
         let case = &self.processes[place];
         let is_strategy = case.is_strategy();
         match case.stage {
-            SupervisionStage::Running | SupervisionStage::Starting(_) => {
+            SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_) => {
                 return match case.roles {
                     SupervisedRoles::Strategy(_) => self.watch_strategy(place, seen, liveness, now, out),
                     SupervisedRoles::Gateways(_) => self.watch_gateways(place, seen, liveness, now, out),
@@ -310,7 +334,9 @@ impl<'a> Containment<'a> {
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
             SupervisionStage::Paused(..) if self.is_engine_recovering() => return false,
             SupervisionStage::Paused(death, _) => match is_strategy {
-                true => self.restart_strategy(place, death, liveness, now, out),
+                true => {
+                    self.start_incarnation(place, SupervisionStage::Starting(death), liveness, now, out);
+                }
                 false => self.restart_gateways(place, death, liveness, now, out),
             },
             SupervisionStage::Down => return false,
@@ -408,9 +434,9 @@ impl<'a> Containment<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// Returns the incidents, restarts and outages of the run.
-    pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>) {
-        (self.incidents, self.restarts, self.outages)
+    /// Returns the incidents, restarts, outages and additions of the run.
+    pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>, Vec<Addition>) {
+        (self.incidents, self.restarts, self.outages, self.additions)
     }
 }
 

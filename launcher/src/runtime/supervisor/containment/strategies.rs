@@ -35,7 +35,7 @@ impl Containment<'_> {
 
     /// Returns the place of a strategy among the supervised processes; `None` where no death is
     /// contained.
-    fn place_of(&self, strategy: u16) -> Option<usize> {
+    pub(super) fn place_of(&self, strategy: u16) -> Option<usize> {
         // Strategies come first and in order.
         let places = self.processes.len().min(usize::from(strategy) + 1);
         self.processes[..places]
@@ -53,6 +53,11 @@ impl Containment<'_> {
         self.strategy(strategy).is_some_and(|case| {
             case.stage != SupervisionStage::Running || seen.exited_normally(case.process) != Some(true)
         })
+    }
+
+    /// Returns the running incarnation of a strategy, or the one that died last.
+    pub fn epoch_of(&self, strategy: u16) -> u16 {
+        self.strategy(strategy).map_or(0, |case| case.epoch)
     }
 
     /// Returns `true` if no incident of a strategy is open.
@@ -102,9 +107,10 @@ impl Containment<'_> {
     pub fn sent_and_open(&self, seen: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         let lives = |strategy| {
-            use SupervisionStage::{Running, Starting};
-            let has_counts =
-                |case: &SupervisedProcess| matches!(case.stage, Running | Starting(_)) && !case.is_renewed;
+            use SupervisionStage::{Joining, Running, Starting};
+            let has_counts = |case: &SupervisedProcess| {
+                matches!(case.stage, Running | Starting(_) | Joining(_)) && !case.is_renewed
+            };
             self.strategy(strategy).is_none_or(has_counts)
         };
         for strategy in (0..self.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
@@ -155,24 +161,27 @@ impl Containment<'_> {
     /// by itself, the command decides what follows.
     pub(super) fn end_by_operators(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
         for OperatorEnd { number, ticks, strategy, successor } in &seen.ended_by_operators {
-            if self.handled_ends.contains(number) {
+            if self.handled_commands.contains(number) {
                 continue;
             }
             let Some(place) = self.place_of(*strategy) else { continue };
             let case = &self.processes[place];
-            let is_up = matches!(case.stage, SupervisionStage::Running | SupervisionStage::Starting(_));
+            let is_up = matches!(
+                case.stage,
+                SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_)
+            );
             if is_up && seen.processes[case.process].exit.is_some() {
                 // It has died in this step: the command decides what follows, in the next one.
                 continue;
             }
-            self.handled_ends.insert(*number);
+            self.handled_commands.insert(*number);
             if case.is_thread || *ticks < case.started_ticks {
                 continue;
             }
             let end = successor.clone().map_or(EndByOperator::Retired, EndByOperator::Replaced);
             let process = &seen.processes[case.process];
             match case.stage {
-                SupervisionStage::Running | SupervisionStage::Starting(_) => {
+                SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_) => {
                     let incident = self.record_incident(place, process.pid, end.describe(), seen, now);
                     let case = &mut self.processes[place];
                     case.stage = SupervisionStage::Killed(incident);
@@ -185,13 +194,9 @@ impl Containment<'_> {
                     self.processes[place].by_operator = Some(end);
                 }
                 SupervisionStage::Paused(death, _) => {
-                    let case = &mut self.processes[place];
                     match &end {
-                        EndByOperator::Retired => case.stage = SupervisionStage::Down,
-                        EndByOperator::Replaced(kind) if kind.is_empty() => {}
-                        EndByOperator::Replaced(kind) => {
-                            out.perform(Action::SetKind(case.process, kind.clone()));
-                        }
+                        EndByOperator::Retired => self.processes[place].stage = SupervisionStage::Down,
+                        EndByOperator::Replaced(kind) => self.set_kind(place, kind, out),
                     }
                     self.incidents[death].by_operator = Some(end);
                 }
@@ -236,11 +241,15 @@ impl Containment<'_> {
                 out.perform(Action::Kill(process));
             }
             true
-        } else if let SupervisionStage::Starting(incident) = stage
+        } else if stage != SupervisionStage::Running
             && case.all_threads_are(seen, |state| state >= ThreadState::Running)
         {
             let now_ns = self.ns_since_start(now);
-            self.incidents[incident].restarted_ns = Some(now_ns);
+            match stage {
+                SupervisionStage::Joining(addition) => self.additions[addition].running_ns = Some(now_ns),
+                SupervisionStage::Starting(incident) => self.incidents[incident].restarted_ns = Some(now_ns),
+                _ => {}
+            }
             let case = &mut self.processes[place];
             (case.stage, case.running_ns) = (SupervisionStage::Running, now_ns);
             true
@@ -420,9 +429,7 @@ impl Containment<'_> {
         match by_operator {
             Some(EndByOperator::Retired) => return None,
             Some(EndByOperator::Replaced(kind)) if case.epoch < MAX_EPOCH => {
-                if !kind.is_empty() {
-                    out.perform(Action::SetKind(case.process, kind));
-                }
+                self.set_kind(place, &kind, out);
                 return Some(Duration::ZERO);
             }
             _ if self.plan.on_death != OnDeath::Restart || state == ThreadState::Done => return None,
@@ -459,10 +466,10 @@ impl Containment<'_> {
     }
 
     /// Starts a strategy in its next epoch. A failed start counts as another death.
-    pub(super) fn restart_strategy(
+    pub(super) fn start_incarnation(
         &mut self,
         place: usize,
-        incident: usize,
+        stage: SupervisionStage,
         liveness: &mut Liveness,
         now: u64,
         out: &mut dyn Actions,
@@ -470,7 +477,7 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.started_ticks = now;
-        case.stage = SupervisionStage::Starting(incident);
+        case.stage = stage;
         let (role, epoch) = (Role::Strategy(StrategyIndex(case.strategy())), case.epoch);
         out.perform(Action::Reset(role));
         if case.is_thread {

@@ -22,6 +22,9 @@ pub(super) enum SupervisionStage {
     Paused(usize, u64),
     /// Its next incarnation was started and has not completed a duty cycle.
     Starting(usize),
+    /// An operator has added it: it was started and has not completed a duty cycle. The index is
+    /// that in the list of additions.
+    Joining(usize),
     Down,
 }
 
@@ -76,6 +79,7 @@ pub(super) struct SupervisedProcess {
 
 impl SupervisedProcess {
     pub(super) fn new(plan: &Plan, process: usize, roles: SupervisedRoles) -> Self {
+        let is_spare = plan.is_spare(&plan.processes[process]);
         Self {
             roles,
             process,
@@ -83,7 +87,7 @@ impl SupervisedProcess {
             is_thread: false,
             gone_since: None,
             is_abandoned: false,
-            stage: SupervisionStage::Running,
+            stage: if is_spare { SupervisionStage::Down } else { SupervisionStage::Running },
             epoch: 0,
             fault: None,
             running_ns: 0,

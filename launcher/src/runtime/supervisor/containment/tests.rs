@@ -94,7 +94,7 @@ impl<'a> ScriptedRun<'a> {
             }
         }
         let mut actions = Vec::new();
-        self.containment.step(&self.seen, &mut self.liveness, self.now, &mut actions);
+        self.containment.step(&self.seen, &mut self.liveness, (self.now, true), &mut actions);
         for action in &actions {
             match *action {
                 Action::Kill(process) if self.can_be_killed => self.end(process),

@@ -129,7 +129,7 @@ fn plan(name: &str, control: &SegmentFile) -> Result<Plan> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Write;
 
