@@ -142,10 +142,6 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
         for session in &self.core.sessions {
             let StrategySession { strategy, epoch, state, refused, orphaned, violation: why, .. } = *session;
-            if state == SessionState::Dead {
-                // A spare strategy, or one that a crashed engine has retired.
-                self.submit.forget(strategy.as_usize());
-            }
             match (state, why) {
                 (SessionState::Dead, _) if !repairs.was_repaired(strategy, epoch) => {
                     self.outputs.publish_positions(strategy, self.core.positions.accounts_of(strategy));

@@ -220,7 +220,8 @@ fn orchestrator<P, C: Consumer>(
     parts: &mut RoleContext<'_, '_>,
 ) -> Result<Orchestrator<C>> {
     let RoleContext { plan, ref mut attached, .. } = *parts;
-    let submit = (ends.consumer)(&submit_link(plan), attached)?;
+    let mut submit = (ends.consumer)(&submit_link(plan), attached)?;
+    plan.trading().spares().for_each(|spare| submit.forget(spare.as_usize()));
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
     let outputs = outputs(plan, false, attached)?.with_commands(segments::command_channel(attached)?);
     let orchestrator = Orchestrator::new(submit, completion, new_core(plan)?, outputs, ());

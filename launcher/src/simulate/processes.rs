@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::index::StrategyIndex;
-use protocol::plan::{FaultKind, Role};
+use protocol::plan::{FaultKind, ProcessPlan, Role};
 use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
@@ -303,9 +303,9 @@ impl<'a> SimulatedProcesses<'a> {
     /// The thread panicked.
     pub fn turn(&mut self, thread: usize) -> Result<bool, String> {
         self.standbys.check()?;
-        let Some(process) = self.threads[thread].as_ref().map(|thread_state| thread_state.process) else {
-            return Ok(false);
-        };
+        // A spare strategy that is being started has no thread before it attaches.
+        let owns = |process: &ProcessPlan| process.threads.contains(&(thread as u32));
+        let Some(process) = self.scenario.plan.processes.iter().position(owns) else { return Ok(false) };
         if self.processes[process].turns_until_attach.is_some() && self.processes[process].exit.is_none() {
             self.attach_later(process)?;
             return Ok(true);

@@ -126,6 +126,6 @@ fn csv_and_markdown_list_incidents() {
     assert!(document.contains(all), "{document}");
     assert!(document.contains("\n- … and 9 more, felt less: see summary.json\n"), "{document}");
     // Each table with head and rule: costs and events of a level, the fifty worst, distributions,
-    // refused orders, threads.
-    assert_eq!(rows(&document), 14 + 3 + 3 + 2 + 50 + 2 + 3 + 2 + 1 + 2 + 5, "{document}");
+    // fifty lives, refused orders, threads.
+    assert_eq!(rows(&document), 14 + 3 + 3 + 2 + 50 + 2 + 3 + 2 + 50 + 2 + 1 + 2 + 5, "{document}");
 }
