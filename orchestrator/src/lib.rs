@@ -135,12 +135,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.outputs.pending > 0 {
             flushed += self.outputs.flush_pending();
         }
-        let mut work = flushed + self.poll_completion(cycle);
-        // An order that would only wait stays in its strategy's ring, which then fills up and holds
-        // the strategy back. Those of the dead are always taken.
-        if !self.outputs.are_all_full() || self.core.dying > 0 {
-            work += self.poll_submit(cycle);
-        }
+        let work = flushed + self.poll_completion(cycle) + self.poll_submit(cycle);
         if self.outputs.overflowed.is_some() {
             self.report_overflow(cycle);
         }

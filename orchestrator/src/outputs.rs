@@ -85,12 +85,6 @@ impl Outputs {
         moved
     }
 
-    /// Returns `true` if orders wait for space at every gateway: one more would wait too.
-    #[inline(always)]
-    pub(crate) fn are_all_full(&self) -> bool {
-        self.pending > 0 && self.gateways.iter().all(Sender::has_queued)
-    }
-
     pub(crate) fn recall(&mut self, gateway: GatewayIndex, message: &Message) {
         self.pending -= u64::from(self.gateways[gateway].recall(|queued| queued == message).is_some());
     }
