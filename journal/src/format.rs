@@ -20,14 +20,14 @@
 //!         8  sequence u64   1, 2, 3 … through all segments
 //!        16  payload, then zeros to a multiple of 8
 //! ```
-//! Length and check are one word, stored last: a process that dies in the middle of a record leaves a
-//! zero there, which marks the end of the log. A segment with a successor ends with a record of
-//! length `u32::MAX` without payload.
+//! Length and check are one word, stored last: a process that dies in the middle of a record
+//! leaves a zero there, which marks the end of the log. A segment with a successor ends with a
+//! record of length `u32::MAX` without payload.
 //!
 //! The check of the segment's header is part of each record's check. A record of another log or
 //! segment, or a stale one in reused blocks of the disk, is therefore invalid.
 //!
-//! **Why not one CRC over all of it?** For records of some 70 bytes a second call, over 24 bytes more,
+//! **Why not one CRC over all of it?** For records of some 70 bytes a second call, over 24 bytes,
 //! takes longer than the first one: 17 ns instead of 7. A hash of numbers that the reader knows
 //! already finds what a CRC of them would.
 
@@ -211,8 +211,8 @@ mod tests {
         }
     }
 
-    /// Records with equal payloads at places that differ in one bit, or are neighbors, have different
-    /// words. Without the hash of the place they are equal.
+    /// Records with equal payloads at places that differ in one bit, or are neighbors, have
+    /// different words. Without the hash of the place they are equal.
     #[test]
     fn equal_payloads_at_different_places_have_different_checks() {
         let payload = [7; 72];

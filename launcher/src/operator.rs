@@ -124,7 +124,7 @@ impl ActiveRunHandle {
             if !matches!(answer.status, CommandStatus::Given | CommandStatus::Seen) {
                 return Ok((entry, answer));
             }
-            if self.control.state() == RunState::Stop {
+            if self.is_over() {
                 bail!("the run ended before command {number} was done ({})", answer.status);
             }
             if began.elapsed() >= timeout {
@@ -164,9 +164,10 @@ impl ActiveRunHandle {
         self.control.incarnation(StrategyIndex(strategy))
     }
 
-    /// Returns `true` if the run is over.
+    /// Returns `true` if the run is over, or ends because its launcher was killed.
     pub fn is_over(&self) -> bool {
-        self.control.state() == RunState::Stop
+        let is_launched = || process::is_running(self.plan.launcher_pid, self.plan.launcher_start);
+        self.control.state() == RunState::Stop || !is_launched()
     }
 
     /// Returns the state of a strategy's thread; `None` where its memory cannot be read.

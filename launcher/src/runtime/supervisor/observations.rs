@@ -321,7 +321,7 @@ mod tests {
         seen.have_all_arrived(&plan, 7, of_dead)
     }
 
-    /// Two venues with a gateway for each of two credentials: the second venue's are gateways 2 and 3.
+    /// Two venues with a gateway for each of two credentials: the second venue's are 2 and 3.
     #[test]
     fn orders_of_all_credentials_arrive_at_their_venue() {
         let mut trading = Trading { credentials: 2, ..Trading::new(2, 2) };

@@ -1,7 +1,7 @@
 //! Strategies that an operator adds while the others trade: in the place of spares, and of
 //! strategies that have ended.
 
-use super::replacements::ChangingRun;
+use super::replacements::{ChangingRun, assert_nothing_lost};
 use crate::common::{
     Launcher, assert_nothing_left, list, number, output, run_processes, signal, string, wait_until,
 };
@@ -46,8 +46,7 @@ fn add_retire_and_add_again(more: &str) {
     std::thread::sleep(Duration::from_millis(500));
 
     let summary = launcher.interrupted(run.running);
-    assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
-    assert_eq!((&summary["orders"]["lost"], &summary["orders"]["duplicated"]), (&0.into(), &0.into()));
+    assert_nothing_lost(&summary);
     let life = |strategy, epoch, kind: &str, is_last| (strategy, epoch, kind.to_owned(), is_last);
     assert_eq!(
         lives(&summary),

@@ -3,6 +3,7 @@
 mod additions;
 mod board;
 mod bursts;
+mod changes_under_faults;
 mod closed_terminals;
 mod concurrent_runs;
 mod confined_exchanges;

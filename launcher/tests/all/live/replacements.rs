@@ -37,12 +37,18 @@ impl ChangingRun {
     }
 }
 
-/// The incidents of a run that ends now, which must be valid and have lost no order.
-fn incidents_at_end(launcher: &Launcher, running: Running) -> Vec<Value> {
-    let summary = launcher.interrupted(running);
+/// A run is valid, and has lost at most the order that a killed strategy was sending.
+pub(super) fn assert_nothing_lost(summary: &Value) {
     assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
-    let orders = &summary["orders"];
-    assert_eq!((&orders["lost"], &orders["duplicated"]), (&0.into(), &0.into()), "{orders:#}");
+    let (orders, incidents) = (&summary["orders"], list(&summary["incidents"]).len() as u64);
+    let of_survivors = summary["containment"]["lost_of_survivors"].as_u64().unwrap_or(0);
+    assert_eq!((&orders["duplicated"], of_survivors), (&0.into(), 0), "{orders:#}");
+    assert!(number(&orders["lost"]) <= incidents, "{incidents} deaths: {orders:#}");
+}
+
+/// The incidents of a run that ends now, in which nothing was lost.
+pub(super) fn incidents_at_end(launcher: &Launcher, running: Running) -> Vec<Value> {
+    assert_nothing_lost(&launcher.interrupted(running));
     list(&document(&launcher.folder(), "run.json")["incidents"]).to_vec()
 }
 

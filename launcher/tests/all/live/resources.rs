@@ -91,13 +91,13 @@ fn limits_of_files_and_processes_are_enforced_and_named() {
 fn strategy_that_meets_its_cpu_limit_is_named() {
     for level in levels() {
         let spinning = FLAGS.replace("--idle park", "--idle spin");
-        let result = Launcher::new().result(&format!("{spinning} {level} --cpu strategy-1=0.1 --json"));
+        let result = Launcher::new().result(&format!("{spinning} {level} --cpu strategy-1=0.05 --json"));
         if result.code == Some(2) {
             result.fails(2, &["--cpu for strategy-1", "Leave --cpu out"]);
             return skip("there is no cgroup with the controller cpu");
         }
         let reasons = result.json()["reasons"].to_string();
-        assert!(reasons.contains("strategy-1 met its limit: cpu 0.1 (cgroup"), "{level}: {reasons}");
+        assert!(reasons.contains("strategy-1 met its limit: cpu 0.05 (cgroup"), "{level}: {reasons}");
         assert!(!reasons.contains("strategy-0 met its limit"), "{level}: {reasons}");
     }
 }
