@@ -1,7 +1,8 @@
 //! Strategies that an operator retires or replaces while the others trade.
 
 use crate::common::{
-    Launcher, Running, document, list, number, output, run_processes, segments, signal, string, wait_until,
+    Launcher, Running, document, list, number, output, run_processes, segments, signal, slow, string,
+    wait_until,
 };
 use serde_json::Value;
 
@@ -136,18 +137,23 @@ fn successor_that_cannot_run_leaves_its_slot_down() {
 /// The engine is killed at random moments of replacements, and recovers from its journal.
 #[test]
 fn engine_dies_during_replacements_and_nothing_is_lost() {
+    let (runs, rounds) = if slow() { (4, 50) } else { (1, 6) };
+    (0..runs).for_each(|_| kill_engine_during_replacements(rounds));
+}
+
+fn kill_engine_during_replacements(rounds: u64) {
     let launcher = Launcher::new();
     let run = ChangingRun::start(
         &launcher,
         "--isolation process --on-death restart --venue book --exchange process --journal process",
     );
-    for round in 0..6 {
+    for round in 0..rounds {
         let engine = crate::common::serving_process(run.running.pid(), "engine", &[]);
         let name = run.run.clone();
         let replacing = std::thread::spawn(move || {
             output(&format!("replace {name} {} --open-orders cancel --within 30s", round % 4))
         });
-        std::thread::sleep(std::time::Duration::from_millis(round * 3));
+        std::thread::sleep(std::time::Duration::from_millis(round * 3 % 60));
         if let Some(engine) = engine {
             signal(engine, "KILL");
         }
@@ -156,5 +162,5 @@ fn engine_dies_during_replacements_and_nothing_is_lost() {
     }
     let incidents = incidents_at_end(&launcher, run.running);
     let replaced = |one: &&Value| one["by_operator"].is_object();
-    assert_eq!(incidents.iter().filter(replaced).count(), 6, "{incidents:?}");
+    assert_eq!(incidents.iter().filter(replaced).count() as u64, rounds, "{incidents:?}");
 }
