@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--protection] [NAME…]`, for these
-# techniques or all. --protection: without what a death needs to be repaired, with it, and the
-# ratio. --engine: between the engine's stamps, of an order that is alone in it. --pipeline [BATCH]: of an
-# order in each loop of a run that has no exchange, in batches of 16. Needs valgrind. Counted inside the loop of pushes and pops only, as the difference of two runs of 2 and 12 samples.
+# Instructions of a push and a pop of one message on one thread: `.ci/instructions.sh [--protection]
+# [NAME…]`, for these techniques or all. --protection: without what a death needs to be repaired,
+# with it, and the ratio. --engine: between the engine's stamps, of an order that is alone in it.
+# --pipeline [BATCH]: of an order in each loop of a run without an exchange, in batches of 16.
+# Needs valgrind. Pushes and pops are counted inside their loop only, as the difference of two runs
+# of 2 and 12 samples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }

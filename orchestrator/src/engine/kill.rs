@@ -52,6 +52,8 @@ impl Core {
                 self.end_strategy(strategy, number, open_orders, out)
             }
             Some(Command::AddStrategy { strategy }) => self.accept_addition(strategy).map(|()| {
+                // Reports on orders of the dead may have come since its repair.
+                out.publish_positions(strategy, self.positions.accounts_of(strategy));
                 out.notify_operators(OperatorNotice::CommandSeen { number, ticks: None, orders: 0 });
             }),
             None => Err(CommandStatus::Unknown),

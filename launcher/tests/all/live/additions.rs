@@ -2,9 +2,7 @@
 //! strategies that have ended.
 
 use super::replacements::{ChangingRun, assert_nothing_lost};
-use crate::common::{
-    Launcher, assert_nothing_left, list, number, output, run_processes, signal, string, wait_until,
-};
+use crate::common::{Launcher, list, number, output, string, wait_until};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -147,14 +145,7 @@ fn program_that_fails_at_once_leaves_slot_down() {
 fn launcher_killed_during_addition_leaves_nothing() {
     for wait_ms in [0, 3, 8, 20] {
         let launcher = Launcher::new();
-        let mut run = ChangingRun::start(&launcher, &format!("{SPARES} continue --isolation process"));
-        let (name, pid) = (run.run.clone(), run.running.pid());
-        let adding = std::thread::spawn(move || output(&format!("add {name} --strategy player")));
-        std::thread::sleep(Duration::from_millis(wait_ms));
-        signal(pid, "KILL");
-        adding.join().unwrap();
-        run.running.kill();
-        wait_until("all processes have ended", || run_processes(pid).is_empty());
-        assert_nothing_left(pid);
+        let run = ChangingRun::start(&launcher, &format!("{SPARES} continue --isolation process"));
+        run.kill_launcher_during("add RUN --strategy player", wait_ms);
     }
 }

@@ -3,10 +3,7 @@
 //! slot can be used again.
 
 use super::replacements::{ChangingRun, incidents_at_end};
-use crate::common::{
-    Launcher, assert_nothing_left, newest_process, output, run_processes, serving_process, signal, slow,
-    wait_until,
-};
+use crate::common::{Launcher, newest_process, output, serving_process, signal, slow, wait_until};
 use std::time::Duration;
 
 const FLAGS: &str = "--on-death restart --venue book --exchange process --journal process --strategy crosser --isolation process";
@@ -71,14 +68,6 @@ fn deaths_during_changes_lose_nothing() {
 fn launcher_killed_during_change_leaves_nothing() {
     for (change, wait_ms) in CHANGES.into_iter().take(2).flat_map(|change| [(change, 1), (change, 12)]) {
         let launcher = Launcher::new();
-        let mut run = ChangingRun::start(&launcher, FLAGS);
-        let (command, pid) = (change.replace("RUN", &run.run), run.running.pid());
-        let changing = std::thread::spawn(move || output(&command));
-        std::thread::sleep(Duration::from_millis(wait_ms));
-        signal(pid, "KILL");
-        changing.join().unwrap();
-        run.running.kill();
-        wait_until("all processes have ended", || run_processes(pid).is_empty());
-        assert_nothing_left(pid);
+        ChangingRun::start(&launcher, FLAGS).kill_launcher_during(change, wait_ms);
     }
 }

@@ -1,10 +1,11 @@
 //! Strategies that an operator retires or replaces while the others trade.
 
 use crate::common::{
-    Launcher, Running, document, list, number, output, run_processes, segments, signal, slow, string,
-    wait_until,
+    Launcher, Running, assert_nothing_left, document, list, number, output, run_processes, segments, signal,
+    slow, string, wait_until,
 };
 use serde_json::Value;
+use std::time::Duration;
 
 const FLAGS: &str =
     "--strategies 4 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park";
@@ -23,6 +24,17 @@ impl ChangingRun {
         let run = segments(running.pid()).iter().find_map(channel).unwrap();
         wait_until("the engine answers", || output(&format!("limits {run}")).code == Some(0));
         Self { running, run }
+    }
+
+    /// Kills the launcher so long after a command for `RUN` has begun: nothing may be left.
+    pub fn kill_launcher_during(mut self, command: &str, wait_ms: u64) {
+        let (command, pid) = (command.replace("RUN", &self.run), self.running.pid());
+        let changing = std::thread::spawn(move || output(&command));
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        signal(pid, "KILL");
+        changing.join().unwrap();
+        self.running.kill();
+        assert_nothing_left(pid);
     }
 
     /// Runs a command that must succeed, and returns its result.
@@ -153,7 +165,7 @@ fn kill_engine_during_replacements(rounds: u64) {
         let replacing = std::thread::spawn(move || {
             output(&format!("replace {name} {} --open-orders cancel --within 30s", round % 4))
         });
-        std::thread::sleep(std::time::Duration::from_millis(round * 3 % 60));
+        std::thread::sleep(Duration::from_millis(round * 3 % 60));
         if let Some(engine) = engine {
             signal(engine, "KILL");
         }
