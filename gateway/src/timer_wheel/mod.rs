@@ -7,12 +7,12 @@
 //!  wheel:  ·  ·  ·  ▼  ·  ·  ·  ·     a list of orders per slot, and a bit: is it empty?
 //!           begun ▲    │
 //!                      ▼ when the slot's time begins
-//!  current:       a min-heap of the one or few orders of that slot ──▶ pop_due
+//!  current:       the orders of that slot, sorted ──▶ pop_due
 //! ```
 //!
 //! An order goes into the slot of its release time: one link is written, whatever the number of
-//! orders held. When a slot's time begins, its orders move to a small heap, which puts them into
-//! their exact order: by release time, then by arrival. Orders further away than a revolution of
+//! orders held. When a slot's time begins, its orders move to `current` in their exact order: by
+//! release time, then by arrival. With equal delays they have that order already. Orders further away than a revolution of
 //! the wheel stay in their slot's list for several revolutions; each visits them once.
 //!
 //! Why a wheel: a heap over 100,000 orders touches some 17 entries per order, most of them
@@ -26,8 +26,7 @@ use crate::venue::CancelSweep;
 use bits::Bits;
 use protocol::wire::OrderId;
 use shm::prefetch::prefetch;
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 
 /// Length of a revolution in bits of ticks: about a second.
 const REVOLUTION_BITS: u32 = 31;
@@ -45,7 +44,7 @@ const CURRENT: u32 = u32::MAX - 1;
 /// at once, or at its release time if its slot has begun.
 pub struct TimerWheel<T> {
     /// The orders of slots that have begun, the earliest first.
-    current: BinaryHeap<Reverse<DueEntry>>,
+    current: VecDeque<DueEntry>,
     /// Counts the arrivals in `current` since it was empty.
     arrivals: i64,
     /// Lower bound of the next release time, in ticks.
@@ -84,26 +83,12 @@ struct Link {
 #[repr(align(64))]
 struct StoredOrder<T>(Option<T>);
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Ordered by release time, then by arrival: a smaller number arrived earlier.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct DueEntry {
     release: u64,
-    /// A smaller number arrived earlier.
     arrival: i64,
     index: u32,
-}
-
-impl Ord for DueEntry {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.release, self.arrival).cmp(&(other.release, other.arrival))
-    }
-}
-
-impl PartialOrd for DueEntry {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl<T: Copy> TimerWheel<T> {
@@ -113,8 +98,8 @@ impl<T: Copy> TimerWheel<T> {
         let count = count.expect("a plan holds fewer orders than 2^31");
         let bits = count.next_power_of_two().trailing_zeros().clamp(MIN_SLOT_BITS, MAX_SLOT_BITS);
         // Filled once and emptied, so that no page is touched for the first time during a run.
-        let filler = Reverse(DueEntry { release: u64::MAX, arrival: 0, index: NONE });
-        let mut current = BinaryHeap::from(vec![filler; capacity]);
+        let filler = DueEntry { release: u64::MAX, arrival: 0, index: NONE };
+        let mut current = VecDeque::from(vec![filler; capacity]);
         current.clear();
         Self {
             current,
@@ -174,7 +159,10 @@ impl<T: Copy> TimerWheel<T> {
     fn push_current(&mut self, release: u64, index: u32) {
         self.links[index as usize].before = CURRENT;
         self.arrivals += 1;
-        self.current.push(Reverse(DueEntry { release, arrival: self.arrivals, index }));
+        let entry = DueEntry { release, arrival: self.arrivals, index };
+        // Nearly always at the end, or near it: what arrives later is due later.
+        let place = self.current.iter().rposition(|earlier| *earlier < entry).map_or(0, |last| last + 1);
+        self.current.insert(place, entry);
         self.next = self.next.min(release);
     }
 
@@ -208,6 +196,19 @@ impl<T: Copy> TimerWheel<T> {
         self.in_wheel += 1;
     }
 
+    /// Adds an order at the end of a list, after the next newer one that stays there.
+    #[cold]
+    fn append(&mut self, list: usize, newer: u32, index: u32) {
+        let link = &mut self.links[index as usize];
+        (link.after, link.before) = (NONE, newer);
+        if newer == NONE {
+            self.heads[list] = index;
+            self.filled.set(list);
+        } else {
+            self.links[newer as usize].after = index;
+        }
+    }
+
     #[inline]
     fn unlink(&mut self, index: u32) {
         let Link { release, after, before } = self.links[index as usize];
@@ -239,12 +240,12 @@ impl<T: Copy> TimerWheel<T> {
             return None;
         }
         loop {
-            while let Some(Reverse(first)) = self.current.peek().copied() {
+            while let Some(first) = self.current.front().copied() {
                 if first.release > now {
                     self.next = first.release;
                     return None;
                 }
-                self.current.pop();
+                self.current.pop_front();
                 self.release(first.index);
                 // `None`: it was cancelled.
                 if let Some(order) = self.orders[first.index as usize].0.take() {
@@ -277,8 +278,8 @@ impl<T: Copy> TimerWheel<T> {
 
     #[inline]
     fn earliest(&self) -> u64 {
-        match self.current.peek() {
-            Some(Reverse(first)) => first.release,
+        match self.current.front() {
+            Some(first) => first.release,
             None if self.in_wheel == 0 => u64::MAX,
             None => self.first_filled() << self.slot_bits,
         }
@@ -289,20 +290,30 @@ impl<T: Copy> TimerWheel<T> {
         let slot = self.first_filled();
         self.next_slot = slot + 1;
         self.arrivals = 0;
-        let mut index = self.heads[(slot & self.mask()) as usize];
-        let mut arrival = 0;
+        let list = (slot & self.mask()) as usize;
+        let mut index = std::mem::replace(&mut self.heads[list], NONE);
+        self.filled.clear(list);
+        let (mut arrival, mut is_sorted, mut newer) = (0, true, NONE);
         while index != NONE {
             let Link { release, after, .. } = self.links[index as usize];
-            // Otherwise it is due a revolution later, or more.
             if release >> self.slot_bits == slot {
                 prefetch(&self.orders[index as usize]);
-                self.unlink(index);
                 self.links[index as usize].before = CURRENT;
+                self.in_wheel -= 1;
                 // The newest comes first.
                 arrival -= 1;
-                self.current.push(Reverse(DueEntry { release, arrival, index }));
+                let entry = DueEntry { release, arrival, index };
+                is_sorted &= self.current.front().is_none_or(|later| entry < *later);
+                self.current.push_front(entry);
+            } else {
+                // It is due a revolution later, or more.
+                self.append(list, newer, index);
+                newer = index;
             }
             index = after;
+        }
+        if !is_sorted {
+            self.current.make_contiguous().sort_unstable();
         }
         if self.in_wheel > 0 {
             self.prefetched = self.heads[(self.first_filled() & self.mask()) as usize];
