@@ -45,6 +45,7 @@ impl Account {
         basis.checked_div(self.net.into()).unwrap_or(0) as i64
     }
 
+    #[inline(always)]
     pub(crate) fn fill(&mut self, side: Side, quantity: u64, price: i64) -> i64 {
         let signed = match side {
             Side::Buy => quantity.cast_signed(),
@@ -59,6 +60,7 @@ impl Account {
         signed
     }
 
+    #[inline(never)]
     fn close(&mut self, signed: i64, price: i64) {
         let held = self.net.unsigned_abs();
         let closed = i128::from(signed.unsigned_abs().min(held));

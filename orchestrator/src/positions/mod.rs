@@ -148,7 +148,7 @@ impl Positions {
     }
 
     /// Records an order, replace or cancel that is sent to its venue.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = order.id.strategy();
         let (kind, leaves, change) = match order.request.operation {
@@ -196,7 +196,7 @@ impl Positions {
     /// Records a venue's report on an order: fills change the position. `is_current`: it is about a
     /// request of the running incarnation; fills of earlier incarnations count all the same.
     /// Returns `None` if the instrument does not exist.
-    #[inline]
+    #[inline(always)]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = report.id.strategy();
         if usize::from(report.instrument) >= self.instruments {
@@ -224,7 +224,7 @@ impl Positions {
     }
 
     /// Removes an order that is completed, or that never reached its venue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close(&mut self, id: OrderId, is_current: bool) -> Change {
         let strategy = id.strategy();
         let requests = &mut self.strategies[strategy];
@@ -263,7 +263,7 @@ impl Positions {
     }
 
     /// Adds to the open quantity; below 0 takes from it.
-    #[inline]
+    #[inline(always)]
     fn reserve(&mut self, strategy: StrategyIndex, instrument: u16, side: Side, additional: i64) -> Change {
         let account = &mut self.accounts[strategy.as_usize() * self.instruments + usize::from(instrument)];
         let change = Change { instrument, ..Change::default() };

@@ -260,7 +260,7 @@ impl Risk {
 
     /// Updates the controls by a sent order or a report. Returns a strategy that exceeds its loss
     /// limit.
-    #[inline]
+    #[inline(always)]
     pub fn book(
         &mut self,
         strategy: StrategyIndex,
