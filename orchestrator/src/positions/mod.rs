@@ -148,7 +148,7 @@ impl Positions {
     }
 
     /// Records an order, replace or cancel that is sent to its venue.
-    #[inline(always)]
+    #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = order.id.strategy();
         let (kind, leaves, change) = match order.request.operation {
