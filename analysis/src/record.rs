@@ -287,12 +287,29 @@ pub struct RoleRestart {
     /// Time at which the successor ran its duty cycles with the whole state of the journal; `None`
     /// if the run ended before.
     pub recovered_ns: Option<u64>,
+    /// The steps between the detection and that.
+    #[serde(default)]
+    pub steps: RestartSteps,
     /// Records in the journal at that time.
     pub records: u64,
     /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
     #[serde(rename = "again", default)]
     pub replayed: u64,
+}
+
+/// The steps of the restart of an engine role, in nanoseconds since the start of the run; `None`:
+/// not reached, or not reported by its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartSteps {
+    /// Its death was proven, and its standby promoted or a process started.
+    pub restarted_ns: Option<u64>,
+    /// The successor began to recover.
+    pub begun_ns: Option<u64>,
+    /// All records of the journal were applied.
+    pub replayed_ns: Option<u64>,
+    /// Its duty cycles began.
+    pub running_ns: Option<u64>,
 }
 
 /// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds

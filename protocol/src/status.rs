@@ -103,6 +103,11 @@ pub enum StatusField {
     ErrorBytes,
     /// The first word of the error text (UTF-8, little endian), 32 words.
     ErrorText,
+    /// Ticks when the process began to recover its roles, which have nothing to recover without
+    /// a journal.
+    RecoveryBegunTicks = 60,
+    /// Ticks when its roles were recovered: all records of a journal were applied.
+    RecoveryEndedTicks = 61,
 }
 
 /// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks.
@@ -114,7 +119,7 @@ const SLEEPS_KEPT: usize = SLEEPS_DROPPED + 2;
 /// Offset of the number of gaps kept, plus one; 0: not counted.
 const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
-const _: () = assert!(GAPS_KEPT < STATUS_WORDS);
+const _: () = assert!(GAPS_KEPT < StatusField::RecoveryBegunTicks as usize);
 
 /// The words that count gaps and sleeps, kept over all incarnations of the thread.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
@@ -232,6 +237,11 @@ impl StatusWriter {
     }
 }
 
+/// Returns the value of one field of a thread's status block.
+pub fn field(segment: &ReadOnlyWords, field: StatusField) -> u64 {
+    segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed)
+}
+
 /// Copies the status block out of a thread's segment.
 pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     let mut words = [0; STATUS_WORDS];
@@ -261,10 +271,10 @@ const _: () = assert!(
 
 /// Reads the fields of a thread's status block from which its liveness is judged.
 pub fn sample_liveness(segment: &ReadOnlyWords) -> LivenessSample {
-    let word = |field: StatusField| segment.load(HEADER_WORDS + field as usize, Ordering::Relaxed);
     // First: no field read after it is older.
     let state = state_word(segment);
-    LivenessSample { state, tid: word(StatusField::Tid), heartbeat_ticks: word(StatusField::HeartbeatTicks) }
+    let [tid, heartbeat_ticks] = [StatusField::Tid, StatusField::HeartbeatTicks].map(|of| field(segment, of));
+    LivenessSample { state, tid, heartbeat_ticks }
 }
 
 /// Reads the life cycle state of a thread from its status block.

@@ -20,9 +20,10 @@ use protocol::control::Control;
 use protocol::launcher_watch::{self, LauncherWatch};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role, StrategyResources, ThreadPlan};
 use protocol::segments;
-use protocol::status::StatusWriter;
+use protocol::status::{StatusField, StatusWriter};
 use shm::attached::Attached;
 use std::path::{Path, PathBuf};
+use system::clock::Clock;
 use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
@@ -118,7 +119,9 @@ fn run_process(
     standby: Option<StandbyState>,
     attached: &mut Attached<'_>,
 ) -> Result<()> {
+    let begun_ticks = plan.clock.now();
     let mut recovered = engine::recover(plan, process_plan, control, standby, attached, &SystemRecovery)?;
+    publish_recovery(plan, process_plan, begun_ticks, attached)?;
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     let threads: Vec<&ThreadPlan> =
         process_plan.threads.iter().rev().map(|index| &plan.threads[*index as usize]).collect();
@@ -140,6 +143,23 @@ fn run_process(
     }
     let threads = ProcessThreads::new(plan, control, sandbox, &loops);
     threads.run(loops, |thread| build_loops(plan, &[thread], control, attached, &mut recovered))
+}
+
+/// Publishes in the process's status blocks when its recovery began, and that it ends now.
+fn publish_recovery(
+    plan: &Plan,
+    process_plan: &ProcessPlan,
+    begun_ticks: u64,
+    attached: &mut Attached<'_>,
+) -> Result<()> {
+    let ended_ticks = plan.clock.now();
+    for thread in &process_plan.threads {
+        let segment = segments::thread(attached, &plan.threads[*thread as usize].name)?;
+        let status = StatusWriter::new(&segment);
+        status.set(StatusField::RecoveryBegunTicks, begun_ticks);
+        status.set(StatusField::RecoveryEndedTicks, ended_ticks);
+    }
+    Ok(())
 }
 
 /// Limits the memory of this process, for each of its threads, and its open files.

@@ -25,11 +25,10 @@ use crate::table::Grid;
 /// Returns the tables of a run's report after its measures, in sections with their headings; empty
 /// sections are left out. A table of incidents, positions or threads has at most `max` rows.
 pub(crate) fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)> {
-    let restarts = role_restarts::grid(summary).into_iter().collect();
     let sections = [
         ("Strategies that died", incidents::grids(summary, max)),
         ("Lives of strategies", lives::grid(summary, max).into_iter().collect()),
-        ("Came back from their journals", restarts),
+        ("Came back from their journals", role_restarts::grids(summary)),
         ("Venues with faults", venues::grids(summary)),
         ("By isolation level", levels::grid(summary).into_iter().collect()),
         ("By strategy", strategies::grids(summary)),

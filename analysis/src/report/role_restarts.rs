@@ -7,8 +7,45 @@ use crate::table::Grid;
 
 const MAX_CAUSES: usize = 8;
 
-/// Returns the table of engine roles that were restarted; `None` for a run without any.
-pub(super) fn grid(summary: &Summary) -> Option<Grid> {
+/// Returns the tables of engine roles that were restarted; none for a run without any.
+pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
+    restarts(summary).into_iter().chain(steps(summary)).collect()
+}
+
+/// Returns the table of the steps from a death to the first order, if the processes reported them.
+fn steps(summary: &Summary) -> Option<Grid> {
+    let reported: Vec<&RoleRestartSummary> =
+        summary.role_restarts.iter().filter(|restart| restart.steps.running_ns.is_some()).collect();
+    let between =
+        |from: Option<u64>, to: Option<u64>| time(to.zip(from).map(|(to, from)| to.saturating_sub(from)));
+    let served = |restart: &RoleRestartSummary| {
+        Some(restart.fault_ns.unwrap_or(restart.detected_ns) + restart.first_served_ns?)
+    };
+    let grid = Grid::from_rows(
+        "restart-steps",
+        "from the death to the first order, step by step",
+        1,
+        &[
+            ("died", &|restart: &&RoleRestartSummary| restart.role.clone()),
+            ("detected", &|restart| between(restart.fault_ns, Some(restart.detected_ns))),
+            ("proven", &|restart| between(Some(restart.detected_ns), restart.steps.restarted_ns)),
+            ("woken", &|restart| between(restart.steps.restarted_ns, restart.steps.begun_ns)),
+            ("replayed", &|restart| between(restart.steps.begun_ns, restart.steps.replayed_ns)),
+            ("running", &|restart| between(restart.steps.replayed_ns, restart.steps.running_ns)),
+            ("first order", &|restart| between(restart.steps.running_ns, served(restart))),
+        ],
+        &reported,
+    );
+    (!grid.rows.is_empty()).then(|| {
+        grid.note(
+            "each after the one before. proven: the kernel confirms the death, and the standby is promoted. woken: it begins to recover. \
+             replayed: all of the journal is applied, and rings and logs are compared with it. running: its loops are built.",
+        )
+    })
+}
+
+/// Returns the table of the restarts; `None` for a run without any.
+fn restarts(summary: &Summary) -> Option<Grid> {
     let at = |restart: &RoleRestartSummary| {
         format!("{:.3}", restart.fault_ns.unwrap_or(restart.detected_ns) as f64 / 1e9)
     };

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! its order        from ─────────────────────────── to
-//! the role            fault ─ detected ─── recovered ─ first
+//! the role            fault ─ detected ─ steps ─ recovered ─ first
 //! ```
 //!
 //! An order is at its exchange from t4 to t5, and in the engine from t1 to t8. It was in flight if
@@ -11,7 +11,7 @@
 
 use super::figures::to_ns;
 use crate::merge::{MergedRun, OrderRow};
-use crate::record::{Outage, RoleRestart, RunRecord};
+use crate::record::{Outage, RestartSteps, RoleRestart, RunRecord};
 use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::stamps::Point;
@@ -33,6 +33,9 @@ pub struct RoleRestartSummary {
     /// Time from detection until the successor ran its duty cycles with the whole state of the
     /// journal; null if the run ended before.
     pub detect_to_recovery_ns: Option<u64>,
+    /// The steps of the restart.
+    #[serde(default)]
+    pub steps: RestartSteps,
     /// Time from the death (or its detection, if unknown) until the successor stamped its first
     /// order; null without an order.
     pub first_served_ns: Option<u64>,
@@ -80,7 +83,15 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     };
     let one = |restart: &RoleRestart| {
         let RoleRestart {
-            role, cause, fault_ns, detected_ns, recovered_ns, records, replayed: again, ..
+            role,
+            cause,
+            fault_ns,
+            detected_ns,
+            recovered_ns,
+            steps,
+            records,
+            replayed: again,
+            ..
         } = restart;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
@@ -91,6 +102,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
             fault_ns: *fault_ns,
             detected_ns: *detected_ns,
             detect_to_recovery_ns: recovered_ns.map(|at| at.saturating_sub(*detected_ns)),
+            steps: *steps,
             first_served_ns: None,
             records: *records,
             replayed: *again,

@@ -6,8 +6,8 @@ use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::Supervisor;
 use crate::runtime::supervisor::actions::Action;
 use crate::runtime::supervisor::observations::{
-    EngineObservation, ExchangeObservation, GatewayObservation, Observations, StrategyObservation,
-    ThreadObservation,
+    EngineObservation, ExchangeObservation, GatewayObservation, Observations, RecoveryObservation,
+    StrategyObservation, ThreadObservation,
 };
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
@@ -18,8 +18,6 @@ use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, Thr
 use protocol::supervision::{ProofOfDeath, Repairs};
 use protocol::tape::TapeView;
 use shm::bell::Doorbell;
-use shm::memory::header::HEADER_WORDS;
-use shm::sync::Ordering;
 use std::time::Duration;
 use system::clock::Clock;
 
@@ -111,8 +109,11 @@ impl<'a> SharedMemory<'a> {
             ExchangeObservation {
                 venue: venue.0,
                 received: own.get(ExchangeCounter::Received),
-                recovered: own.get(ExchangeCounter::Recovered),
-                replayed: own.get(ExchangeCounter::Replayed),
+                recovery: self.recovery(
+                    Role::Exchange(venue),
+                    own.get(ExchangeCounter::Recovered),
+                    own.get(ExchangeCounter::Replayed),
+                ),
                 is_open: tape.and_then(|(_, tape)| TapeView::new(tape.clone())).is_some_and(is_open),
             }
         }));
@@ -149,10 +150,25 @@ impl<'a> SharedMemory<'a> {
             reports: own.get(Counter::Reports),
             returned: own.get(Counter::Returned),
             waiting: own.get(Counter::Waiting),
-            recovered: own.get(Counter::Recovered),
-            replayed: own.get(Counter::Replayed),
-            work: words.load(HEADER_WORDS + StatusField::BusyTicks as usize, Ordering::Relaxed),
+            recovery: self.recovery(
+                Role::Orchestrator,
+                own.get(Counter::Recovered),
+                own.get(Counter::Replayed),
+            ),
+            work: status::field(words, StatusField::BusyTicks),
         })
+    }
+
+    fn recovery(&self, role: Role, records: u64, replayed: u64) -> RecoveryObservation {
+        let Some(thread) = self.segments.plan.thread_of(role) else { return RecoveryObservation::default() };
+        let ticks = |field| status::field(&self.segments.threads[thread], field);
+        RecoveryObservation {
+            records,
+            replayed,
+            begun_ticks: ticks(StatusField::RecoveryBegunTicks),
+            ended_ticks: ticks(StatusField::RecoveryEndedTicks),
+            running_ticks: ticks(StatusField::StartedTicks),
+        }
     }
 
     /// Performs what an action writes in shared memory, before a process is started by it. `proof`

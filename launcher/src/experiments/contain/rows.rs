@@ -3,7 +3,7 @@
 use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
-use analysis::record::{Outage, RunOutcome};
+use analysis::record::{Outage, RestartSteps, RunOutcome};
 use analysis::summary::{Distribution, RoleRestartSummary, Summary};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
@@ -124,6 +124,7 @@ fn restart_after(outage: &Outage, role: &str) -> RoleRestartSummary {
         detected_ns,
         detect_to_recovery_ns: since(outage.restarted_ns, detected_ns),
         first_served_ns: since(outage.served_ns, fault_ns.unwrap_or(detected_ns)),
+        steps: RestartSteps::default(),
         records: 0,
         replayed: 0,
         in_flight: outage.unknown,

@@ -11,7 +11,7 @@ use super::actions::{Action, Actions};
 use super::failures::failure;
 use super::observations::Observations;
 use super::{NextPhase, Phase, Supervisor};
-use analysis::record::{RoleRestart, RunOutcome};
+use analysis::record::{RestartSteps, RoleRestart, RunOutcome};
 use protocol::control::RunState;
 use protocol::plan::{BoardWork, EventCost, Role, Workload};
 use protocol::status::ThreadState;
@@ -138,6 +138,7 @@ impl Supervisor<'_> {
                 fault_ns: None,
                 detected_ns,
                 recovered_ns: has_successor.then_some(detected_ns),
+                steps: RestartSteps::default(),
                 records: 0,
                 replayed: 0,
             });

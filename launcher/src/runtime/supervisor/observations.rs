@@ -173,12 +173,26 @@ pub struct ExchangeObservation {
     pub venue: u16,
     /// Orders received.
     pub received: u64,
-    /// Journal records read by its recovery.
-    pub recovered: u64,
-    /// Journal records that no standby had applied.
-    pub replayed: u64,
+    /// The recovery of its process.
+    pub recovery: RecoveryObservation,
     /// It has a tape and has not closed its book.
     pub is_open: bool,
+}
+
+/// The recovery of an engine or exchange from its journal, as its process reports it. Times are in
+/// ticks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RecoveryObservation {
+    /// Journal records that were read.
+    pub records: u64,
+    /// Journal records that no standby had applied.
+    pub replayed: u64,
+    /// When the process began to recover: it was started, or its standby was woken.
+    pub begun_ticks: u64,
+    /// When all records were applied.
+    pub ended_ticks: u64,
+    /// When its duty cycles began.
+    pub running_ticks: u64,
 }
 
 /// The engine's counters.
@@ -196,10 +210,8 @@ pub struct EngineObservation {
     pub returned: u64,
     /// Messages queued for full inboxes of gateways.
     pub waiting: u64,
-    /// Journal records read by its recovery.
-    pub recovered: u64,
-    /// Journal records that no standby had applied.
-    pub replayed: u64,
+    /// The recovery of its process.
+    pub recovery: RecoveryObservation,
     /// A number that changes when the engine works.
     pub work: u64,
 }
@@ -263,15 +275,11 @@ impl Observations {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }
 
-    /// Returns how many journal records a role has read in its recovery, and how many of them no
-    /// standby had applied.
-    pub fn recovery(&self, role: Role) -> (u64, u64) {
+    /// Returns the last recovery of the engine or an exchange.
+    pub fn recovery(&self, role: Role) -> RecoveryObservation {
         match role {
-            Role::Orchestrator => self.engine.map_or((0, 0), |engine| (engine.recovered, engine.replayed)),
-            role => {
-                let exchange = self.exchange(role.index());
-                (exchange.recovered, exchange.replayed)
-            }
+            Role::Orchestrator => self.engine.map(|engine| engine.recovery).unwrap_or_default(),
+            role => self.exchange(role.index()).recovery,
         }
     }
 

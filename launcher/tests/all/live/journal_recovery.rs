@@ -42,6 +42,14 @@ fn killed_exchange_reproduces_recorded_session() {
             restart["detect_to_recovery_ns"].is_u64() && restart["cause"] == "signal 9 (SIGKILL)"
         };
         assert!(restarts.iter().all(has_recovered), "{restarts:#?}");
+        let steps = ["restarted_ns", "begun_ns", "replayed_ns", "running_ns"];
+        let has_steps_in_order = |restart: &Value| {
+            let reached = steps.map(|step| restart["steps"][step].as_u64());
+            reached.iter().all(Option::is_some)
+                && reached.is_sorted()
+                && restart["detected_ns"].as_u64() <= reached[0]
+        };
+        assert!(restarts.iter().all(has_steps_in_order), "{restarts:#?}");
     }
 }
 

@@ -14,7 +14,7 @@ use super::supervised::SupervisionStage;
 use crate::runtime::stuck::Liveness;
 use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::Observations;
-use analysis::record::RoleRestart;
+use analysis::record::{RestartSteps, RoleRestart};
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 
@@ -71,10 +71,18 @@ impl Containment<'_> {
             Starting(death) if was_killed && !is_failed && case.attempts < MAX_ATTEMPTS => Killed(death),
             Starting(_) if ended.is_some() || is_failed => Down,
             Starting(death) if case.all_threads_are(seen, |state| state >= ThreadState::Running) => {
-                let (records, replayed) = seen.recovery(role);
+                let recovery = seen.recovery(role);
+                let since_start = |ticks: u64| (ticks > 0).then(|| self.ns_since_start(ticks));
+                let steps = RestartSteps {
+                    restarted_ns: self.restarts[death].steps.restarted_ns,
+                    begun_ns: since_start(recovery.begun_ticks),
+                    replayed_ns: since_start(recovery.ended_ticks),
+                    running_ns: since_start(recovery.running_ticks),
+                };
                 let recovered_ns = Some(self.ns_since_start(now));
                 let restart = &mut self.restarts[death];
-                (restart.recovered_ns, restart.records, restart.replayed) = (recovered_ns, records, replayed);
+                (restart.recovered_ns, restart.steps) = (recovered_ns, steps);
+                (restart.records, restart.replayed) = (recovery.records, recovery.replayed);
                 // A fault injected during recovery has had its effect.
                 (self.processes[place].attempts, self.processes[place].fault) = (0, None);
                 self.steps += 1;
@@ -101,6 +109,7 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.attempts += 1;
         case.stage = SupervisionStage::Starting(death);
+        self.restarts[death].steps.restarted_ns = Some(self.ns_since_start(now));
         self.restart(place, liveness, now, out);
     }
 
@@ -122,6 +131,7 @@ impl Containment<'_> {
             fault_ns,
             detected_ns: self.ns_since_start(detected),
             recovered_ns: None,
+            steps: RestartSteps::default(),
             records: 0,
             replayed: 0,
         });
