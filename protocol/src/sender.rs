@@ -17,6 +17,29 @@ pub enum SendOutcome {
     Dropped,
 }
 
+/// The memory of a sender's queue. Each page is written once when it is created, so that none is
+/// touched for the first time in a run; a standby creates it before it is needed.
+#[derive(Debug)]
+pub struct SendQueue {
+    messages: VecDeque<Message>,
+    capacity: usize,
+}
+
+impl SendQueue {
+    /// Creates an empty queue with memory for `capacity` messages. Takes some 3 µs a page.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut messages = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
+        messages.clear();
+        Self { messages, capacity }
+    }
+}
+
+impl From<usize> for SendQueue {
+    fn from(capacity: usize) -> Self {
+        Self::with_capacity(capacity)
+    }
+}
+
 /// The sending end of a link: a ring's producer, and a queue for what the full ring refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
@@ -27,17 +50,16 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// Creates a sender whose queue has memory for `capacity` messages and grows beyond that.
-    pub fn new(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
-        // Filled once and cleared, so that no page is touched for the first time in a run.
-        let mut queue = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
-        queue.clear();
-        Self { ring, bell, queue, max_queued: usize::MAX }
+    /// Creates a sender with this queue, or one of a number of messages, which grows beyond its
+    /// capacity.
+    pub fn new(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
+        Self { ring, bell, queue: queue.into().messages, max_queued: usize::MAX }
     }
 
-    /// Makes a sender whose queue never holds more than `capacity` messages.
-    pub fn bounded(ring: P, bell: Option<Doorbell>, capacity: usize) -> Self {
-        Self { max_queued: capacity, ..Self::new(ring, bell, capacity) }
+    /// Creates a sender whose queue never holds more messages than its capacity.
+    pub fn bounded(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
+        let queue = queue.into();
+        Self { max_queued: queue.capacity, ..Self::new(ring, bell, queue) }
     }
 
     /// Sends a message, or queues it after those that are queued already.

@@ -15,6 +15,7 @@ use protocol::journals;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Journaling, OrderSequence, Plan, Role, ThreadPlan, Trading};
 use protocol::segments::{self, bell_of};
+use protocol::sender::SendQueue;
 use protocol::stamps::Point;
 use protocol::tape::{self, TapeWriter};
 use protocol::topology::{REPLAY_KIND, REPLAY_SEGMENT, ReplayStep};
@@ -63,9 +64,16 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<Ex
     if let Some(recovered) = parts.recovered.exchanges.remove(&venue) {
         return Ok(recovered);
     }
-    let (session, tape, board) = ends(parts.plan, parts.thread, VenueIndex(venue), parts.attached)?;
+    let queues = session_queues(parts.plan, VenueIndex(venue));
+    let (session, tape, board) = ends(parts.plan, parts.thread, VenueIndex(venue), queues, parts.attached)?;
     let market = market(parts.plan, VenueIndex(venue), parts.attached)?;
     Ok(ExchangeAgent::new(market, session, tape).with_market_board(board))
+}
+
+/// Creates the memory for an exchange's queued reports, by session.
+pub(super) fn session_queues(plan: &Plan, venue: VenueIndex) -> Vec<SendQueue> {
+    let open = plan.trading().max_held as usize;
+    plan.trading().gateways_of(venue).map(|_| SessionEnd::queue(open)).collect()
 }
 
 /// Attaches an exchange's session, tape and market data. In place of a predecessor, if there was
@@ -74,15 +82,16 @@ fn ends(
     plan: &Plan,
     thread: &ThreadPlan,
     venue: VenueIndex,
+    queues: Vec<SendQueue>,
     attached: &mut Attached<'_>,
 ) -> Result<(Vec<SessionEnd>, RunTape, Option<MarketBoard>)> {
     let trading = plan.trading();
     let mut sessions = Vec::new();
-    for gateway in trading.gateways_of(venue) {
+    for (gateway, queue) in trading.gateways_of(venue).zip(queues) {
         let orders = attached.resume_receiver(&session_out(gateway))?;
         let reports = attached.resume_sender(&session_in(gateway))?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
-        sessions.push(SessionEnd::new(orders, reports, bell, trading.max_held as usize));
+        sessions.push(SessionEnd::new(orders, reports, bell, queue));
     }
     let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
@@ -105,9 +114,9 @@ pub(super) fn recover(
 ) -> Result<ExchangeAgent<RunTape>> {
     let role = Role::Exchange(venue);
     let thread = thread_of(plan, role)?;
-    let ends = ends(plan, thread, venue, attached)?;
-    let FollowedJournal { replica, mut totals } =
-        followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: log_totals(plan) });
+    let FollowedJournal { replica, mut totals, queues } =
+        followed.unwrap_or_else(|| FollowedJournal::none(log_totals(plan), session_queues(plan, venue)));
+    let ends = ends(plan, thread, venue, queues, attached)?;
     totals.scan(&segments::log(attached, &thread.name)?);
     let watermarks = environment.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };

@@ -15,7 +15,7 @@ use orchestrator::{Core, Orchestrator, Outputs, Supervision};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
-use protocol::sender::Sender;
+use protocol::sender::{SendQueue, Sender};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
@@ -223,7 +223,8 @@ fn orchestrator<P, C: Consumer>(
     let mut submit = (ends.consumer)(&submit_link(plan), attached)?;
     plan.trading().spares().for_each(|spare| submit.forget(spare.as_usize()));
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
-    let outputs = outputs(plan, false, attached)?.with_commands(segments::command_channel(attached)?);
+    let outputs = outputs(plan, false, send_queues(plan), attached)?
+        .with_commands(segments::command_channel(attached)?);
     let orchestrator = Orchestrator::new(submit, completion, new_core(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs, 0))
@@ -254,9 +255,24 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// Attaches the orchestrator's outputs, as the first orchestrator or as the successor of a crashed
+/// Creates the memory for the orchestrator's queued messages: to each gateway, then to each strategy.
+pub(super) fn send_queues(plan: &Plan) -> Vec<SendQueue> {
+    let trading = plan.trading();
+    let gateways = GatewayIndex::first(trading.gateways()).map(|gateway| trading.pending_capacity(gateway));
+    let reports = trading.max_open as usize * usize::from(trading.reports_per_order);
+    let strategies = StrategyIndex::first(trading.strategies).map(|_| reports);
+    gateways.chain(strategies).map(SendQueue::with_capacity).collect()
+}
+
+/// Attaches the orchestrator's outputs, with the queues of [`send_queues`], as the first orchestrator or as the successor of a crashed
 /// one.
-pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'_>) -> Result<Outputs> {
+pub(super) fn outputs(
+    plan: &Plan,
+    is_successor: bool,
+    queues: Vec<SendQueue>,
+    attached: &mut Attached<'_>,
+) -> Result<Outputs> {
+    let mut queues = queues.into_iter();
     let thread = plan.thread_of(Role::Orchestrator).context("every run has an orchestrator")?;
     let thread = &plan.threads[thread];
     let trading = plan.trading();
@@ -265,17 +281,16 @@ pub(super) fn outputs(plan: &Plan, is_successor: bool, attached: &mut Attached<'
         false => attached.sender(&ring_name),
     };
     let mut inboxes = Vec::new();
-    for gateway in GatewayIndex::first(trading.gateways()) {
+    for (gateway, queue) in GatewayIndex::first(trading.gateways()).zip(queues.by_ref()) {
         let ring = end(inbox(gateway), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Gateway(gateway))?;
-        inboxes.push(Sender::new(ring, bell, trading.pending_capacity(gateway)));
+        inboxes.push(Sender::new(ring, bell, queue));
     }
     let mut returns = Vec::new();
-    for index in StrategyIndex::first(trading.strategies) {
+    for (index, queue) in StrategyIndex::first(trading.strategies).zip(queues) {
         let ring = end(return_path(index), attached)?;
         let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
-        let capacity = trading.max_open as usize * usize::from(trading.reports_per_order);
-        returns.push(Sender::bounded(ring, bell, capacity));
+        returns.push(Sender::bounded(ring, bell, queue));
     }
     let inherited = segments::inherited_positions_writers(attached, plan)?;
     Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)).with_inherited_positions(inherited))

@@ -11,7 +11,7 @@
 //! ```
 
 use super::book;
-use super::build::{new_core, outputs};
+use super::build::{new_core, outputs, send_queues};
 use super::gateway_recovery;
 use super::recovered::{
     FollowedJournal, RecoveredEngine, RecoveredRoles, StandbyState, open_log, thread_of, watermarks_in_log,
@@ -77,8 +77,8 @@ fn recover_engine(
     let now = environment.now(plan);
     let thread = thread_of(plan, Role::Orchestrator)?;
     let logged = orchestrator_log(plan, attached)?;
-    let FollowedJournal { replica, mut totals } =
-        followed.unwrap_or_else(|| FollowedJournal { replica: None, totals: LogTotals::default() });
+    let FollowedJournal { replica, mut totals, queues } =
+        followed.unwrap_or_else(|| FollowedJournal::none(LogTotals::default(), send_queues(plan)));
     totals.scan(&logged);
     let mut watermarks = watermarks_in_log(&totals);
     for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
@@ -90,7 +90,7 @@ fn recover_engine(
     let folder = journal_folder(plan);
     let watermarks = environment.engine_outputs(watermarks);
     let outputs =
-        outputs(plan, is_restartable, attached)?.with_commands(segments::command_channel(attached)?);
+        outputs(plan, is_restartable, queues, attached)?.with_commands(segments::command_channel(attached)?);
     let (replica, reader) = match replica {
         Some((replica, reader)) => (replica, Some(reader)),
         None => (Replica::new(new_core(plan)?, plan.stamps), None),

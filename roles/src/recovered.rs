@@ -9,6 +9,7 @@ use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
+use protocol::sender::SendQueue;
 use protocol::stamps::{Point, StampLog};
 use shm::attached::Attached;
 use std::collections::BTreeMap;
@@ -49,6 +50,15 @@ pub struct FollowedJournal<S> {
     pub replica: Option<(S, Reader)>,
     /// The totals of the stamp log.
     pub(super) totals: LogTotals,
+    /// The memory of the sending ends: most of what a successor has to touch.
+    pub(super) queues: Vec<SendQueue>,
+}
+
+impl<S> FollowedJournal<S> {
+    /// Returns what a process has that was no standby.
+    pub(super) const fn none(totals: LogTotals, queues: Vec<SendQueue>) -> Self {
+        Self { replica: None, totals, queues }
+    }
 }
 
 /// Returns how many outputs the orchestrator's log proves, for comparison with the journal.

@@ -81,7 +81,12 @@ impl SessionMemory {
     fn session(&self, open: usize) -> SessionEnd {
         let [orders, reports] = &self.rings;
         let orders = spsc::Consumer::resume(orders).expect("a ring");
-        SessionEnd::new(orders, spsc::Producer::resume(reports).expect("a ring"), None, open)
+        SessionEnd::new(
+            orders,
+            spsc::Producer::resume(reports).expect("a ring"),
+            None,
+            SessionEnd::queue(open),
+        )
     }
 }
 

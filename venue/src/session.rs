@@ -1,7 +1,7 @@
 //! The exchange's end of a session with a gateway.
 
 use journal::{Outbox, RecoveryError};
-use protocol::sender::{SendOutcome, Sender};
+use protocol::sender::{SendOutcome, SendQueue, Sender};
 use protocol::session::{SessionNumbers, instruction_number, number_report};
 use protocol::wire::{Instruction, Message, OrderId, Report};
 use serde::{Deserialize, Serialize};
@@ -52,12 +52,22 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the exchange's end; `open` is the maximum of open orders, and of an instruction's
-    /// reports.
-    pub fn new(orders: spsc::Consumer, reports: spsc::Producer, bell: Option<Doorbell>, open: usize) -> Self {
+    /// Creates the memory for reports that a full ring refuses; `open` is the maximum of open orders,
+    /// and of an instruction's reports.
+    pub fn queue(open: usize) -> SendQueue {
+        SendQueue::with_capacity(2 * open + MAX_QUEUED_REPORTS)
+    }
+
+    /// Creates the exchange's end, with the memory of [`SessionEnd::queue`].
+    pub fn new(
+        orders: spsc::Consumer,
+        reports: spsc::Producer,
+        bell: Option<Doorbell>,
+        queue: SendQueue,
+    ) -> Self {
         Self {
             orders,
-            reports: Sender::new(reports, bell, 2 * open + MAX_QUEUED_REPORTS),
+            reports: Sender::new(reports, bell, queue),
             counts: SessionCounts::default(),
             numbered: 0,
             full: 0,

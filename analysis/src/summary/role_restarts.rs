@@ -95,6 +95,8 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
         } = restart;
         let died = ticks(fault_ns.unwrap_or(u64::MAX).min(*detected_ns));
         let recovered = recovered_ns.map(ticks);
+        // The launcher notices that later than the first order may be served.
+        let running = steps.running_ns.map(ticks).or(recovered);
         let mut summary = RoleRestartSummary {
             // Its gateways die and restart with it.
             role: if *role == Role::Orchestrator { "engine".into() } else { role.to_string() },
@@ -122,7 +124,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
             };
             let (is_answered, to) = (row.has(to), row.at(to).unwrap_or(u64::MAX));
             let Some(from) = row.at(from).filter(|_| is_its) else { continue };
-            let served = served.filter(|at| recovered.is_some_and(|recovered| *at >= recovered));
+            let served = served.filter(|at| running.is_some_and(|running| *at >= running));
             first = served.into_iter().chain(first).min();
             // A strategy that was dead by then expects no report.
             let is_asked_for = is_answered || !is_engine || !died_by_itself(id);

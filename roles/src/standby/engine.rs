@@ -1,7 +1,7 @@
 //! The hot standby of the engine.
 
 use super::{PublishedCounts, StandbyBody};
-use crate::build::new_core;
+use crate::build::{new_core, send_queues};
 use crate::engine::{map_segments, orchestrator_log};
 use crate::recovered::{FollowedJournal, StandbyState, watermarks_in_log};
 use anyhow::Result;
@@ -10,6 +10,7 @@ use orchestrator::{Core, OutputWatermarks, Replica};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::log_scan::LogTotals;
 use protocol::plan::Plan;
+use protocol::sender::SendQueue;
 use protocol::stamps::Stamps;
 use protocol::trading::{return_path, session_out};
 use shm::attached::Attached;
@@ -23,6 +24,7 @@ pub(super) struct EngineStandby {
     returns: PublishedCounts,
     log: ReadOnlyWords,
     totals: LogTotals,
+    queues: Vec<SendQueue>,
 }
 
 impl EngineStandby {
@@ -41,6 +43,7 @@ impl EngineStandby {
             )?,
             log: orchestrator_log(plan, attached)?,
             totals: LogTotals::default(),
+            queues: send_queues(plan),
         })
     }
 }
@@ -66,6 +69,6 @@ impl StandbyBody for EngineStandby {
     }
 
     fn hand_over(self, replica: Option<(Replica, Reader)>) -> StandbyState {
-        StandbyState::Engine(Box::new(FollowedJournal { replica, totals: self.totals }))
+        StandbyState::Engine(Box::new(FollowedJournal { replica, totals: self.totals, queues: self.queues }))
     }
 }

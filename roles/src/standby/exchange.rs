@@ -9,6 +9,7 @@ use protocol::index::VenueIndex;
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::segments;
+use protocol::sender::SendQueue;
 use protocol::trading::session_in;
 use shm::attached::Attached;
 use shm::memory::ReadOnlyWords;
@@ -20,6 +21,7 @@ pub(super) struct ExchangeStandby {
     reports: PublishedCounts,
     log: ReadOnlyWords,
     totals: LogTotals,
+    queues: Vec<SendQueue>,
 }
 
 impl ExchangeStandby {
@@ -35,6 +37,7 @@ impl ExchangeStandby {
             reports: PublishedCounts::new(plan.trading().gateways_of(venue).map(session_in), attached)?,
             log: segments::log(attached, &thread.name)?,
             totals: book::log_totals(plan),
+            queues: book::session_queues(plan, venue),
         })
     }
 }
@@ -59,6 +62,10 @@ impl StandbyBody for ExchangeStandby {
     }
 
     fn hand_over(self, replica: Option<(ExchangeReplica, Reader)>) -> StandbyState {
-        StandbyState::Exchange(Box::new(FollowedJournal { replica, totals: self.totals }))
+        StandbyState::Exchange(Box::new(FollowedJournal {
+            replica,
+            totals: self.totals,
+            queues: self.queues,
+        }))
     }
 }

@@ -105,7 +105,12 @@ impl SurvivingMemory {
                 Successor::ResendsReports => spsc::Producer::attach(reports),
                 _ => spsc::Producer::resume(reports),
             };
-            SessionEnd::new(spsc::Consumer::resume(orders).unwrap(), producer.unwrap(), None, OPEN_ORDERS)
+            SessionEnd::new(
+                spsc::Consumer::resume(orders).unwrap(),
+                producer.unwrap(),
+                None,
+                SessionEnd::queue(OPEN_ORDERS),
+            )
         };
         let sessions = self.rings.iter().map(session).collect();
         let tape = SharedTape(Arc::clone(&self.tape));
