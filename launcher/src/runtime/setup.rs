@@ -299,10 +299,10 @@ impl Segments {
             match command {
                 Some(Command::EndStrategy { strategy, is_replaced, .. }) if is_done() => {
                     let successor = is_replaced.then(text);
-                    ends.push(OperatorEnd { number, ticks, strategy: strategy.0, successor });
+                    ends.push(OperatorEnd { number, ticks, strategy, successor });
                 }
                 Some(Command::AddStrategy { strategy }) if is_done() => {
-                    additions.push(OperatorAddition { number, strategy: strategy.0, kind: text() });
+                    additions.push(OperatorAddition { number, strategy, kind: text() });
                 }
                 _ => {}
             }

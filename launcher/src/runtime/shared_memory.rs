@@ -83,7 +83,7 @@ impl<'a> SharedMemory<'a> {
             let process = self.strategies[strategy.as_usize()];
             let process = process.and_then(|process| seen.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
-            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy.0);
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
             StrategyObservation {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
@@ -109,7 +109,7 @@ impl<'a> SharedMemory<'a> {
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
-                venue: venue.0,
+                venue,
                 received: own.get(ExchangeCounter::Received),
                 recovered: own.get(ExchangeCounter::Recovered),
                 replayed: own.get(ExchangeCounter::Replayed),

@@ -211,7 +211,7 @@ fn replaces_retired() -> Box<SupervisorStep<'static>> {
 
 /// Ends the strategy after the one that an operator named.
 fn ends_neighbor() -> Box<SupervisorStep<'static>> {
-    with_ends(|end, strategies| end.strategy = (end.strategy + 1) % strategies)
+    with_ends(|end, strategies| end.strategy.0 = (end.strategy.0 + 1) % strategies)
 }
 
 /// Takes a step that observes other ends of strategies by operators.

@@ -178,9 +178,9 @@ impl Supervisor<'_> {
     /// Returns the failure of a strategy that has overwritten a header, where deaths are not
     /// contained; otherwise that is an incident.
     fn check_headers(&self, seen: &Observations) -> Option<RunOutcome> {
-        let mut all = (0..).zip(&seen.strategies);
+        let mut all = StrategyIndex::first(u16::MAX).zip(&seen.strategies);
         let (strategy, forgery) = all.find_map(|(index, of)| Some((index, of.forged_header.clone()?)))?;
-        Some(self.failure_of(self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?, forgery, seen))
+        Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery, seen))
     }
 
     /// Turns the outcome into a failure if a process had to be killed at the end, or died then.

@@ -464,7 +464,7 @@ impl<'a> Supervisor<'a> {
         if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
         }
-        let strategies = 0..self.plan.trading().strategies;
+        let strategies = StrategyIndex::first(self.plan.trading().strategies);
         let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy, seen)).collect();
         for DueFault { fault, kind, target, .. } in self.faults.take_due(self.now_ns(), &presences) {
             let Some(role) = target else {
@@ -487,8 +487,8 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns whether a strategy can receive a fault.
-    fn presence(&self, strategy: u16, seen: &Observations) -> Presence {
-        let role = Role::Strategy(StrategyIndex(strategy));
+    fn presence(&self, strategy: StrategyIndex, seen: &Observations) -> Presence {
+        let role = Role::Strategy(strategy);
         let process = self.plan.process_of(role);
         presence(
             self.plan.thread_of(role).map(|thread| seen.state(thread)),

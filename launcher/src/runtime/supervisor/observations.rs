@@ -3,7 +3,7 @@
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
 use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
-use protocol::index::VenueIndex;
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
@@ -138,7 +138,7 @@ pub struct OperatorEnd {
     /// When it was given, in ticks.
     pub ticks: u64,
     /// The strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// The kind of the successor, empty if it is the same; `None`: no successor.
     pub successor: Option<String>,
 }
@@ -150,7 +150,7 @@ pub struct OperatorAddition {
     /// The number of the command.
     pub number: u32,
     /// The strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Its kind; empty: that of its predecessor, or of the plan.
     pub kind: String,
 }
@@ -170,7 +170,7 @@ pub struct GatewayObservation {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExchangeObservation {
     /// The venue that it runs.
-    pub venue: u16,
+    pub venue: VenueIndex,
     /// Orders received.
     pub received: u64,
     /// Journal records read by its recovery.
@@ -259,7 +259,7 @@ impl Observations {
     }
 
     /// Returns the exchange of a venue.
-    pub fn exchange(&self, venue: u16) -> ExchangeObservation {
+    pub fn exchange(&self, venue: VenueIndex) -> ExchangeObservation {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }
 
@@ -269,7 +269,7 @@ impl Observations {
         match role {
             Role::Orchestrator => self.engine.map_or((0, 0), |engine| (engine.recovered, engine.replayed)),
             role => {
-                let exchange = self.exchange(role.index());
+                let exchange = self.exchange(VenueIndex(role.index()));
                 (exchange.recovered, exchange.replayed)
             }
         }
@@ -277,18 +277,23 @@ impl Observations {
 
     /// Returns `true` if every sent order was refused, arrived at its venue, or was closed with its
     /// gateway. `of_dead` returns the orders of a gateway that is permanently dead.
-    pub fn have_all_arrived(&self, plan: &Plan, sent: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+    pub fn have_all_arrived(
+        &self,
+        plan: &Plan,
+        sent: u64,
+        of_dead: impl Fn(GatewayIndex) -> Option<u64>,
+    ) -> bool {
         let (trading, Some(engine)) = (plan.trading(), self.engine) else { return false };
-        let received = |gateway: u16| {
-            let counted = || self.gateways.get(usize::from(gateway)).map_or(0, |gateway| gateway.received);
+        let received = |gateway: GatewayIndex| {
+            let counted = || self.gateways.get(gateway.as_usize()).map_or(0, |gateway| gateway.received);
             of_dead(gateway).unwrap_or_else(counted)
         };
-        let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
+        let at_gateways: u64 = GatewayIndex::first(trading.gateways()).map(received).sum();
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
-        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway.0).is_some();
+        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
         let at_exchange = |venue: VenueIndex| {
-            let sent_on = || trading.gateways_of(venue).map(|gateway| received(gateway.0)).sum();
-            trading.gateways_of(venue).any(may_keep) || self.exchange(venue.0).received >= sent_on()
+            let sent_on = || trading.gateways_of(venue).map(|gateway| received(gateway)).sum();
+            trading.gateways_of(venue).any(may_keep) || self.exchange(venue).received >= sent_on()
         };
         engine.dispatched.saturating_add(engine.rejected) >= sent
             && at_gateways >= engine.dispatched
@@ -304,7 +309,7 @@ mod tests {
     /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`.
     /// The exchange of the former has all four, and that of the latter has two. Returns whether all
     /// seven have arrived.
-    fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+    fn has_arrived(second: u64, of_dead: impl Fn(GatewayIndex) -> Option<u64>) -> bool {
         let mut trading = Trading::new(1, 2);
         (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
         let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
@@ -315,7 +320,7 @@ mod tests {
         let seen = Observations {
             engine: Some(EngineObservation { dispatched: 7, ..EngineObservation::default() }),
             gateways: vec![gateway(4), gateway(second)],
-            exchanges: vec![exchange(0, 4), exchange(1, 2)],
+            exchanges: vec![exchange(VenueIndex(0), 4), exchange(VenueIndex(1), 2)],
             ..Observations::default()
         };
         seen.have_all_arrived(&plan, 7, of_dead)
@@ -334,7 +339,7 @@ mod tests {
             let seen = Observations {
                 engine: Some(EngineObservation { dispatched: 10, ..EngineObservation::default() }),
                 gateways: [1, 2, 3, 4].map(gateway).to_vec(),
-                exchanges: (0..).zip(exchanges).map(exchange).collect(),
+                exchanges: VenueIndex::first(2).zip(exchanges).map(exchange).collect(),
                 ..Observations::default()
             };
             seen.have_all_arrived(&plan, 10, |_| None)
@@ -345,7 +350,7 @@ mod tests {
 
     #[test]
     fn orders_of_dead_gateway_count_as_arrived() {
-        let dead = |orders| move |gateway| (gateway == 1).then_some(orders);
+        let dead = |orders| move |gateway| (gateway == GatewayIndex(1)).then_some(orders);
         assert!(!has_arrived(2, |_| None), "one is on its way to a gateway");
         assert!(!has_arrived(3, |_| None), "or from there to its exchange");
         assert!(has_arrived(2, dead(3)), "what was closed with the gateway comes no more");

@@ -17,19 +17,19 @@ pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
 
 impl DueTimes<'_> {
     /// Returns when an order of a strategy is due, in nanoseconds since the start.
-    fn due_ns(&self, strategy: u16, order: usize) -> u64 {
+    fn due_ns(&self, strategy: StrategyIndex, order: usize) -> u64 {
         let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
-        self.0[usize::from(strategy)].load(at, Ordering::Relaxed)
+        self.0[strategy.as_usize()].load(at, Ordering::Relaxed)
     }
 
     /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
     /// start.
-    fn due_after(&self, plan: &Plan, strategy: u16, since_ns: u64) -> Option<u64> {
+    fn due_after(&self, plan: &Plan, strategy: StrategyIndex, since_ns: u64) -> Option<u64> {
         let trading = plan.trading();
-        if trading.pacing_of(StrategyIndex(strategy)) == Pacing::Closed {
+        if trading.pacing_of(strategy) == Pacing::Closed {
             return None;
         }
-        let orders = trading.orders[usize::from(strategy)] as usize;
+        let orders = trading.orders[strategy.as_usize()] as usize;
         // Entries come in the order of their times.
         let (mut from, mut to) = (0, orders);
         while from < to {
@@ -42,16 +42,16 @@ impl DueTimes<'_> {
     /// Returns when the last order is due after the start; `None` if unknown, or with faults.
     pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
         let trading = plan.trading();
-        let is_scheduled =
-            (0..trading.strategies).all(|index| trading.pacing_of(StrategyIndex(index)) == Pacing::Scheduled);
+        let is_scheduled = StrategyIndex::first(trading.strategies)
+            .all(|index| trading.pacing_of(index) == Pacing::Scheduled);
         if !is_scheduled || !plan.faults.is_empty() {
             return None;
         }
-        let last = |strategy: u16| {
-            let order = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
+        let last = |strategy: StrategyIndex| {
+            let order = (trading.orders[strategy.as_usize()] as usize).checked_sub(1)?;
             Some(self.due_ns(strategy, order))
         };
-        (0..trading.strategies).filter_map(last).max().map(Duration::from_nanos)
+        StrategyIndex::first(trading.strategies).filter_map(last).max().map(Duration::from_nanos)
     }
 }
 
@@ -93,8 +93,7 @@ impl Supervisor<'_> {
     /// Returns the message for a run that has stalled; `None` if it makes progress.
     pub(super) fn check_stall(&self, seen: &Observations, stall: &mut StallWatch) -> Option<String> {
         let names = || {
-            let names =
-                self.awaited(seen).map(|strategy| Role::Strategy(StrategyIndex(strategy)).to_string());
+            let names = self.awaited(seen).map(|strategy| Role::Strategy(strategy).to_string());
             names.collect::<Vec<_>>().join(", ")
         };
         self.is_stalled(seen, stall).then(|| {
@@ -135,14 +134,15 @@ impl Supervisor<'_> {
     /// Returns the number of planned orders, without those of spare strategies that were not added.
     pub(super) fn expected_orders(&self) -> u64 {
         let trading = self.plan.trading();
-        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(spare.0) > 0;
+        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(*spare) > 0;
         let of_spares = trading.spares().filter(|spare| !is_added(spare));
         let of_spares = of_spares.map(|spare| trading.orders[spare.as_usize()]);
         trading.total_orders().saturating_sub(of_spares.fold(0, u64::saturating_add))
     }
 
-    pub(super) fn awaited<'s>(&'s self, seen: &'s Observations) -> impl Iterator<Item = u16> + 's {
-        (0..self.plan.trading().strategies).filter(|strategy| self.containment.awaits(*strategy, seen))
+    pub(super) fn awaited<'s>(&'s self, seen: &'s Observations) -> impl Iterator<Item = StrategyIndex> + 's {
+        StrategyIndex::first(self.plan.trading().strategies)
+            .filter(|strategy| self.containment.awaits(*strategy, seen))
     }
 
     pub(super) fn progress_counters(&self, seen: &Observations) -> Option<ProgressCounters> {

@@ -8,7 +8,6 @@ use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::{Observations, OperatorAddition};
 use crate::runtime::supervisor::restart_policy::RestartPolicy;
 use analysis::record::{Addition, EndByOperator};
-use protocol::index::StrategyIndex;
 use protocol::plan::OnDeath;
 use protocol::wire::MAX_EPOCH;
 
@@ -75,7 +74,7 @@ impl Containment<'_> {
         case.policy = RestartPolicy::default();
         let (strategy, epoch) = (case.strategy(), case.epoch + 1);
         self.additions.push(Addition {
-            strategy: StrategyIndex(strategy),
+            strategy,
             epoch,
             kind: addition.kind.clone(),
             started_ns: self.ns_since_start(now),

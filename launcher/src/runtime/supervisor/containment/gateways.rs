@@ -30,12 +30,12 @@ impl SupervisedProcess {
 impl Containment<'_> {
     /// Returns how many orders a permanently dead gateway had received: nothing of it is left, and
     /// no successor uses its inbox. `None` if it runs or has a successor.
-    pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
+    pub fn orders_of_dead(&self, gateway: GatewayIndex) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
-        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(GatewayIndex(gateway))))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(GatewayIndex(gateway));
+        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
+        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
-        let place = case.gateways().iter().position(|index| *index == GatewayIndex(gateway))?;
+        let place = case.gateways().iter().position(|index| *index == gateway)?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 

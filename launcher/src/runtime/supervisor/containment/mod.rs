@@ -98,8 +98,8 @@ impl<'a> Containment<'a> {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
-            for index in 0..plan.trading().strategies {
-                let role = Role::Strategy(StrategyIndex(index));
+            for index in StrategyIndex::first(plan.trading().strategies) {
+                let role = Role::Strategy(index);
                 let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
                 processes.push(match plan.thread_of(role).filter(is_alone) {
                     Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
@@ -230,10 +230,10 @@ impl<'a> Containment<'a> {
     }
 
     /// Returns `true` if the headers of a strategy's memory are to be observed for the next step.
-    pub fn is_inspected(&self, strategy: u16) -> bool {
+    pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;
-        (strategy + strategies - first) % strategies < HEADERS_PER_STEP
+        (strategy.0 + strategies - first) % strategies < HEADERS_PER_STEP
     }
 
     /// Returns `true` if a process was killed, or has exited, and its death is not proven yet.
@@ -384,8 +384,8 @@ impl<'a> Containment<'a> {
                 let strategy = *strategy;
                 self.check_headers_of_dead(strategy, death, seen);
                 out.perform(match is_thread {
-                    true => Action::FenceThread(StrategyIndex(strategy), epoch),
-                    false => Action::Fence(Role::Strategy(StrategyIndex(strategy)), epoch),
+                    true => Action::FenceThread(strategy, epoch),
+                    false => Action::Fence(Role::Strategy(strategy), epoch),
                 });
                 self.incidents[death].fenced_ns = now_ns;
             }

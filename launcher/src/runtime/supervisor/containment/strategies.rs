@@ -35,46 +35,44 @@ impl Containment<'_> {
 
     /// Returns the place of a strategy among the supervised processes; `None` where no death is
     /// contained.
-    pub(super) fn place_of(&self, strategy: u16) -> Option<usize> {
+    pub(super) fn place_of(&self, strategy: StrategyIndex) -> Option<usize> {
         // Strategies come first and in order.
-        let places = self.processes.len().min(usize::from(strategy) + 1);
-        self.processes[..places]
-            .iter()
-            .rposition(|case| case.has_role(Role::Strategy(StrategyIndex(strategy))))
+        let places = self.processes.len().min(strategy.as_usize() + 1);
+        self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
     }
 
-    fn strategy(&self, strategy: u16) -> Option<&SupervisedProcess> {
+    fn strategy(&self, strategy: StrategyIndex) -> Option<&SupervisedProcess> {
         self.place_of(strategy).map(|place| &self.processes[place])
     }
 
     /// Returns `true` if a strategy's death is contained and its process has not exited normally:
     /// then something is left to repair.
-    pub fn contains(&self, strategy: u16, seen: &Observations) -> bool {
+    pub fn contains(&self, strategy: StrategyIndex, seen: &Observations) -> bool {
         self.strategy(strategy).is_some_and(|case| {
             case.stage != SupervisionStage::Running || seen.exited_normally(case.process) != Some(true)
         })
     }
 
     /// Returns the running incarnation of a strategy, or the one that died last.
-    pub fn epoch_of(&self, strategy: u16) -> u16 {
+    pub fn epoch_of(&self, strategy: StrategyIndex) -> u16 {
         self.strategy(strategy).map_or(0, |case| case.epoch)
     }
 
     /// Returns `true` if no incident of a strategy is open.
-    pub fn is_running(&self, strategy: u16) -> bool {
+    pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
     /// Returns `true` if a strategy is not done, or its death is not repaired. A thread that dies
     /// alone is done once it is gone: the process could not end with it.
-    pub fn awaits(&self, strategy: u16, seen: &Observations) -> bool {
+    pub fn awaits(&self, strategy: StrategyIndex, seen: &Observations) -> bool {
         let case = self.strategy(strategy);
         let is_alone = case.is_some_and(|case| case.is_thread);
         let is_done =
             |thread| seen.state(thread) == ThreadState::Done && (!is_alone || seen.threads[thread].is_gone);
         match case.map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
-                !self.plan.thread_of(Role::Strategy(StrategyIndex(strategy))).is_some_and(is_done)
+                !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
             }
             Some(SupervisionStage::Down) => false,
             Some(_) => true,
@@ -97,10 +95,12 @@ impl Containment<'_> {
             return Some(found);
         }
         // It is contained, unless no death is.
-        let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
+        let quarantined = StrategyIndex::first(u16::MAX)
+            .zip(&seen.strategies)
+            .filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
             quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
-        Some((Role::Strategy(StrategyIndex(index)), format!("strategy {index} was quarantined: {why}")))
+        Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
@@ -113,7 +113,9 @@ impl Containment<'_> {
             };
             self.strategy(strategy).is_none_or(has_counts)
         };
-        for strategy in (0..self.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
+        for strategy in
+            StrategyIndex::first(self.plan.trading().strategies).filter(|strategy| lives(*strategy))
+        {
             let (mine, settled) = self.sent_and_settled(strategy, seen);
             sent += mine;
             open += mine.saturating_sub(settled);
@@ -124,23 +126,23 @@ impl Containment<'_> {
     /// Returns the orders that a strategy has sent in its incarnation, and how many were answered.
     /// The counters are the strategy's own, so they are only reported, and capped at the planned
     /// orders.
-    fn sent_and_settled(&self, strategy: u16, seen: &Observations) -> (u64, u64) {
-        let orders = self.plan.trading().orders[usize::from(strategy)];
-        let own = &seen.strategies[usize::from(strategy)];
+    fn sent_and_settled(&self, strategy: StrategyIndex, seen: &Observations) -> (u64, u64) {
+        let orders = self.plan.trading().orders[strategy.as_usize()];
+        let own = &seen.strategies[strategy.as_usize()];
         (own.sent.min(orders), own.returned.min(orders) + own.rejected.min(orders))
     }
 
     /// Records strategies that reported done and had to be killed at the end of the run, or died
     /// then.
     pub fn record_end(&mut self, seen: &Observations, now: u64) {
-        for strategy in 0..self.plan.trading().strategies {
+        for strategy in StrategyIndex::first(self.plan.trading().strategies) {
             let Some(place) = self.place_of(strategy) else { continue };
             let case = &self.processes[place];
             if case.stage != SupervisionStage::Running || case.is_thread {
                 continue;
             }
             let process = case.process;
-            let forgery = seen.strategies[usize::from(strategy)].forged_header.clone();
+            let forgery = seen.strategies[strategy.as_usize()].forged_header.clone();
             let in_order = seen.exited_normally(process) == Some(true);
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
@@ -262,7 +264,7 @@ impl Containment<'_> {
     fn detect_fault(
         &self,
         case: &SupervisedProcess,
-        strategy: u16,
+        strategy: StrategyIndex,
         seen: &Observations,
         liveness: &Liveness,
     ) -> Option<StrategyFault> {
@@ -273,7 +275,7 @@ impl Containment<'_> {
             // All ended with their process, which is named.
             return None;
         }
-        let repair = seen.strategies[usize::from(strategy)].repair;
+        let repair = seen.strategies[strategy.as_usize()].repair;
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
         if let Some(error) = &process.failed_start {
@@ -304,7 +306,7 @@ impl Containment<'_> {
         let is_blocking = seen.blocked_claim.is_some_and(|at| {
             // A strategy that is also silent hangs, which is found earlier; one that reports done
             // has its own deadline.
-            at.announcer == Some(StrategyIndex(strategy))
+            at.announcer == Some(strategy)
                 && seen.state(thread) != ThreadState::Done
                 && liveness.is_overdue(at.since_ticks)
         });
@@ -317,16 +319,16 @@ impl Containment<'_> {
             return Some(trouble(cause, Some(why)));
         }
         let forgery = if runs && self.was_inspected(strategy) {
-            seen.strategies[usize::from(strategy)].forged_header.clone()
+            seen.strategies[strategy.as_usize()].forged_header.clone()
         } else {
             None
         };
         forgery.map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
-    fn was_inspected(&self, strategy: u16) -> bool {
+    fn was_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies;
-        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
+        (strategy.0 + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
     }
 
     fn record_incident(
@@ -349,7 +351,7 @@ impl Containment<'_> {
         case.killed_ticks = detected;
         self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.incidents.push(Incident {
-            strategy: StrategyIndex(strategy),
+            strategy: strategy,
             epoch,
             pid,
             cause,
@@ -386,9 +388,14 @@ impl Containment<'_> {
 
     /// Adds a forged header to the incident of a dead strategy. It can no longer write: a header
     /// that is intact now was never forged.
-    pub(super) fn check_headers_of_dead(&mut self, strategy: u16, incident: usize, seen: &Observations) {
+    pub(super) fn check_headers_of_dead(
+        &mut self,
+        strategy: StrategyIndex,
+        incident: usize,
+        seen: &Observations,
+    ) {
         let Incident { cause, quarantined, .. } = &mut self.incidents[incident];
-        let forgery = seen.strategies[usize::from(strategy)].forged_header.as_ref();
+        let forgery = seen.strategies[strategy.as_usize()].forged_header.as_ref();
         if let Some(forgery) = forgery.filter(|_| quarantined.is_none()) {
             *cause = format!("{cause}; {forgery}");
             *quarantined = Some(ProtocolViolation::ForgedHeader);
@@ -402,7 +409,7 @@ impl Containment<'_> {
         incident: usize,
         seen: &Observations,
     ) -> bool {
-        let repair = seen.strategies[usize::from(self.processes[place].strategy())].repair;
+        let repair = seen.strategies[self.processes[place].strategy().as_usize()].repair;
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
         if is_repaired {
             self.incidents[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));
@@ -459,7 +466,7 @@ impl Containment<'_> {
         };
         out.perform(Action::Complain(format!(
             "note: {}",
-            stayed_down.describe(StrategyIndex(self.processes[place].strategy()))
+            stayed_down.describe(self.processes[place].strategy())
         )));
         died.stayed_down = Some(stayed_down);
         None
@@ -478,7 +485,7 @@ impl Containment<'_> {
         case.epoch += 1;
         case.started_ticks = now;
         case.stage = stage;
-        let (role, epoch) = (Role::Strategy(StrategyIndex(case.strategy())), case.epoch);
+        let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));
         if case.is_thread {
             // Before its process reads the epoch and starts it.
