@@ -7,7 +7,6 @@ use analysis::inspect::{self, Format};
 use analysis::record::RunRecord;
 use analysis::spacing::{SpacingCollector, to_json};
 use anyhow::Result;
-use protocol::index::VenueIndex;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,7 +40,7 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 /// Prints the distribution of the time between two rows of a recorded flow.
 fn spacing(flow: &Path, json: bool) -> Result<ExitCode> {
     let mut collector = SpacingCollector::default();
-    read_times(flow, |venue, time_ns| collector.add(VenueIndex(venue), time_ns))?;
+    read_times(flow, |venue, time_ns| collector.add(venue, time_ns))?;
     let instruments = collector.finish();
     let mut out = output::stdout_while_read();
     if json {

@@ -10,7 +10,7 @@ use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
 };
 use protocol::control::{self, Control, ControlWriter};
-use protocol::index::VenueIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
@@ -375,7 +375,7 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
     let put = |(word, value): (&AtomicU64, u64)| word.store(value, Ordering::Relaxed);
     match segment.purpose {
         SegmentPurpose::Schedule(strategy) => {
-            let entries = schedule.words(strategy.0);
+            let entries = schedule.words(strategy);
             debug_assert_eq!(entries.len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
             words[HEADER_WORDS..].iter().zip(entries.iter().flatten().copied()).for_each(put);
         }
@@ -383,7 +383,10 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
             words[HEADER_WORDS..].iter().zip(schedule.replay_order().map(|turn| turn.word())).for_each(put);
         }
         SegmentPurpose::WriteTimes => {
-            words[HEADER_WORDS..].iter().zip(schedule.entries(0).map(|entry| entry.fire_ns)).for_each(put);
+            words[HEADER_WORDS..]
+                .iter()
+                .zip(schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns))
+                .for_each(put);
         }
         _ => {}
     }

@@ -246,7 +246,7 @@ impl<'a> SimulatedProcesses<'a> {
                         && self.control.incarnation(*strategy).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
-                    hostile::agent(plan, strategy.0, self.ends, attack, attached)?
+                    hostile::agent(plan, *strategy, self.ends, attack, attached)?
                 }
                 (_, kind) => {
                     let composed = match kind {
