@@ -144,12 +144,12 @@ pub fn supervise(
     }
     let SupervisedRun { processes, record, measured, limits, .. } = run;
     record.warnings.extend(limits.warnings());
-    let SupervisionRecord { incidents, role_restarts, outages, additions, strikes, warnings } =
+    let SupervisionRecord { incidents, role_restarts, outages, additions, fault_injections, warnings } =
         supervisor.into_record();
     record.warnings.extend(warnings);
     record.outcome = outcome;
     record.exits = processes.exits();
-    record.strikes = strikes;
+    record.fault_injections = fault_injections;
     (record.incidents, record.role_restarts, record.outages) = (incidents, role_restarts, outages);
     record.additions = additions;
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();

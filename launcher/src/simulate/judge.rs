@@ -241,7 +241,7 @@ impl Judge<'_> {
         }
         let fired_count = self.run.fired_faults.len();
         self.require(fired_count == 0 || !self.run.record.incidents.is_empty(), || {
-            format!("{fired_count} faults struck and nobody noticed")
+            format!("{fired_count} faults were injected and nobody noticed")
         });
     }
 
@@ -316,7 +316,7 @@ impl Judge<'_> {
     fn check_stopped(&mut self) {
         let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
         let has_fired = !self.run.fired_faults.is_empty();
-        self.require(!failed || has_fired, || format!("nothing struck, and {:?}", self.run.record.outcome));
+        self.require(!failed || has_fired, || format!("no fault was injected, and {:?}", self.run.record.outcome));
         self.check_named_process();
     }
 

@@ -561,7 +561,7 @@ impl SimulatedProcesses<'_> {
     }
 
     /// Lets every simulated process run until it has ended; the rest is killed. A SIGKILL of an
-    /// outsider that has not struck by then comes too late: a real run would fail in its name.
+    /// outsider that has not acted by then comes too late: a real run would fail in its name.
     ///
     /// # Errors
     /// A thread panicked.

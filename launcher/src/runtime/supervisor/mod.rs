@@ -158,7 +158,7 @@ pub struct SupervisionRecord {
     /// Strategies that operators added.
     pub additions: Vec<Addition>,
     /// How often each fault of the plan was injected; `None`: not by the launcher.
-    pub strikes: Vec<Option<u64>>,
+    pub fault_injections: Vec<Option<u64>>,
     /// Warnings about the run.
     pub warnings: Vec<String>,
 }
@@ -190,7 +190,7 @@ pub struct Supervisor<'a> {
     containment: Containment<'a>,
     liveness: Liveness,
     faults: FaultSchedule,
-    strikes: Vec<Option<u64>>,
+    fault_injections: Vec<Option<u64>>,
     /// Number of termination signals so far.
     requests: usize,
     stall: StallWatch,
@@ -228,7 +228,7 @@ impl<'a> Supervisor<'a> {
             containment: Containment::inactive(plan),
             liveness: Liveness::new(plan, now),
             faults: FaultSchedule::new(plan, seed),
-            strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
+            fault_injections: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
             requests: 0,
             stall: StallWatch::with_limit(limits.silence.saturating_add(max_delay)),
             closing: trading.books().next().map(|_| StallWatch::with_limit(limits.quiet)),
@@ -468,7 +468,7 @@ impl<'a> Supervisor<'a> {
         let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy, seen)).collect();
         for DueFault { fault, kind, target, .. } in self.faults.take_due(self.now_ns(), &presences) {
             let Some(role) = target else {
-                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+                self.fault_injections[fault] = self.fault_injections[fault].map(|times| times + 1);
                 out.perform(Action::InjectFault(None, kind));
                 continue;
             };
@@ -479,7 +479,7 @@ impl<'a> Supervisor<'a> {
             }
             let process = self.plan.process_of(role);
             if process.is_some_and(|process| seen.exited_normally(process).is_none()) {
-                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+                self.fault_injections[fault] = self.fault_injections[fault].map(|times| times + 1);
                 self.containment.record_fault(role, self.now);
                 out.perform(Action::InjectFault(process, kind));
             }
@@ -539,7 +539,7 @@ impl<'a> Supervisor<'a> {
         warnings.extend(self.debugger_stops.warnings(self.plan));
         let (incidents, mut role_restarts, outages, additions) = self.containment.into_lists();
         role_restarts.extend(self.board_deaths);
-        SupervisionRecord { incidents, role_restarts, outages, additions, strikes: self.strikes, warnings }
+        SupervisionRecord { incidents, role_restarts, outages, additions, fault_injections: self.fault_injections, warnings }
     }
 }
 
