@@ -1,7 +1,7 @@
 //! `launcher inspect`: the stamp records of a run or of one log, or the spacing of a recorded flow.
 
 use crate::cli::InspectFlags;
-use crate::{experiments, output, shelf};
+use crate::{experiments, output, saved_results};
 use analysis::document::Document;
 use analysis::inspect::{self, Format};
 use analysis::record::RunRecord;
@@ -16,7 +16,7 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     if flags.spacing {
         return spacing(&flags.path, flags.json);
     }
-    let path = shelf::path_of(&flags.path)?;
+    let path = saved_results::path_of(&flags.path)?;
     experiments::check_is_run_folder(&path)?;
     if path.is_dir() && (flags.order.is_some() || flags.worst.is_some()) {
         experiments::check_has_orders(&RunRecord::read(&path)?, &path)?;

@@ -9,7 +9,7 @@ mod proto;
 use crate::config::UsageError;
 use crate::experiments::check_has_orders;
 use crate::output;
-use crate::shelf::folder_of;
+use crate::saved_results::folder_of;
 use analysis::document::Document;
 use analysis::experiment::bill::growth_picture;
 use analysis::experiment::disturb::disturbance_picture;

@@ -316,7 +316,9 @@ impl Judge<'_> {
     fn check_stopped(&mut self) {
         let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
         let has_fired = !self.run.fired_faults.is_empty();
-        self.require(!failed || has_fired, || format!("no fault was injected, and {:?}", self.run.record.outcome));
+        self.require(!failed || has_fired, || {
+            format!("no fault was injected, and {:?}", self.run.record.outcome)
+        });
         self.check_named_process();
     }
 

@@ -13,7 +13,7 @@ use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
-use crate::shelf::RUNS;
+use crate::saved_results::RUNS;
 use analysis::document::write_atomically;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart, rows_csv};

@@ -539,7 +539,14 @@ impl<'a> Supervisor<'a> {
         warnings.extend(self.debugger_stops.warnings(self.plan));
         let (incidents, mut role_restarts, outages, additions) = self.containment.into_lists();
         role_restarts.extend(self.board_deaths);
-        SupervisionRecord { incidents, role_restarts, outages, additions, fault_injections: self.fault_injections, warnings }
+        SupervisionRecord {
+            incidents,
+            role_restarts,
+            outages,
+            additions,
+            fault_injections: self.fault_injections,
+            warnings,
+        }
     }
 }
 
