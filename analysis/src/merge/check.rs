@@ -104,10 +104,10 @@ fn check_lane(
     let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in (0..).zip(&mut lane.rows) {
         let id = OrderId::new(strategy.0, epoch, sequence);
-        // The witness of a violation: the strategy, if its stamps are needed to show it.
+        // The sole source of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
-        let mut broken = |witness, kind, description: &dyn Fn() -> String| {
-            findings.add(witness, kind, || format!("{}: {}", order_name(id), description()));
+        let mut broken = |sole_source, kind, description: &dyn Fn() -> String| {
+            findings.add(sole_source, kind, || format!("{}: {}", order_name(id), description()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
@@ -139,7 +139,7 @@ fn check_lane(
         if end == OrderEnd::Lost && context.is_complete {
             // Either the engine never received it, or its strategy has no t8 of a returned report.
             let rests_on_own_log = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
-            let witness = rests_on_own_log.then_some(strategy);
+            let sole_source = rests_on_own_log.then_some(strategy);
             // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
             let description = match is_dead {
@@ -147,7 +147,7 @@ fn check_lane(
                 false => "sent and never returned",
             };
             if !(is_dead && is_unfinished) {
-                broken(witness, ViolationKind::Lost, &|| {
+                broken(sole_source, ViolationKind::Lost, &|| {
                     format!("{description}; it has {}", point_names(row.points()))
                 });
             }
@@ -162,10 +162,10 @@ fn check_lane(
                 && context.switches.has_cancelled(id, row, done, instrument, context.record.plan.trading())
         };
         if is_retired && context.deaths.is_complete && (!is_dead || was_given) && !is_killed() {
-            let witness = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
+            let sole_source = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
             let description =
                 if is_dead { "a report was given to its strategy" } else { "its strategy lived" };
-            broken(witness, ViolationKind::NotDead, &|| {
+            broken(sole_source, ViolationKind::NotDead, &|| {
                 format!(
                     "ended as an order of the dead, yet {description}; it has {}",
                     point_names(row.points())
@@ -193,8 +193,8 @@ fn check_lane(
         if missing & !excused != 0 {
             // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
-            let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
-            broken(witness, ViolationKind::MissingPoint, &|| {
+            let sole_source = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
+            broken(sole_source, ViolationKind::MissingPoint, &|| {
                 format!("has no {}", point_names(missing & !excused))
             });
         }

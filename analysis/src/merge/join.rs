@@ -145,14 +145,14 @@ impl<'a> Join<'a> {
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
-        let mut broken = |witness: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
+        let mut broken = |sole_source: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
             let example = || format!("{}: {}", order_name(id), description());
             match is_own {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
-                // Faults that the engine's stamps show need no strategy as a witness.
-                false if is_excused && witness.is_some() => {}
-                false => findings.add(witness, kind, example),
+                // Faults that the engine's stamps show need no strategy as their source.
+                false if is_excused && sole_source.is_some() => {}
+                false => findings.add(sole_source, kind, example),
             }
         };
         // Only the detail of t5 holds more than the number.
@@ -172,7 +172,9 @@ impl<'a> Join<'a> {
             report.has_more |= !is_last;
             let joined = join_further_report(point, row, report, &mut self.gateways, &mut lane.returns);
             if let Err(error) = joined {
-                broken(error.witness(id), error.kind, &|| format!("report {number}: {}", error.description));
+                broken(error.sole_source(id), error.kind, &|| {
+                    format!("report {number}: {}", error.description)
+                });
             }
             match (point, report.pushed) {
                 (Point::GatewayDone, pushed) => self.accounts.on_report(id, number, value, pushed),
@@ -245,7 +247,7 @@ impl<'a> Join<'a> {
             _ => Ok(()),
         };
         if let Err(error) = in_order {
-            broken(error.witness(id), error.kind, &|| error.description.into());
+            broken(error.sole_source(id), error.kind, &|| error.description.into());
         }
         Ok(())
     }
@@ -368,13 +370,13 @@ impl<'a> Join<'a> {
         let planned = self.plan.trading().orders.get(id.strategy().as_usize()).copied().unwrap_or(0);
         // There is a row for every order that its strategy's log can hold, and more.
         let is_unsent = *why == MissingRow::Limit && id.sequence() < planned;
-        let (witness, kind) = match is_unsent {
+        let (sole_source, kind) = match is_unsent {
             true if self.deaths.is_untrusted(id.strategy()) => return Ok(()),
             true => (Some(id.strategy()), ViolationKind::NeverSent),
             false => (None, ViolationKind::NotInPlan),
         };
         let last_epoch = self.deaths.last_epoch(id.strategy());
-        self.source.add_violation(self.findings, witness, kind, || {
+        self.source.add_violation(self.findings, sole_source, kind, || {
             let name = order_name(id);
             match why {
                 MissingRow::Strategy => format!("{name}: the plan has no such strategy"),
