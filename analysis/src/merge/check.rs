@@ -52,8 +52,8 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
         let lost_before = counted.orders.lost;
         let incident = context.deaths.incident(lane.strategy, lane.epoch);
         let mut losses = OrderLosses::default();
-        if lane.is_excused {
-            count_excused(lane, context, incident.is_some(), &mut counted.orders, &mut losses);
+        if lane.is_untrusted {
+            count_untrusted(lane, context, incident.is_some(), &mut counted.orders, &mut losses);
         } else {
             check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
@@ -69,7 +69,7 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
 
 /// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
 /// strategy that survived count as received: otherwise the run would not have ended.
-fn count_excused(
+fn count_untrusted(
     lane: &Lane,
     context: &CheckContext,
     is_dead: bool,
@@ -101,7 +101,7 @@ fn check_lane(
     let is_strategy_missing = context.strategy_missing.get(strategy.as_usize()).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = is_strategy_missing && !is_dead;
-    let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
+    let exempt_points = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
     for (sequence, row) in (0..).zip(&mut lane.rows) {
         let id = OrderId::new(strategy.0, epoch, sequence);
         // The sole source of a violation: the strategy, if its stamps are needed to show it.
@@ -190,12 +190,12 @@ fn check_lane(
         }
         let needed = if is_unknown { 0 } else { needed_points(row, end, context) };
         let missing = needed & !row.points();
-        if missing & !excused != 0 {
+        if missing & !exempt_points != 0 {
             // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
-            let sole_source = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
+            let sole_source = if is_given { by_strategy(missing & !exempt_points) } else { Some(strategy) };
             broken(sole_source, ViolationKind::MissingPoint, &|| {
-                format!("has no {}", point_names(missing & !excused))
+                format!("has no {}", point_names(missing & !exempt_points))
             });
         }
         match time_order_fault(row) {

@@ -29,7 +29,7 @@ impl CheckContext<'_> {
 
     /// Returns `true` if the gateway of an order validates its exchange and may have answered for
     /// it, so that a stamp may be missing or too late.
-    fn is_excused(&self, row: &OrderRow) -> bool {
+    fn is_exempt(&self, row: &OrderRow) -> bool {
         let plan = &self.record.plan;
         self.has_failed
             || row.pushed().is_some_and(|(gateway, _)| plan.validates_venue(GatewayIndex(gateway as u16)))
@@ -41,7 +41,7 @@ impl CheckContext<'_> {
 pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &mut Findings) {
     let plan = &context.record.plan;
     let has_book = plan.trading().books().next().is_some();
-    for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
+    for lane in table.lanes.iter_mut().filter(|lane| !lane.is_untrusted) {
         if has_book || lane.has_exchange() {
             check_lane(lane, context, findings);
         }
@@ -50,17 +50,17 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
     for (id, number, report) in trusted {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));
-        let is_excused = context.has_failed || row.is_some_and(|row| context.is_excused(row));
+        let is_exempt = context.has_failed || row.is_some_and(|row| context.is_exempt(row));
         let description = match (report.exchange_done, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
                 (ViolationKind::Misplaced, foreign_stamp(plan, thread as usize))
             }
             (None, Some(_))
-                if exchange.is_some() && !is_excused && context.is_required(Point::ExchangeDone) =>
+                if exchange.is_some() && !is_exempt && context.is_required(Point::ExchangeDone) =>
             {
                 (ViolationKind::MissingPoint, format!("has no {}", Point::ExchangeDone.name()))
             }
-            (Some((given, _)), Some(pushed)) if pushed < given && !is_excused => {
+            (Some((given, _)), Some(pushed)) if pushed < given && !is_exempt => {
                 (ViolationKind::TimeOrder, "has a t5 before the exchange gave it".into())
             }
             (Some((given, _)), _)
@@ -97,8 +97,8 @@ fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(
             .then(|| (ViolationKind::Misplaced, foreign_stamp(&context.record.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
-    let is_excused = context.is_excused(row);
-    let is_expected = |point| !is_excused && context.is_required(point);
+    let is_exempt = context.is_exempt(row);
+    let is_expected = |point| !is_exempt && context.is_required(point);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
     if at.received().is_none() && (was_answered || at.done().is_some()) && is_expected(Point::ExchangeRecv) {
         return missing(Point::ExchangeRecv);
@@ -110,7 +110,7 @@ fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(
         (Point::GatewayRecv, row.at(Point::GatewayRecv)),
         (Point::ExchangeRecv, at.received()),
         (Point::ExchangeDone, at.done()),
-        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_excused)),
+        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_exempt)),
     ];
     let mut before: Option<(Point, u64)> = None;
     for (point, ticks) in path.into_iter().filter_map(|(point, ticks)| Some((point, ticks?))) {

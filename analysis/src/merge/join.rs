@@ -104,7 +104,7 @@ impl<'a> Join<'a> {
     /// nothing.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         self.deaths.distrust(strategy);
-        self.table.excuse(strategy);
+        self.table.distrust(strategy);
         self.links.forget(strategy);
     }
 
@@ -141,7 +141,7 @@ impl<'a> Join<'a> {
                 return self.on_missing_row(record, &why);
             }
         };
-        let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
+        let (is_untrusted, is_hostile) = (lane.is_untrusted, lane.is_hostile);
         let row = &mut lane.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
@@ -151,7 +151,7 @@ impl<'a> Join<'a> {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
                 // Faults that the engine's stamps show need no strategy as their source.
-                false if is_excused && sole_source.is_some() => {}
+                false if is_untrusted && sole_source.is_some() => {}
                 false => findings.add(sole_source, kind, example),
             }
         };

@@ -82,7 +82,7 @@ impl TouchVersions {
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         // The log of a dead exchange may lack its last writes.
         let is_whole = !context.has_failed && context.engine_missing & bit(Point::TopOfBook) == 0;
-        let believed = |lane: &&Lane| !lane.is_excused && !context.deaths.is_untrusted(lane.strategy);
+        let believed = |lane: &&Lane| !lane.is_untrusted && !context.deaths.is_untrusted(lane.strategy);
         for lane in table.lanes.iter().filter(believed) {
             for sequence in lane.triggered() {
                 let Some(trigger) = self.trigger(lane, sequence) else { continue };

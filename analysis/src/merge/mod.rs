@@ -250,7 +250,7 @@ pub fn merge<L: LogStore + ?Sized>(
         }
         for (strategy, why) in contradicting {
             deaths.distrust(strategy);
-            table.excuse(strategy);
+            table.distrust(strategy);
             links.forget(strategy);
             joined.disregard(strategy);
             if let Some(log) =

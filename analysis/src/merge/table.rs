@@ -25,7 +25,7 @@ pub(super) struct Lane {
     pub strategy: StrategyIndex,
     pub epoch: u16,
     /// The strategy's log is untrusted: its stamps are never violations.
-    pub is_excused: bool,
+    pub is_untrusted: bool,
     /// The strategy misbehaved by the record, so that the engine's stamps of its orders may be
     /// invalid as well.
     pub is_hostile: bool,
@@ -43,8 +43,8 @@ pub(super) struct Lane {
 
 impl Lane {
     fn new(strategy: StrategyIndex, epoch: u16, bounds: &LaneBounds) -> Self {
-        let LaneBounds { is_excused, is_hostile, .. } = *bounds;
-        Self { strategy, epoch, is_excused, is_hostile, ..Self::default() }
+        let LaneBounds { is_untrusted, is_hostile, .. } = *bounds;
+        Self { strategy, epoch, is_untrusted, is_hostile, ..Self::default() }
     }
 
     /// Returns the instrument of the order with this sequence, according to its gateway's log.
@@ -129,7 +129,7 @@ pub(super) struct LaneBounds {
     /// Maximum rows in all lanes of later epochs together.
     pub later_rows: u64,
     pub last_epoch: u16,
-    pub is_excused: bool,
+    pub is_untrusted: bool,
     /// Whether the engine's stamps of its orders are untrusted as well.
     pub is_hostile: bool,
 }
@@ -138,11 +138,11 @@ impl LaneBounds {
     /// Computes the limits from planned orders, records in the strategy's log and last epoch. No
     /// more rows than planned, and no more than records, plus a margin for orders with lost stamps.
     /// Memory use follows the size of the files.
-    pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
+    pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
         // A lane that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
         let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
-        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused, is_hostile: is_excused }
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_untrusted, is_hostile: is_untrusted }
     }
 }
 
@@ -249,12 +249,12 @@ impl OrderTable {
     }
 
     /// Marks a strategy as untrusted: rows of its orders may be incomplete.
-    pub fn excuse(&mut self, strategy: StrategyIndex) {
+    pub fn distrust(&mut self, strategy: StrategyIndex) {
         if let Some(later) = self.later.get_mut(strategy.as_usize()) {
-            later.bounds.is_excused = true;
+            later.bounds.is_untrusted = true;
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
-            lane.is_excused = true;
+            lane.is_untrusted = true;
             lane.rows.iter_mut().for_each(OrderRow::clear_measured);
         }
     }

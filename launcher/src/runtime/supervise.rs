@@ -22,7 +22,7 @@ use crate::runtime::spawn::Processes;
 use crate::runtime::stuck::{CpuAccount, CpuSample, RunOwner, has_journal_thread_in_kernel};
 use crate::runtime::supervisor::actions::Action;
 use crate::runtime::supervisor::observations::{
-    ExitObservation, Observations, ProcessObservation, RunExcuses,
+    ExitObservation, Observations, ProcessObservation, StallExemptions,
 };
 use crate::runtime::supervisor::{
     BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
@@ -271,13 +271,13 @@ impl SupervisedRun<'_> {
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
     fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
-        let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_excuses(now));
+        let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_exemptions(now));
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.
             self.processes.all[process].as_ref().filter(|process| process.status.is_none()).map(Process::pid)
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
-            // A debugger of an engine stops the whole run: only strategies are excused.
+            // A debugger of an engine stops the whole run: only strategies are exempt.
             let is_strategy = self.plan.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
             for thread in process.threads.iter().map(|thread| *thread as usize) {
                 let containment = supervisor.containment();
@@ -309,14 +309,14 @@ impl SupervisedRun<'_> {
                 }
             }
         }
-        self.seen.excuses = is_still.then(|| {
+        self.seen.exemptions = is_still.then(|| {
             let all: Vec<(usize, u32)> =
                 (0..self.plan.processes.len()).filter_map(|index| Some((index, running(index)?))).collect();
             let writes = |(index, pid): &&(usize, u32)| {
                 has_journal(self.plan, *index) && has_journal_thread_in_kernel(*pid)
             };
             let account = |(_, pid): &(usize, u32)| Some((*pid, CpuAccount::of_process(*pid)?));
-            RunExcuses {
+            StallExemptions {
                 disk_writer: all.iter().find(writes).map(|(index, _)| *index),
                 accounts: supervisor
                     .needs_process_accounts(now)

@@ -123,13 +123,13 @@ impl Judge<'_> {
                 _ => false,
             })
         };
-        let is_excused = |violation: &&Violation| is_hostile && names_culprit(violation);
-        let unexcused: Vec<String> = violations
+        let is_expected = |violation: &&Violation| is_hostile && names_culprit(violation);
+        let unexpected: Vec<String> = violations
             .iter()
-            .filter(|violation| !is_excused(violation))
+            .filter(|violation| !is_expected(violation))
             .map(|violation| format!("{:?} ×{}: {}", violation.kind, violation.count, violation.first))
             .collect();
-        self.require(unexcused.is_empty(), || format!("not valid: {}", unexcused.join("; ")));
+        self.require(unexpected.is_empty(), || format!("not valid: {}", unexpected.join("; ")));
         self.check_logs_trusted();
     }
 

@@ -27,7 +27,7 @@ pub mod observations;
 mod pauses;
 mod progress;
 pub mod restart_policy;
-mod stall_excuses;
+mod stall_exemptions;
 
 pub use failures::memory_failure;
 pub use pauses::BUSY_POLL_INTERVAL;
@@ -49,7 +49,7 @@ use protocol::control::RunState;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::status::ThreadState;
-use stall_excuses::StarvedProcesses;
+use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 
 /// Maximum length of the extended drain of an interrupted run, in limits.
@@ -319,7 +319,7 @@ impl<'a> Supervisor<'a> {
 
     /// Advances the run as far as possible. Returns its outcome once it is over.
     fn proceed(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
-        self.record_excuses(seen, out);
+        self.record_exemptions(seen, out);
         loop {
             let next = match std::mem::replace(&mut self.phase, Phase::Ended) {
                 Phase::Starting(deadline) => self.start(deadline, seen, out),

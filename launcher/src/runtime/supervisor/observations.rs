@@ -40,8 +40,8 @@ pub struct Observations {
     pub has_process_lost_memory: bool,
     /// Last lines of the stderr of the process that `Supervisor::failing_process` names.
     pub last_words: Option<String>,
-    /// Excuses of a run without progress, if `Supervisor::needs_excuses`.
-    pub excuses: Option<RunExcuses>,
+    /// Exemptions of a run without progress, if `Supervisor::needs_exemptions`.
+    pub exemptions: Option<StallExemptions>,
     /// An action that could not be performed: the run ends.
     pub launcher_error: Option<String>,
 }
@@ -223,9 +223,9 @@ impl EngineObservation {
     }
 }
 
-/// Excuses of a run without progress.
+/// Exemptions of a run without progress.
 #[derive(Clone, Debug, Default)]
-pub struct RunExcuses {
+pub struct StallExemptions {
     /// A process of which a journal thread waits for the disk.
     pub disk_writer: Option<usize>,
     /// CPU accounts of all running processes, by process id; `None` if they were not asked for.
