@@ -16,7 +16,7 @@
 use super::context::CheckContext;
 use super::orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
 use super::row::{OrderRow, STRATEGY_POINTS, bit};
-use super::table::{Lane, OrderTable};
+use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, order_name};
 use protocol::flow::{PATH, points_mask};
 use protocol::reject::Reject;
@@ -48,14 +48,14 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
         losses: vec![OrderLosses::default(); context.record.incidents.len()],
         lost_of_survivors: 0,
     };
-    for lane in &mut table.lanes {
+    for partition in &mut table.partitions {
         let lost_before = counted.orders.lost;
-        let incident = context.deaths.incident(lane.strategy, lane.epoch);
+        let incident = context.deaths.incident(partition.strategy, partition.epoch);
         let mut losses = OrderLosses::default();
-        if lane.is_untrusted {
-            count_untrusted(lane, context, incident.is_some(), &mut counted.orders, &mut losses);
+        if partition.is_untrusted {
+            count_untrusted(partition, context, incident.is_some(), &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
+            check_partition(partition, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
@@ -70,14 +70,16 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
 /// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
 /// strategy that survived count as received: otherwise the run would not have ended.
 fn count_untrusted(
-    lane: &Lane,
+    partition: &Partition,
     context: &CheckContext,
     is_dead: bool,
     orders: &mut OrderCounts,
     losses: &mut OrderLosses,
 ) {
-    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
-        let outcome_points = context.outcome_points(lane.id(sequence), row);
+    for (sequence, row) in
+        (0..).zip(&partition.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0)
+    {
+        let outcome_points = context.outcome_points(partition.id(sequence), row);
         let was_given = outcome_points & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(outcome_points | taken, true) {
@@ -89,20 +91,20 @@ fn count_untrusted(
     }
 }
 
-fn check_lane(
-    lane: &mut Lane,
+fn check_partition(
+    partition: &mut Partition,
     context: &CheckContext,
     is_dead: bool,
     counted: &mut CheckTotals,
     losses: &mut OrderLosses,
     findings: &mut Findings,
 ) {
-    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.sent);
+    let (strategy, epoch, next_sent) = (partition.strategy, partition.epoch, partition.submit.sent);
     let is_strategy_missing = context.strategy_missing.get(strategy.as_usize()).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = is_strategy_missing && !is_dead;
     let exempt_points = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
-    for (sequence, row) in (0..).zip(&mut lane.rows) {
+    for (sequence, row) in (0..).zip(&mut partition.rows) {
         let id = OrderId::new(strategy.0, epoch, sequence);
         // The sole source of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
@@ -156,7 +158,7 @@ fn check_lane(
         // An order with several reports is canceled by its last one.
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         let is_killed = || {
-            let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
+            let instrument = partition.instruments.get(sequence as usize).copied().unwrap_or(0);
             let done = context.chains.last_pushed(id, row);
             row.has(Point::Cancelled)
                 && context.switches.has_cancelled(id, row, done, instrument, context.record.plan.trading())

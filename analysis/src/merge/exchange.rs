@@ -7,7 +7,7 @@
 
 use super::context::CheckContext;
 use super::row::{ExchangeStamps, OrderRow, bit};
-use super::table::{Lane, OrderTable};
+use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::index::GatewayIndex;
@@ -41,9 +41,9 @@ impl CheckContext<'_> {
 pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &mut Findings) {
     let plan = &context.record.plan;
     let has_book = plan.trading().books().next().is_some();
-    for lane in table.lanes.iter_mut().filter(|lane| !lane.is_untrusted) {
-        if has_book || lane.has_exchange() {
-            check_lane(lane, context, findings);
+    for partition in table.partitions.iter_mut().filter(|partition| !partition.is_untrusted) {
+        if has_book || partition.has_exchange() {
+            check_partition(partition, context, findings);
         }
     }
     let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy()));
@@ -75,12 +75,12 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &CheckContext, findings: &mut Findings) {
-    for sequence in 0..lane.rows.len() as u64 {
-        let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
+fn check_partition(partition: &mut Partition, context: &CheckContext, findings: &mut Findings) {
+    for sequence in 0..partition.rows.len() as u64 {
+        let (at, row) = (partition.at_exchange(sequence), &mut partition.rows[sequence as usize]);
         if let Some((kind, description)) = fault(row, at, context) {
             row.clear_measured();
-            let id = lane.id(sequence);
+            let id = partition.id(sequence);
             findings.add(None, kind, || format!("{}: {description}", order_name(id)));
         }
     }

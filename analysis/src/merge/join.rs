@@ -17,7 +17,7 @@ use super::links::LinkChecksums;
 use super::market::TouchVersions;
 use super::row::{OrderRow, STRATEGY_POINTS, bit};
 use super::switches::KillSwitches;
-use super::table::{LaneBounds, MissingRow, OrderTable};
+use super::table::{MissingRow, OrderTable, PartitionBounds};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
@@ -57,7 +57,7 @@ impl<'a> Join<'a> {
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
-        bounds: Vec<LaneBounds>,
+        bounds: Vec<PartitionBounds>,
         findings: &'a mut Findings,
     ) -> Self {
         let (strategies, gateways) = (plan.trading().strategies, plan.trading().gateways());
@@ -132,8 +132,8 @@ impl<'a> Join<'a> {
             return self.ingest_account_record(record);
         }
         let Self { source, findings, .. } = self;
-        let lane = match self.table.lane(id) {
-            Ok(lane) => lane,
+        let partition = match self.table.partition(id) {
+            Ok(partition) => partition,
             Err(why) => {
                 if point == Point::GatewayDone {
                     self.accounts.on_unexpected_report(id, Report::parse_detail(detail).0, value);
@@ -141,8 +141,8 @@ impl<'a> Join<'a> {
                 return self.on_missing_row(record, &why);
             }
         };
-        let (is_untrusted, is_hostile) = (lane.is_untrusted, lane.is_hostile);
-        let row = &mut lane.rows[id.sequence() as usize];
+        let (is_untrusted, is_hostile) = (partition.is_untrusted, partition.is_hostile);
+        let row = &mut partition.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
         let mut broken = |sole_source: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
@@ -170,7 +170,7 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
             report.has_more |= !is_last;
-            let joined = join_further_report(point, row, report, &mut self.gateways, &mut lane.returns);
+            let joined = join_further_report(point, row, report, &mut self.gateways, &mut partition.returns);
             if let Err(error) = joined {
                 broken(error.sole_source(id), error.kind, &|| {
                     format!("report {number}: {}", error.description)
@@ -193,7 +193,7 @@ impl<'a> Join<'a> {
         match point {
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
-                let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
+                let instrument = partition.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
                 self.switches.on_dispatch(record, row, instrument, self.plan.trading());
             }
             _ => {}
@@ -201,8 +201,8 @@ impl<'a> Join<'a> {
         let newest = &mut self.newest[id.strategy().as_usize()];
         let gateways = &mut self.gateways;
         let in_order = match point {
-            Point::StrategySend => lane.submit.on_sent(id, newest),
-            Point::OrchRecvSubmit => lane.submit.on_taken(id, newest),
+            Point::StrategySend => partition.submit.on_sent(id, newest),
+            Point::OrchRecvSubmit => partition.submit.on_taken(id, newest),
             Point::OrchDispatch => newest.on_dispatch(id).and_then(|()| {
                 let received = row.at(Point::GatewayRecv);
                 gateway_of(gateways, row).map_or(Ok(()), |gateway| gateway.on_inbox(received))
@@ -243,7 +243,7 @@ impl<'a> Join<'a> {
                 }
                 None => Ok(()),
             },
-            Point::OrchReturn | Point::StrategyRecv => lane.returns.on_stamp(row.at(other_end(point))),
+            Point::OrchReturn | Point::StrategyRecv => partition.returns.on_stamp(row.at(other_end(point))),
             _ => Ok(()),
         };
         if let Err(error) = in_order {
@@ -260,8 +260,9 @@ impl<'a> Join<'a> {
             Point::FillQuantity => self.accounts.on_fill_quantity(record),
             Point::FillPrice => self.accounts.on_fill_price(record, self.table.instrument(id)),
             Point::Instrument => {
-                let lane = self.table.lane(id);
-                let done = lane.and_then(|lane| lane.set_instrument(id.sequence(), value as u16));
+                let partition = self.table.partition(id);
+                let done =
+                    partition.and_then(|partition| partition.set_instrument(id.sequence(), value as u16));
                 return done.or_else(|why| self.on_missing_row(record, &why));
             }
             Point::Position => self.accounts.on_position(record),
@@ -278,26 +279,26 @@ impl<'a> Join<'a> {
     fn ingest_exchange_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
-        let lane = match self.table.lane(id) {
-            Ok(lane) => lane,
+        let partition = match self.table.partition(id) {
+            Ok(partition) => partition,
             Err(why) => return self.on_missing_row(record, &why),
         };
-        let is_hostile = lane.is_hostile;
+        let is_hostile = partition.is_hostile;
         // The exchange logs it after its stamps of the order.
         if point == Point::Trigger {
-            let at = lane.at_exchange(id.sequence());
+            let at = partition.at_exchange(id.sequence());
             if at.received().is_none() || at.thread() != thread {
                 self.add_misplaced(record);
                 return Ok(());
             }
         }
         let is_new = if point == Point::Trigger {
-            lane.set_trigger(id.sequence(), value)
+            partition.set_trigger(id.sequence(), value)
         } else if point == Point::ExchangeDone && detail > 0 {
             let given = &mut self.further_reports.report_mut(id, detail).exchange_done;
             Ok(given.replace((value, thread as u32)).is_none())
         } else {
-            lane.at_exchange_mut(id.sequence()).map(|at| at.try_stamp(point, value, thread))
+            partition.at_exchange_mut(id.sequence()).map(|at| at.try_stamp(point, value, thread))
         };
         let is_new = match is_new {
             Ok(is_new) => is_new,

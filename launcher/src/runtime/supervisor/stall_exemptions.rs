@@ -1,5 +1,6 @@
 //! Exemptions of a run without progress: a thread that waits for the disk of a journal, or a
-//! process that gets no CPU time. Neither shows in the heartbeats if it lasts for less than their deadline.
+//! process that gets no CPU time. Neither shows in the heartbeats if it lasts for less than their
+//! deadline.
 //!
 //! The stall's limit counts from the last exemption, up to the bound of every [`Deadline`].
 //!
