@@ -144,15 +144,15 @@ fn thread_baseline<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns>
 fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
     let RowRuns { isolation, technique, runs, .. } = of;
     let (isolation, technique, variant) = (*isolation, *technique, of.variant());
-    let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
+    let usable: Vec<&RunOutline> = runs.iter().filter(|run| run.is_usable()).collect();
     // Of a run with one level: what all its threads and processes used.
-    let is_whole = !sound.iter().any(|run| run.is_of_level());
+    let is_whole = !usable.iter().any(|run| run.is_of_level());
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
-        let values = sound.iter().filter(|_| is_whole).map(|run| of(run));
+        let values = usable.iter().filter(|_| is_whole).map(|run| of(run));
         median(&values.collect::<Option<Vec<_>>>()?)
     };
     let of_measure =
-        |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
+        |measure, percentile| values(&usable, measure, percentile).and_then(|values| median(&values));
     let at = |percentile| of_measure(Measure::RtVenue, percentile);
     let with_setting = |wanted: &Reference, setting: &str| same_condition(of, all, wanted, setting);
     let plain = |wanted: &Reference| with_setting(wanted, "");
@@ -174,7 +174,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         technique,
         variant,
         condition: of.condition(),
-        runs: sound.len(),
+        runs: usable.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
         without_steal_ns: Percentile::ALL.map(|percentile| of_measure(Measure::WithoutSteal, percentile)),
         p50_ns: at(Percentile::P50),
@@ -182,7 +182,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         p999_ns: at(Percentile::P999),
         stall_free_p99_ns: of_measure(Measure::StallFree, Percentile::P99),
         stall_free_p999_ns: of_measure(Measure::StallFree, Percentile::P999),
-        taken_out: median(&sound.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>()),
+        taken_out: median(&usable.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>()),
         reference,
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
             let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
@@ -203,7 +203,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
         // A short run may end before its memory is sampled.
         pss_bytes: median(
-            &sound
+            &usable
                 .iter()
                 .filter(|_| is_whole)
                 .filter_map(|run| Some(run.pss_bytes? as f64))
@@ -212,7 +212,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
-        strategy: strategy_costs(isolation, &sound),
+        strategy: strategy_costs(isolation, &usable),
     }
 }
 

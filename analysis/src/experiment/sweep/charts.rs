@@ -123,7 +123,7 @@ fn place_of(axis: Axis, point: &Point) -> Option<f64> {
     }
 }
 
-/// A line for each combination of the other axes, of the points with a sound run.
+/// A line for each combination of the other axes, of the points with a usable run.
 fn lines(
     sweep: &ExperimentRuns,
     along: Axis,
@@ -153,7 +153,7 @@ fn percentile_charts(sweep: &ExperimentRuns) -> Vec<Markup> {
         let interval = point.spread(|run| rt_venue(run, percentile));
         let note = match interval {
             Some(spread) => duration(spread.median as u64),
-            None if point.sound().next().is_none() => "no sound run".into(),
+            None if point.usable_runs().next().is_none() => "no sound run".into(),
             None => "too few orders".into(),
         };
         let index = varied.and_then(|axis| {

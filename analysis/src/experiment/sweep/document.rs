@@ -44,7 +44,7 @@ struct TableRow {
     medians_ns: Vec<Option<f64>>,
 }
 
-/// Median, minimum and maximum over the sound repeats of a point.
+/// Median, minimum and maximum over the usable repeats of a point.
 #[derive(Serialize)]
 struct SpreadFigures {
     median: f64,
@@ -121,12 +121,12 @@ fn point_figures(point: &Point) -> PointFigures {
     PointFigures {
         name: point.name.clone(),
         values: point.values.clone(),
-        runs: point.sound().count(),
-        fit: point.sound().filter(|run| run.fit_for_latency).count(),
-        oversubscribed: point.sound().any(|run| run.oversubscribed),
-        pinned: point.sound().all(|run| run.is_pinned),
-        full: point.sound().map(|run| run.full).sum(),
-        open_orders: point.sound().filter_map(|run| run.open_orders).collect(),
+        runs: point.usable_runs().count(),
+        fit: point.usable_runs().filter(|run| run.fit_for_latency).count(),
+        oversubscribed: point.usable_runs().any(|run| run.oversubscribed),
+        pinned: point.usable_runs().all(|run| run.is_pinned),
+        full: point.usable_runs().map(|run| run.full).sum(),
+        open_orders: point.usable_runs().filter_map(|run| run.open_orders).collect(),
         rt_venue_p50_ns,
         rt_venue_p99_ns,
         rt_venue_p999_ns,

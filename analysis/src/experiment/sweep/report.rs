@@ -80,9 +80,9 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     if sweep.kind != Kind::MaxRate && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
     }
-    let unsound = sweep.runs().filter(|run| !run.outline.is_sound()).count();
-    if unsound > 0 && !sweep.kind.entry().keeps_failures {
-        notes.push(format!("left out as incomplete or invalid: {}", counted(unsound as u64, "run")));
+    let unusable = sweep.runs().filter(|run| !run.outline.is_usable()).count();
+    if unusable > 0 && !sweep.kind.entry().keeps_failures {
+        notes.push(format!("left out as incomplete or invalid: {}", counted(unusable as u64, "run")));
     }
     let unfired = sweep.runs().filter_map(|run| Some((run, run.outline.unfired_faults.first()?)));
     let unfired: Vec<_> = unfired.collect();
@@ -133,10 +133,10 @@ pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
 
 fn counts(sweep: &ExperimentRuns) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
-    let sound = runs().filter(|run| run.is_sound()).count();
-    let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
+    let usable = runs().filter(|run| run.is_usable()).count();
+    let fit = runs().filter(|run| run.is_usable() && run.fit_for_latency).count();
     let planned = if sweep.kind == Kind::MaxRate { runs().count() } else { sweep.rows.len() };
-    [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", planned)]
+    [("fit", fit), ("sound", usable), ("runs", runs().count()), ("planned", planned)]
         .map(|(name, number)| (name, number as u64))
         .to_vec()
 }
@@ -163,8 +163,8 @@ pub(in crate::experiment) fn point_sections(sweep: &ExperimentRuns) -> Vec<Repor
         1,
         &[
             ("point", &|point: &Point| point.name_without(&sweep.axes, None)),
-            ("runs", &|point| format!("{} of {}", point.sound().count(), sweep.repeats)),
-            ("fit", &|point| point.sound().filter(|run| run.fit_for_latency).count().to_string()),
+            ("runs", &|point| format!("{} of {}", point.usable_runs().count(), sweep.repeats)),
+            ("fit", &|point| point.usable_runs().filter(|run| run.fit_for_latency).count().to_string()),
             ("p50", &|point| at(point, Percentile::P50)),
             ("p99", &|point| at(point, Percentile::P99)),
             ("stall-free", &|point| free(point, Percentile::P99)),

@@ -216,9 +216,9 @@ pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let own = agents().filter(|agent| agent.role == role);
     let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
     let died = summary.incidents.iter().find(|incident| incident.strategy == StrategyIndex(strategy));
-    let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
+    let is_complete_and_valid = summary.outcome == RunOutcome::Complete && summary.valid;
     let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
-        (steps, if is_sound { Contained::Yes } else { Contained::No })
+        (steps, if is_complete_and_valid { Contained::Yes } else { Contained::No })
     } else {
         let outcome = row(&case, summary, "").contained;
         (u64::from(outcome != Contained::Nothing), outcome)

@@ -214,7 +214,7 @@ impl SurveyRun {
         if !keeps_failures {
             let runs = ExperimentRuns::new(&record);
             let runs = runs.runs().map(|run| &run.outline);
-            self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
+            self.runs.extend(runs.map(|run| (run.is_usable() && run.fit_for_latency, run.reasons.clone())));
         }
         Ok((record, folder, failure.or(left_out).or(shortfall)))
     }
