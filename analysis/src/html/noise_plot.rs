@@ -55,13 +55,13 @@ fn longest(thread: &ThreadNoise) -> Option<u64> {
 
 fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, ends: [f64; 2]) -> Plot {
     let series = |name: &str, class: &str, of: fn(&NoiseSlice) -> u64| {
-        let seen: Vec<&NoiseSlice> = thread.slices.iter().filter(|slice| of(slice) > 0).collect();
+        let disturbed: Vec<&NoiseSlice> = thread.slices.iter().filter(|slice| of(slice) > 0).collect();
         let begin = |slice: &&NoiseSlice| slice.slice.saturating_mul(noise.slice_ns) as f64;
         DataSeries {
             kind: SeriesKind::Bars,
             width: noise.slice_ns as f64,
-            x: seen.iter().map(begin).collect(),
-            y: seen.iter().map(|slice| of(slice) as f64).collect(),
+            x: disturbed.iter().map(begin).collect(),
+            y: disturbed.iter().map(|slice| of(slice) as f64).collect(),
             ..DataSeries::with_class(name, class)
         }
     };

@@ -30,12 +30,13 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let faults: Vec<(StrategyIndex, FaultTime)> = faults.collect();
     let with_fault: BTreeSet<StrategyIndex> = faults.iter().map(|(strategy, _)| *strategy).collect();
     let incidents = record.incidents.iter().filter(|incident| with_fault.contains(&incident.strategy));
-    let seen = incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
+    let first_effects =
+        incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
     let planned = faults.iter().filter_map(|(_, when)| match when {
         FaultTime::At { ns } => Some(*ns),
         FaultTime::Push { .. } => None,
     });
-    let first_ns = seen.min().or_else(|| planned.min())?;
+    let first_ns = first_effects.min().or_else(|| planned.min())?;
     let first = record.clock.start_ticks.saturating_add((first_ns as f64 / record.plan.ns_per_tick) as u64);
     let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
     for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {

@@ -133,19 +133,19 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
         let at_ns = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
         Some((at_ns, Timeline::read(&run).ok()?))
     };
-    let seen = rows.into_iter().filter_map(|row| Some((row, timeline(row)?)));
-    let seen: Vec<(&Containment, (u64, Timeline))> = seen.take(MAX_INCIDENTS).collect();
+    let plotted = rows.into_iter().filter_map(|row| Some((row, timeline(row)?)));
+    let plotted: Vec<(&Containment, (u64, Timeline))> = plotted.take(MAX_INCIDENTS).collect();
     let slices: Vec<TimelineSlice<'_>> =
-        seen.iter().map(|(_, (at_ns, timeline))| around(*at_ns, timeline)).collect();
+        plotted.iter().map(|(_, (at_ns, timeline))| around(*at_ns, timeline)).collect();
     let ends = sparkline::shared_range(&slices);
-    (!seen.is_empty()).then(|| {
+    (!plotted.is_empty()).then(|| {
         html! {
             p {
                 "rt_venue of all orders from " (duration(SPAN_NS)) " before the fault (the upright line) to as long after it: "
                 "the line is the median, the band reaches up to the greatest. Those in which others waited longest."
             }
             div class="multiples" {
-                @for (number, ((row, _), slice)) in seen.iter().zip(&slices).enumerate() {
+                @for (number, ((row, _), slice)) in plotted.iter().zip(&slices).enumerate() {
                     @let name = format!("{}, {} under {}", row.fault, row.technique, row.levels());
                     @let title = format!("{name}: {}", row.contained.name());
                     div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, ends)) }

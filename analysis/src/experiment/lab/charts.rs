@@ -121,15 +121,16 @@ fn run_times(number: usize, title: &str, cells: &[&LabCell]) -> Plot {
     let series = |(lane, cell): (usize, &&LabCell)| {
         let bins = bins(cell, min, most);
         let fullest = bins.iter().copied().max().unwrap_or(1).max(1);
-        let seen: Vec<(usize, usize)> = bins.into_iter().enumerate().filter(|(_, runs)| *runs > 0).collect();
+        let occupied: Vec<(usize, usize)> =
+            bins.into_iter().enumerate().filter(|(_, runs)| *runs > 0).collect();
         let base = lane as f64 + 0.95;
         DataSeries {
             kind: SeriesKind::Bars,
             width,
-            x: seen.iter().map(|(bin, _)| min + *bin as f64 * width).collect(),
-            y: seen.iter().map(|(_, runs)| base - 0.85 * *runs as f64 / fullest as f64).collect(),
-            low: vec![base; seen.len()],
-            labels: seen.iter().map(|(_, runs)| counted(*runs as u64, "run")).collect(),
+            x: occupied.iter().map(|(bin, _)| min + *bin as f64 * width).collect(),
+            y: occupied.iter().map(|(_, runs)| base - 0.85 * *runs as f64 / fullest as f64).collect(),
+            low: vec![base; occupied.len()],
+            labels: occupied.iter().map(|(_, runs)| counted(*runs as u64, "run")).collect(),
             note: counted(cell.valid_runs().count() as u64, "run"),
             ..DataSeries::with_class(cell.wait.name(), class(cell.wait))
         }

@@ -208,9 +208,9 @@ fn bill_page_shows_differences_and_verdicts() {
     assert_eq!(own.matches("<table>").count(), 1, "one wide table");
     assert!(own.contains("p99.9 stall-free ratio") || own.contains("p50 ratio"), "{own}");
 
-    if let Some(seen) = open(&folder.path().join("report.html"), false) {
-        check_quiet(&seen);
-        assert_eq!(seen.dom.matches("<canvas").count(), plots(&html).len());
+    if let Some(rendered) = open(&folder.path().join("report.html"), false) {
+        check_quiet(&rendered);
+        assert_eq!(rendered.dom.matches("<canvas").count(), plots(&html).len());
     }
 }
 

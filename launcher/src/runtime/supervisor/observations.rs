@@ -317,13 +317,13 @@ mod tests {
         let gateway = |received| GatewayObservation { received, ..GatewayObservation::default() };
         let exchange =
             |venue, received| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
-        let seen = Observations {
+        let observed = Observations {
             engine: Some(EngineObservation { dispatched: 7, ..EngineObservation::default() }),
             gateways: vec![gateway(4), gateway(second)],
             exchanges: vec![exchange(VenueIndex(0), 4), exchange(VenueIndex(1), 2)],
             ..Observations::default()
         };
-        seen.have_all_arrived(&plan, 7, of_dead)
+        observed.have_all_arrived(&plan, 7, of_dead)
     }
 
     /// Two venues with a gateway for each of two credentials: the second venue's are 2 and 3.
@@ -336,13 +336,13 @@ mod tests {
         let has_arrived = |exchanges: [u64; 2]| {
             let exchange =
                 |(venue, received)| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
-            let seen = Observations {
+            let observed = Observations {
                 engine: Some(EngineObservation { dispatched: 10, ..EngineObservation::default() }),
                 gateways: [1, 2, 3, 4].map(gateway).to_vec(),
                 exchanges: VenueIndex::first(2).zip(exchanges).map(exchange).collect(),
                 ..Observations::default()
             };
-            seen.have_all_arrived(&plan, 10, |_| None)
+            observed.have_all_arrived(&plan, 10, |_| None)
         };
         assert!(has_arrived([3, 7]));
         assert!(!has_arrived([3, 6]) && !has_arrived([2, 7]), "one is on its way from a gateway");

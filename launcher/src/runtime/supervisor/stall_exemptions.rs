@@ -65,9 +65,9 @@ impl Supervisor<'_> {
     }
 
     /// Records the observed exemptions of a run without progress.
-    pub(super) fn record_exemptions(&mut self, seen: &Observations, out: &mut dyn Actions) {
+    pub(super) fn record_exemptions(&mut self, observed: &Observations, out: &mut dyn Actions) {
         let now_ns = self.now_ns();
-        let Some(exemptions) = &seen.exemptions else {
+        let Some(exemptions) = &observed.exemptions else {
             self.starved.first = None;
             return;
         };

@@ -131,9 +131,9 @@ fn venue_column_selects_venue() {
     );
     let entries: Vec<Entry> =
         read(&text, &Replay { venues: 2, ..settings() }).unwrap().entries(StrategyIndex(0)).collect();
-    let seen: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
+    let targets: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
     // At venue 0, order 4 is another order, which was resting.
-    assert_eq!(seen, [(1, 0), (0, RESTING | 4), (1, 0)]);
+    assert_eq!(targets, [(1, 0), (0, RESTING | 4), (1, 0)]);
     let error = read(&text, &settings()).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -17,7 +17,7 @@ impl Containment<'_> {
     /// is started.
     pub(super) fn add_by_operators(
         &mut self,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &mut Liveness,
         now: u64,
         out: &mut dyn Actions,
@@ -26,7 +26,7 @@ impl Containment<'_> {
         if self.is_engine_recovering() {
             return;
         }
-        for addition in &seen.added_by_operators {
+        for addition in &observed.added_by_operators {
             let Some(place) = self.place_of(addition.strategy) else { continue };
             let is_restarted = self.plan.on_death == OnDeath::Restart;
             let case = &mut self.processes[place];

@@ -141,18 +141,24 @@ impl SupervisedProcess {
         matches!(self.roles, SupervisedRoles::Journaled(_))
     }
 
-    pub(super) fn all_threads_are(&self, seen: &Observations, is_so: impl Fn(ThreadState) -> bool) -> bool {
-        self.threads.iter().all(|thread| is_so(seen.state(*thread)))
+    pub(super) fn all_threads_are(
+        &self,
+        observed: &Observations,
+        is_so: impl Fn(ThreadState) -> bool,
+    ) -> bool {
+        self.threads.iter().all(|thread| is_so(observed.state(*thread)))
     }
 
-    pub(super) fn is_done(&self, seen: &Observations) -> bool {
-        self.all_threads_are(seen, |state| state == ThreadState::Done)
+    pub(super) fn is_done(&self, observed: &Observations) -> bool {
+        self.all_threads_are(observed, |state| state == ThreadState::Done)
     }
 
     /// Returns `true` while it is restarting, or a fault injected into it has not been detected.
-    pub(super) fn is_away(&self, seen: &Observations) -> bool {
+    pub(super) fn is_away(&self, observed: &Observations) -> bool {
         match self.stage {
-            SupervisionStage::Running => self.fault.is_some() && !(self.is_journaled() && self.is_done(seen)),
+            SupervisionStage::Running => {
+                self.fault.is_some() && !(self.is_journaled() && self.is_done(observed))
+            }
             SupervisionStage::Down => false,
             _ => true,
         }
