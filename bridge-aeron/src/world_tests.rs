@@ -155,7 +155,7 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
     }
     far.give_up(&mut far_link);
     place.remove();
-    let twice = book.ended.values().filter(|ends| **ends != 1).count();
+    let twice = book.ended.values().filter(|times| **times != 1).count();
     let orders = far.orders;
     let Orders { answered, lost, cut_off, unknown, refused, .. } = orders;
     match (twice, answered + lost + cut_off + unknown + refused) {

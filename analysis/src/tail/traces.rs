@@ -270,19 +270,19 @@ impl<'a> OrderTraces<'a> {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
-            let mut ends: [Vec<StageSpan>; PATH.len()] = Default::default();
+            let mut spans: [Vec<StageSpan>; PATH.len()] = Default::default();
             for trace in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
-                for (stamp, (ends, at)) in ends.iter_mut().zip(trace.row.stamps()).enumerate() {
+                for (stamp, (spans, at)) in spans.iter_mut().zip(trace.row.stamps()).enumerate() {
                     if part.contains(&slot(at)) {
-                        ends.push(trace.span(stamp));
+                        spans.push(trace.span(stamp));
                     }
                 }
             }
-            let mut ends = ends.concat();
+            let mut spans = spans.concat();
             // Each stamp ascends with the orders: a sort that detects such runs is fast. It is
             // stable, so an order's spans that end at one time stay in path order.
-            ends.sort_by_key(|span| (span.to, span.order));
-            ends
+            spans.sort_by_key(|span| (span.to, span.order));
+            spans
         })
     }
 }

@@ -288,9 +288,9 @@ impl Segments {
 
     /// Returns the commands of operators to end or to add a strategy that the engine has confirmed.
     pub fn changed_by_operators(&self) -> (Vec<OperatorEnd>, Vec<OperatorAddition>) {
-        let (mut ends, mut additions) = (Vec::new(), Vec::new());
+        let (mut removals, mut additions) = (Vec::new(), Vec::new());
         let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
-            return (ends, additions);
+            return (removals, additions);
         };
         let answers = CommandAnswers::new(answers);
         for CommandEntry { number, ticks, command, .. } in commands::entries(channel) {
@@ -299,7 +299,7 @@ impl Segments {
             match command {
                 Some(Command::EndStrategy { strategy, is_replaced, .. }) if is_done() => {
                     let successor = is_replaced.then(text);
-                    ends.push(OperatorEnd { number, ticks, strategy, successor });
+                    removals.push(OperatorEnd { number, ticks, strategy, successor });
                 }
                 Some(Command::AddStrategy { strategy }) if is_done() => {
                     additions.push(OperatorAddition { number, strategy, kind: text() });
@@ -307,7 +307,7 @@ impl Segments {
                 _ => {}
             }
         }
-        (ends, additions)
+        (removals, additions)
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {

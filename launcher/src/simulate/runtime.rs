@@ -166,9 +166,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             let (epoch, must_act) = (life(strategy).epoch, is_trading && life(strategy).fenced);
             ConfirmedChange { number, strategy, epoch, is_addition: true, must_act }
         };
-        let ends = observed.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
+        let ended = observed.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
         let additions = observed.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);
-        let new: Vec<ConfirmedChange> = ends.chain(additions).collect();
+        let new: Vec<ConfirmedChange> = ended.chain(additions).collect();
         self.confirmed.extend(new);
     }
 

@@ -93,9 +93,9 @@ pub(super) fn sentences(bill: &Bill, technique: Technique) -> Vec<String> {
 
 /// Returns the table of curves: a row for each, with its slope.
 pub(super) fn table(bill: &Bill) -> Option<Grid> {
-    let ends = |curve: &Growth| {
-        let ends = [curve.points.first(), curve.points.last()].into_iter().flatten();
-        ends.map(|point| point.value.clone()).collect::<Vec<_>>().join(" to ")
+    let first_to_last = |curve: &Growth| {
+        let points = [curve.points.first(), curve.points.last()].into_iter().flatten();
+        points.map(|point| point.value.clone()).collect::<Vec<_>>().join(" to ")
     };
     let slope = |curve: &Growth| {
         curve.slope.map_or_else(
@@ -113,7 +113,7 @@ pub(super) fn table(bill: &Bill) -> Option<Grid> {
         &[
             ("level", &|curve: &Growth| curve.level.clone()),
             ("technique", &|curve| curve.technique.to_string()),
-            ("along", &|curve| format!("{} {}", curve.along, ends(curve))),
+            ("along", &|curve| format!("{} {}", curve.along, first_to_last(curve))),
             ("at", &|curve| curve.percentile.name().into()),
             ("with", &|curve| curve.condition.clone()),
             ("a step adds", &slope),

@@ -201,7 +201,7 @@ pub(super) fn verdicts(bill: &Bill) -> Option<Grid> {
 /// condition with runs of both.
 pub(super) fn stamps_notes(bill: &Bill) -> Vec<String> {
     let Some(technique) = headline_technique(bill) else { return Vec::new() };
-    let ends = |isolation: Isolation| {
+    let with_end_stamps = |isolation: Isolation| {
         let is_it = move |row: &&BillRow| {
             (row.isolation, row.technique, row.variant.as_str()) == (isolation, technique, STAMPS_AT_ENDS)
         };
@@ -221,13 +221,14 @@ pub(super) fn stamps_notes(bill: &Bill) -> Vec<String> {
         let mut note = format!(
             "stamps{condition}: t2, t3, t6 and t7 take {value} {symbol} {interval} of thread's {of} at {at}"
         );
-        let mut processes = ends(Isolation::Process).filter(|row| row.condition == thread.condition);
+        let mut processes =
+            with_end_stamps(Isolation::Process).filter(|row| row.condition == thread.condition);
         if let Some(cost) = processes.next().and_then(|row| row.adds.first()) {
             note += &format!("; with stamps at the ends only, a process: {}", describe_verdict(&cost.line));
         }
         Some(note)
     };
-    ends(Isolation::Thread).filter_map(note).collect()
+    with_end_stamps(Isolation::Thread).filter_map(note).collect()
 }
 
 fn unit_of<'a>(costs: impl Iterator<Item = &'a LevelCost>) -> TimeUnit {

@@ -306,12 +306,12 @@ mod tests {
         let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
         let all = [("", 300.0), ("stamps ends", 250.0)]
             .map(|(variant, ns)| measured(Isolation::Process, variant, runs(ns)));
-        let (plain, ends) =
+        let (plain, end_stamped) =
             (row(&all[0], &all, &[], &Endpoint::default()), row(&all[1], &all, &[], &Endpoint::default()));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
-        assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
-        let ratio = ends.differences[0].difference.unwrap().ratio.value;
+        assert_eq!((end_stamped.reference, end_stamped.variant.as_str()), (Some(own), "stamps ends"));
+        let ratio = end_stamped.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
     }
 

@@ -51,7 +51,7 @@ pub(super) fn matrix(all: &Containments) -> Markup {
     }
 }
 
-fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], ends: (f64, f64)) -> Markup {
+fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], range: (f64, f64)) -> Markup {
     let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
     let columns =
         || techniques.iter().flat_map(|technique| levels.iter().map(move |level| (*technique, level)));
@@ -68,18 +68,18 @@ fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], en
             }
             tbody { @for fault in &faults { tr {
                 th scope="row" { (fault) }
-                @for column in columns() { (cell(row_of(fault, column), ends)) }
+                @for column in columns() { (cell(row_of(fault, column), range)) }
             } } }
         }
     }
 }
 
-fn cell(row: Option<&Containment>, ends: (f64, f64)) -> Markup {
+fn cell(row: Option<&Containment>, range: (f64, f64)) -> Markup {
     let Some(row) = row else { return html! { td {} } };
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), duration);
     let share = |ns: u64| {
-        let scale = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (6.0, 100.0));
-        format!("width:{:.0}%", scale.at((ns as f64).clamp(ends.0, ends.1)))
+        let scale = Scale::log_exact(range.0, range.1.max(range.0 * 1.01), (6.0, 100.0));
+        format!("width:{:.0}%", scale.at((ns as f64).clamp(range.0, range.1)))
     };
     let words = format!(
         "{}, {} under {}: {}, repair {}, others' worst wait {}, seen {}",
@@ -137,7 +137,7 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
     let plotted: Vec<(&Containment, (u64, Timeline))> = plotted.take(MAX_INCIDENTS).collect();
     let slices: Vec<TimelineSlice<'_>> =
         plotted.iter().map(|(_, (at_ns, timeline))| around(*at_ns, timeline)).collect();
-    let ends = sparkline::shared_range(&slices);
+    let range = sparkline::shared_range(&slices);
     (!plotted.is_empty()).then(|| {
         html! {
             p {
@@ -148,7 +148,7 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
                 @for (number, ((row, _), slice)) in plotted.iter().zip(&slices).enumerate() {
                     @let name = format!("{}, {} under {}", row.fault, row.technique, row.levels());
                     @let title = format!("{name}: {}", row.contained.name());
-                    div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, ends)) }
+                    div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, range)) }
                 }
             }
         }
