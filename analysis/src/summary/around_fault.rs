@@ -3,7 +3,7 @@
 //! An incident's window has a few hundred orders. The time before and the time after have enough
 //! for every percentile.
 
-use super::figures::{Distribution, MeasureSeries, rt_venue};
+use super::figures::{Distribution, MeasureSeries, engine_ticks};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::index::StrategyIndex;
@@ -41,7 +41,7 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
     for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {
         let side = if row.ended() < first { &mut before } else { &mut after };
-        side.record(rt_venue(row), ns_per_tick);
+        side.record(engine_ticks(row), ns_per_tick);
     }
     Some(AroundFault { before: before.distribution(ns_per_tick), after: after.distribution(ns_per_tick) })
 }

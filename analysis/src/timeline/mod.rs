@@ -21,7 +21,7 @@ pub use stalls::Stall;
 use crate::document::Document;
 use crate::merge::{MergedRun, OrderRow};
 use crate::record::RunRecord;
-use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, engine_ticks, quantile, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
 use protocol::flow::{Stage, StageLocation};
 use protocol::stamps::Point;
@@ -118,7 +118,7 @@ impl Timeline {
         let mut sorted = vec![0; group_ends.last().copied().unwrap_or(0)];
         for (_, row) in merged.measured() {
             let slot = &mut next[index(row)];
-            sorted[*slot] = rt_venue(row);
+            sorted[*slot] = engine_ticks(row);
             *slot += 1;
         }
 

@@ -1,7 +1,7 @@
 //! The answer of a sweep for programs: its document, the tables of `rt_venue`, the figures of each
 //! point, and the queueing knee.
 
-use super::charts::rt_venue;
+use super::charts::engine_latency;
 use super::knee::{self, KneeLine};
 use super::tables::{across, down};
 use crate::document::{Document, answer_json};
@@ -101,7 +101,7 @@ fn table(sweep: &ExperimentRuns, percentile: Percentile) -> PercentileTable {
             let point = points
                 .iter()
                 .find(|point| across.is_none_or(|axis| point.values.get(&axis) == Some(column)))?;
-            Some(point.spread(|run| rt_venue(run, percentile))?.median)
+            Some(point.spread(|run| engine_latency(run, percentile))?.median)
         };
         TableRow { values, medians_ns: columns.iter().map(of).collect() }
     };
@@ -116,7 +116,7 @@ fn table(sweep: &ExperimentRuns, percentile: Percentile) -> PercentileTable {
 }
 
 fn point_figures(point: &Point) -> PointFigures {
-    let at = |percentile| spread(point, move |run| rt_venue(run, percentile));
+    let at = |percentile| spread(point, move |run| engine_latency(run, percentile));
     let [rt_venue_p50_ns, rt_venue_p99_ns, rt_venue_p999_ns] = Percentile::ALL.map(at);
     PointFigures {
         name: point.name.clone(),
@@ -130,7 +130,9 @@ fn point_figures(point: &Point) -> PointFigures {
         rt_venue_p50_ns,
         rt_venue_p99_ns,
         rt_venue_p999_ns,
-        p99_latency_minus_work_ns: spread(point, |run| Some(rt_venue(run, Percentile::P99)? - run.work())),
+        p99_latency_minus_work_ns: spread(point, |run| {
+            Some(engine_latency(run, Percentile::P99)? - run.work())
+        }),
         utilization: spread(point, |run| run.utilization),
     }
 }

@@ -13,7 +13,7 @@ use crate::table::{Grid, GridRow};
 use std::collections::BTreeMap;
 
 /// Returns the tables of `rt_venue` at each percentile, stall-free as well if stalls are known.
-pub(super) fn rt_venue(record: &ExperimentRuns) -> Vec<Grid> {
+pub(super) fn latency_tables(record: &ExperimentRuns) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let mut grids = Vec::new();
     for percentile in Percentile::ALL {
