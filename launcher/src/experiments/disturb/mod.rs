@@ -15,7 +15,7 @@ use super::{ExperimentFlags, measure_and_publish, usage};
 use crate::config::value::SettingValue;
 use crate::config::{Common, FaultSpec, Faults, Settings, UsageError};
 use crate::host::Machine;
-use analysis::experiment::axis::BillRole;
+use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
 };
@@ -146,7 +146,7 @@ impl ExperimentFlags for DisturbFlags {
         if asked.preset.is_some() {
             return usage("--preset with disturb: there is none; leave it out");
         }
-        asked.check_axes(|axis| axis.entry().bill == BillRole::Row)?;
+        asked.check_axes(|axis| axis.entry().cost_role == CostRole::Row)?;
         let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
         for value in asked.axes.iter().flatten() {
             let mut settings = Settings::default();

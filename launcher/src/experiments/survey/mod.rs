@@ -99,7 +99,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
         containment: None,
         disturbance: None,
         journal: None,
-        bill: None,
+        isolation_costs: None,
         queue: None,
     };
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;

@@ -3,8 +3,8 @@
 mod growth;
 
 use super::native::{messages_of, native_techniques};
-use super::{BillRow, Growth, LevelCost, Reference};
-use crate::experiment::axis::BillRole;
+use super::{Growth, IsolationCostRow, LevelCost, Reference};
+use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
@@ -13,7 +13,7 @@ use protocol::plan::{Isolation, Technique};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
 /// curves of what levels add along its conditions.
-pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>), String> {
+pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<IsolationCostRow>, Vec<Growth>), String> {
     if let Some(other) = record.axes.iter().find(|axis| !axis.axis.is_of_bill()) {
         let why = "a bill is of techniques and isolation levels at one load";
         return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
@@ -33,7 +33,8 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
     let endpoint = endpoint(record);
-    let rows: Vec<BillRow> = measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
+    let rows: Vec<IsolationCostRow> =
+        measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
     let growth = growth::growth(&record.axes, &measured.iter().zip(&rows).collect::<Vec<_>>(), &endpoint);
     Ok((rows, growth))
 }
@@ -74,7 +75,7 @@ struct RowRuns {
 impl RowRuns {
     /// Returns what sets the row apart from others of its level, technique and condition.
     fn variant(&self) -> String {
-        let aa_test = if self.is_aa_test { BillRow::AA_TEST } else { "" };
+        let aa_test = if self.is_aa_test { IsolationCostRow::AA_TEST } else { "" };
         let parts: Vec<&str> = [aa_test, &self.setting].into_iter().filter(|part| !part.is_empty()).collect();
         parts.join(", ")
     }
@@ -90,14 +91,14 @@ impl RowRuns {
     }
 
     fn from_point(record: &ExperimentRuns, point: &Point) -> Option<Self> {
-        let is_condition = |axis: &&AxisRecord| axis.axis.entry().bill == BillRole::Condition;
+        let is_condition = |axis: &&AxisRecord| axis.axis.entry().cost_role == CostRole::Condition;
         let value = |record: &AxisRecord| {
             let text = point.value(record.axis)?.to_owned();
             let place = record.values.iter().position(|other| *other == text);
             Some(ConditionValue { axis: record.axis, text, place })
         };
-        let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
-            (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
+        let variant = |axis: &Axis| match (axis.entry().cost_role, point.value(*axis)) {
+            (CostRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
             _ => None,
         };
         // The planner made every setting concrete, so each point has both.
@@ -141,7 +142,7 @@ fn thread_baseline<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns>
     threads_with(of, all, level_technique(of, all)?)
 }
 
-fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
+fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> IsolationCostRow {
     let RowRuns { isolation, technique, runs, .. } = of;
     let (isolation, technique, variant) = (*isolation, *technique, of.variant());
     let usable: Vec<&RunOutline> = runs.iter().filter(|run| run.is_usable()).collect();
@@ -169,7 +170,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     let pairing = other
         .or_else(|| reference.as_ref().and_then(plain))
         .map(|other| pair_runs(&other.runs, runs).with_margin(endpoint.margin));
-    BillRow {
+    IsolationCostRow {
         isolation,
         technique,
         variant,
