@@ -292,7 +292,7 @@ impl Observations {
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
         let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
         let at_exchange = |venue: VenueIndex| {
-            let sent_on = || trading.gateways_of(venue).map(|gateway| received(gateway)).sum();
+            let sent_on = || trading.gateways_of(venue).map(received).sum();
             trading.gateways_of(venue).any(may_keep) || self.exchange(venue).received >= sent_on()
         };
         engine.dispatched.saturating_add(engine.rejected) >= sent

@@ -352,7 +352,7 @@ impl Containment<'_> {
         case.killed_ticks = detected;
         self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.incidents.push(Incident {
-            strategy: strategy,
+            strategy,
             epoch,
             pid,
             cause,
